@@ -29,7 +29,7 @@ SIMULATE := $(BIN)/submerge simulate --jobs $(WORKERS) --seed $(FIRST)
 soak: .venv/dev  ## run each night: simulated fleets with all faults at once, for hours
 	$(SIMULATE) --faults all-1 --seeds $(SOAK)
 	$(SIMULATE) --faults hostile-1 --nodes 4 --fan-in 2 --depth 2 --hours 2 --seeds $(SOAK)
-	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --seeds $$(expr $(SOAK) / 10)
+	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --oversample 4 --seeds $$(expr $(SOAK) / 10)
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --kernel gaussian --seeds $$(expr $(SOAK) / 20)
 
 bench: .venv/bench  ## compare with other libraries, and write benchmarks/results.md

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from submerge_client.command import FROM_HISTORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from submerge_client.config.from_history import LearntSettings
 
 
 @click.group(
@@ -48,9 +56,21 @@ def command(context: click.Context, path: Path | None, log_json: bool) -> None:
     serve(config)
 
 
-@command.command(epilog="Example: submerge aggregator init > root.toml")
-def init() -> None:
+@command.command(
+    epilog="""\b
+Example: submerge aggregator init > root.toml
+         submerge aggregator init --from plant.model > root.toml"""
+)
+@FROM_HISTORY
+@click.pass_obj
+def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
     """Print a sample configuration: every setting, and what raising it does."""
+    if history is not None:
+        settings = learnt(history)
+        from submerge_aggregator.from_history import aggregator_text
+
+        click.echo(aggregator_text(settings), nl=False)
+        return
     from submerge_aggregator.sample import SAMPLE
 
     click.echo(SAMPLE, nl=False)

@@ -38,7 +38,7 @@ FORM = 6
 """Raise it with a record that earlier versions do not know: they then report a later version, and
 no damage. 2: why nodes are quarantined, and which are suspected. 3: desired states of nodes.
 4: when nodes were first heard. 5: rows without a digest, whole scatters, energies of channels.
-6: the rank that a root has chosen."""
+6: the rank that a root has chosen, and histories."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from submerge_client.agent import Agent
+    from submerge_client.config.from_history import LearntSettings
+
+FROM_HISTORY = click.option(
+    "--from",
+    "history",
+    metavar="FILE",
+    help="Print a short one instead, with what recorded readings settle: channels, units, scaling,"
+    " rank. FILE has them, or is a folder or pattern, or a model of `submerge fit`.",
+)
 
 
 @click.group(
@@ -57,9 +68,22 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
     sys.exit(agent.run())
 
 
-@command.command(epilog="Example: submerge client init > client.toml")
-def init() -> None:
+@command.command(
+    epilog="""\b
+Example: submerge client init > client.toml
+         submerge client init --from plant.model > client.toml"""
+)
+@FROM_HISTORY
+@click.pass_obj
+def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
     """Print a sample configuration with every setting and the effect of raising it."""
+    if history is not None:
+        # Who reads histories stands above, and comes with the command's root.
+        settings = learnt(history)
+        from submerge_client.config.from_history import client_text
+
+        click.echo(client_text(settings), nl=False)
+        return
     from submerge_client.config.sample import SAMPLE
 
     click.echo(SAMPLE, nl=False)

@@ -164,7 +164,7 @@ class Schema:
         return tuple(channel.name for channel in self.channels)
 
     @property
-    def _channels(self) -> tuple[Channel, ...]:
+    def named(self) -> tuple[Channel, ...]:
         """The channels; nameless ones get their default names."""
         if isinstance(self.channels, int):
             return tuple(Channel(name) for name in self.names)
@@ -232,7 +232,7 @@ def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
         # Default names are no help, and there may be a million of them.
         return (f"channels: expected {ours.width}, got {theirs.width}",)
     ours_by_name, theirs_by_name = (
-        {channel.name: channel.unit for channel in schema._channels} for schema in (ours, theirs)
+        {channel.name: channel.unit for channel in schema.named} for schema in (ours, theirs)
     )
     lines = [f"missing channel: {name}" for name in ours_by_name if name not in theirs_by_name]
     lines += [f"extra channel: {name}" for name in theirs_by_name if name not in ours_by_name]

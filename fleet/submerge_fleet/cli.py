@@ -11,9 +11,13 @@ import errno
 import importlib
 import os
 import sys
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+if TYPE_CHECKING:
+    from submerge_client.config.from_history import LearntSettings
 
 
 class Subcommand(NamedTuple):
@@ -79,11 +83,25 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="submerge", prog_name="submerge")
-def submerge() -> None:
+@click.pass_context
+def submerge(context: click.Context) -> None:
     """Streaming PCA for fleets of sensors: each device learns a subspace, and subspaces merge.
 
     Try `submerge demo`, then `submerge replay FILE` on data of your own.
     """
+    # For `init --from`: clients and aggregators do not import what reads histories.
+    context.obj = _learnt_settings
+
+
+def _learnt_settings(history: str) -> LearntSettings:
+    """Return what a history settles of a configuration."""
+    try:
+        from submerge_fleet.fit.learnt_settings import learnt_settings
+    except ImportError as error:
+        raise click.UsageError(
+            f"--from needs {error.name}, which is not installed: pip install 'submerge[files]'"
+        ) from error
+    return learnt_settings(Path(history))
 
 
 def main() -> None:

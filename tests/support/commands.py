@@ -43,10 +43,10 @@ def stands_at_its_socket(house: House, monkeypatch: Any) -> None:
         def __init__(self, path: Path) -> None:
             self._path = path
 
-        def request(self, method: str, target: str) -> None:
+        def request(self, method: str, target: str, body: bytes | None = None) -> None:
             if self._path != socket_of(house.store):
                 raise ConnectionRefusedError(self._path)
-            self._answer: Response = house.asks(method, target)
+            self._answer: Response = house.asks(method, target, body or b"")
 
         def getresponse(self) -> Any:
             return self

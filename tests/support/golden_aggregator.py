@@ -15,10 +15,11 @@ from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Census, Counts, Incarnation, Left, Pin
+from submerge_proto.kept.histories import history_from
 from submerge_proto.kept.received import ReceivedReports
 from submerge_proto.v1 import kept_pb2
 from submerge_proto.wire import codec
-from support import golden_blocks, golden_factors
+from support import golden_blocks, golden_factors, golden_learnt
 from support import golden_parts as parts
 from support.golden_parts import KERNEL, LINEAR, NOW, OPEN_KERNEL, OPEN_LINEAR, ROOT, SITE
 
@@ -292,6 +293,13 @@ def of_blocks() -> dict[Any, Any]:
 def of_a_rank() -> dict[Any, Any]:
     """A root that has chosen a rank."""
     return {**of_ages(), ("rank", "pumps"): 5}
+
+
+def of_histories() -> dict[Any, Any]:
+    """What a root was given beside rows: of files, with a cap, and of another fleet."""
+    files = history_from(golden_learnt.from_files(), most_rows=1_234.5, pushed=NOW - 25)
+    fleet = history_from(golden_learnt.of_a_fleet(), pushed=NOW - 26)
+    return {**of_ages(), **{("history", "pumps", each.name): each for each in (files, fleet)}}
 
 
 def of_ages() -> dict[Any, Any]:

@@ -210,16 +210,18 @@ class House:
 
     # -- those who look on
 
-    def asks(self, method: str, path: str) -> Response:
+    def asks(self, method: str, path: str, body: bytes = b"") -> Response:
         """Knock on the operator's door."""
-        return self.does(called(self.control, method, path))
+        return self.does(called(self.control, method, path, body))
 
     def watches(self, path: str, method: str = "GET", **headers: str) -> Response:
         """Look at the status pages."""
         return self.does(called(self.status, method, path, **headers))
 
 
-async def called(app: Callable[..., Any], method: str, path: str, **headers: str) -> Response:
+async def called(
+    app: Callable[..., Any], method: str, path: str, body: bytes = b"", **headers: str
+) -> Response:
     """Call an ASGI app as a server would."""
     where, _, query = path.partition("?")
     sent: list[dict[str, Any]] = []
@@ -239,7 +241,7 @@ async def called(app: Callable[..., Any], method: str, path: str, **headers: str
     }
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

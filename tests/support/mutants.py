@@ -10,16 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 from submerge.aggregator.group import Group
+from submerge.aggregator.histories import objections
+from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.pool import Pool
 from submerge.aggregator.quarantine import Quarantine
 from submerge.aggregator.upward import Upward
 from submerge.client import measuring
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PendingFinal, PendingFinals
-from submerge.protocol.machine import Keep, Now, Send
-from submerge.protocol.messages import Incarnation, Left, Reason
+from submerge.protocol.machine import Keep, Note, Now, Send
+from submerge.protocol.messages import Counts, Incarnation, Left, Reason
 from submerge.simulate import Plan
 
 LINE = ("line", "room")
@@ -38,6 +41,7 @@ _admit = Ledger.admit
 _refusal = Ledger._refusal
 _judge_refused = Quarantine.judge_refused
 _judge_report = Group.judge_report
+_place_histories = Pool._place_histories
 
 
 def resumes(self, kept, now, effects):
@@ -185,6 +189,51 @@ def meets_any_parent(self, pin, current, summaries, effects):
     return _meet(self, pin, current, summaries, effects)
 
 
+def holds_nothing(*_):
+    """A chunk that is held is taken for a new one."""
+    return {}
+
+
+def keeps_what_is_replaced(self, history):
+    """A history of more files stands beside the one that it covers."""
+    self._by_name[history.name] = self.changes["history", self._group, history.name] = history
+    return ()
+
+
+def places_only(self):
+    """What is forgotten stays in the merge."""
+    before = dict(self._placed)
+    self._placed.clear()
+    _place_histories(self)
+    self._placed = {**before, **self._placed}
+
+
+def removes_in_memory(self, name):
+    """What is forgotten stays in the store."""
+    return self._by_name.pop(name, None) is not None
+
+
+def loads_nothing(self, records):
+    """After a restart there are no histories."""
+
+
+def answers_first(self, effects):
+    """A push is answered before the write."""
+    effects = _committed(self, effects)
+    if all(not isinstance(each, Note) or each.what != "history taken" for each in effects):
+        return effects
+    return sorted(effects, key=lambda effect: isinstance(effect, Keep))
+
+
+def takes_its_own(group, history, root):
+    """A model that was saved from a fleet goes into that fleet."""
+
+
+def counts_rows_only(*_):
+    """The rows of histories are in the model, and not in its counts."""
+    return Counts()
+
+
 def always(*_: object) -> bool:
     return True
 
@@ -206,8 +255,9 @@ SEED = {
     "fence' none on reports": 78,
     "A2' keep the name after loss": 2,
     "closed' any process of a store": 19,
-    "A1' an aggregator keeps its store on a new parent": 30,
-    "C2'' send an unpinned checkpoint": 28,
+    "A1' an aggregator keeps its store on a new parent": 35,
+    "C2'' send an unpinned checkpoint": 41,
+    "moved' to any parent": 18,
     "A3' no rollback check": 12,
 }
 """Where the search begins, if not at 0: the first seed that has shown the broken rule."""
@@ -265,4 +315,12 @@ MUTANTS: dict[str, list[Patch]] = {
     ],
     "moved' no readings in a checkpoint": [(ClientIncarnation, "checkpoint", keeps_no_readings)],
     "moved' to any parent": [(PendingFinals, "meet", meets_any_parent)],
+    "history' a chunk that is held": [(Histories, "holders", holds_nothing)],
+    "history' replaced, and still there": [(Histories, "put", keeps_what_is_replaced)],
+    "history' forgotten, and still merged": [(Pool, "_place_histories", places_only)],
+    "history' forgotten in memory": [(Histories, "remove", removes_in_memory)],
+    "history' lost at a restart": [(Histories, "load", loads_nothing)],
+    "history' answer before the commit": [(AggregatorNode, "_committed", answers_first)],
+    "history' of the fleet itself": [(objections, "_check_origin", takes_its_own)],
+    "history' not counted": [(Histories, "counts", counts_rows_only)],
 }

@@ -5,6 +5,8 @@ Only a root holds all rows, and so what merges. Below it there is the model alon
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import scores
 from submerge.aggregator.row_time import seen_from
@@ -29,7 +31,18 @@ def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
     if not whole or ledger is None or ledger.fingerprint != model.fingerprint:
         return Learnt(model, origin=origin)
     summary = ledger.summary(seen_from(now, ledger.rows.values()))
-    return Learnt(model, summary, ledger.moments(), scores(ledger), origin=origin)
+    held = ledger.histories.of(ledger.fingerprint)
+    # What merges is of now, and its counts with it: the next model has them.
+    counts = ledger.counts() + ledger.histories.counts(ledger.fingerprint)
+    return Learnt(
+        replace(model, counts=counts),
+        summary,
+        ledger.moments(),
+        scores(ledger),
+        # Of files that a fleet before this one was given, too.
+        tuple(sorted((chunk for each in held for chunk in each.chunks), key=lambda it: it.key)),
+        origin,
+    )
 
 
 def origin_of(node: AggregatorNode, group: str) -> str:

@@ -7,13 +7,13 @@ is then part of what is normal.
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Literal
 
 from msgspec.structs import replace
 
 from submerge import Channel, Identity, Scaling, Schema
 from submerge.features import FeatureMap
+from submerge.headings import channel_of
 from submerge.schema import Center
 from submerge_client.config.features import FeaturesConfig
 from submerge_client.config.sections import (
@@ -86,6 +86,33 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     scaling: Literal["none", "fixed", "fleet"] = "none"
     features: FeaturesConfig | None = None
 
+    @classmethod
+    def of(cls, schema: Schema, lags: int = 1) -> SchemaConfig:
+        """Return the section of a schema, without its features; nameless channels get names.
+
+        Raises
+        ------
+        BadSetting
+            If no section has these channels.
+        """
+        scaling = schema.scaling
+        channels = tuple(
+            ChannelConfig(
+                name=channel.name,
+                unit=channel.unit,
+                offset=None if scaling is None else scaling.offset[i],
+                scale=None if scaling is None else scaling.scale[i],
+            )
+            for i, channel in enumerate(schema.named[: schema.width // lags])
+        )
+        return cls(
+            channels=channels,
+            lags=lags,
+            center=schema.center,
+            half_life_s=schema.half_life,
+            scaling="none" if scaling is None else "fixed",
+        )
+
     def __post_init__(self) -> None:
         # The schema is not built here: it may be far too large.
         if not self.channels:
@@ -97,7 +124,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
                 got=f"{len(self.channels)} x {self.lags}",
                 hint="lower it",
             )
-        for i, channel in enumerate(self._tables):
+        for i, channel in enumerate(self.tables):
             self._check_scaling(i, channel)
         self._check_names()
         if self.features is not None:
@@ -136,7 +163,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     @property
     def sensed(self) -> tuple[Channel, ...]:
         """The channels that a sensor sends, before lags."""
-        return tuple(Channel(channel.name, channel.unit) for channel in self._tables)
+        return tuple(Channel(channel.name, channel.unit) for channel in self.tables)
 
     @property
     def width(self) -> int:
@@ -151,7 +178,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     @property
     def built(self) -> Schema:
         """The schema. It reads landmarks from their file."""
-        units = [channel.unit for channel in self._tables] * self.lags
+        units = [channel.unit for channel in self.tables] * self.lags
         return Schema(
             tuple(map(Channel, self.names, units)),
             scaling=self._fixed_scaling,
@@ -202,7 +229,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         if self.scaling != "fixed":
             return None
         offset, scale = (
-            tuple(float(getattr(channel, name)) for channel in self._tables)
+            tuple(float(getattr(channel, name)) for channel in self.tables)
             for name in ("offset", "scale")
         )
         return Scaling(offset * self.lags, scale * self.lags)
@@ -210,12 +237,13 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     @property
     def names(self) -> tuple[str, ...]:
         """Names in a vector: all channels at lag 0, then all at lag 1 as `name-1`, and so on."""
-        sensed = [channel.name for channel in self._tables]
+        sensed = [channel.name for channel in self.tables]
         past = (f"{name}-{lag}" for lag in range(1, self.lags) for name in sensed)
         return (*sensed, *past)
 
     @property
-    def _tables(self) -> tuple[ChannelConfig, ...]:
+    def tables(self) -> tuple[ChannelConfig, ...]:
+        """The channels before lags, each as a table."""
         return tuple(
             _table(i, channel) if isinstance(channel, str) else channel
             for i, channel in enumerate(self.channels)
@@ -223,9 +251,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
 
 def _table(i: int, text: str) -> ChannelConfig:
-    """Read "name" or "name [unit]"; a[0] is a name."""
-    found = re.fullmatch(r"(.*\S)\s+\[([^][]*)\]", text.strip())
-    name, unit = found.groups() if found else (text.strip(), "")
-    if not name:
+    channel = channel_of(text)
+    if not channel.name:
         raise refusal("channels", i, expected="a name", got=shown(text))
-    return ChannelConfig(name=name, unit=unit.strip())
+    return ChannelConfig(name=channel.name, unit=channel.unit)

@@ -1,7 +1,8 @@
 """Fields: what one field of a text file stands for, and what is wrong with one that is no number.
 
 1. A field of `MISSING`, or nan, is a gap. Infinity is refused.
-2. Numbers have a decimal point, no groups of digits and no unit. `cure` names what to do about the
+2. True and false, in the spellings of `TRUTH`, are 1 and 0, as in Parquet.
+3. Numbers have a decimal point, no groups of digits and no unit. `cure` names what to do about the
    usual others.
 """
 
@@ -13,6 +14,8 @@ import re
 from submerge_client.datasets.source import Place, refusal, shown
 
 MISSING = frozenset({"", "NA", "N/A", "n/a", "nan", "NaN", "NULL", "null", "None", "?", "-"})
+
+TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 PLAIN = re.compile(r"[0-9eE.+\-NaAULulon/?]*")
 """The characters of numbers and missing values: no `_`, no inf, ASCII digits."""
@@ -46,9 +49,9 @@ def is_missing(field: str) -> bool:
 
 
 def is_number(field: str) -> bool:
-    """Return whether a field stands for a number, an infinite one included."""
+    """Return whether a field stands for a number: infinity, true and false are some."""
     text = field.strip()
-    return any(p.fullmatch(text) for p in (NUMBER, _INFINITE))
+    return text in TRUTH or any(p.fullmatch(text) for p in (NUMBER, _INFINITE))
 
 
 def is_value(field: str) -> bool:
@@ -86,6 +89,8 @@ def number(field: str, place: Place) -> float:
     text = field.strip()
     if is_missing(text):
         return math.nan
+    if text in TRUTH:
+        return TRUTH[text]
     if NUMBER.fullmatch(text) and math.isfinite(value := float(text)):
         return value
     if is_number(text):

@@ -7,9 +7,11 @@
 | with a zone | `2026-11-23T10:00:00Z`, `2026-11-23 11:00:00+01:00` |
 | year first, with slashes | `2026/11/23 10:00` |
 | day first, with points | `23.11.2026 10:00:00` |
+| twelve hours | `2026-11-23 2:05 PM` |
 
 1. A time without a zone is taken as UTC. Zones may differ from row to row.
-2. Dates such as 11/12/2026 are refused: nothing says which is the month.
+2. Dates such as 11/12/2026 are times, but the day or the month may be first: `day_order` says
+   which, and here they are NaN.
 3. Times are kept to a microsecond, so the same time is the same float64 from any format.
 """
 
@@ -27,19 +29,23 @@ from submerge import Array
 
 MICRO = 1_000_000
 
-_DATE = r"(\d{4}-\d\d-\d\d|\d{4}/\d\d?/\d\d?|\d\d\.\d\d\.\d{4})"
-_CLOCK = r"\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?"
-_TIME = re.compile(_DATE + rf"([T ]\s*{_CLOCK}\s*(Z|UTC|[+-]\d\d:?(\d\d)?)?)?", re.ASCII)
+_DATE = r"(\d{4}-\d\d-\d\d|\d{4}/\d\d?/\d\d?|\d\d?\.\d\d?\.\d{4})"
+_SLASHED = r"\d\d?([/-])\d\d?\1\d{4}"
+_CLOCK = r"\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?(\s?[AaPp]\.?[Mm]\.?)?"
+_REST = rf"([T ]\s*{_CLOCK}\s*(Z|UTC|[+-]\d\d:?(\d\d)?)?)?"
+_TIME = re.compile(_DATE + _REST, re.ASCII)
+_EITHER = re.compile(_SLASHED + _REST, re.ASCII)
+_HALF = re.compile(r"(\d?\d)(:[\d:.]+)\s?([ap])\.?m\.?", re.ASCII | re.IGNORECASE)
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?Z?", re.ASCII)
 _CLOCK_ONLY = re.compile(_CLOCK, re.ASCII)
-_AMBIGUOUS = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}\b.*", re.ASCII)
 
 Times = npt.NDArray[np.float64]
 
 
 def is_time(field: str) -> bool:
     """Return whether a field is a date, or a date with a time of day."""
-    return _TIME.fullmatch(field.strip()) is not None
+    text = field.strip()
+    return _TIME.fullmatch(text) is not None or _EITHER.fullmatch(text) is not None
 
 
 def is_clock(field: str) -> bool:
@@ -47,13 +53,13 @@ def is_clock(field: str) -> bool:
     return _CLOCK_ONLY.fullmatch(field.strip()) is not None
 
 
-def is_ambiguous(field: str) -> bool:
-    """Return whether a field is a date whose month and day may be either way round."""
-    return _AMBIGUOUS.fullmatch(field.strip()) is not None
+def is_slashed(field: str) -> bool:
+    """Return whether a field is a time whose day and month may be either way round."""
+    return _EITHER.fullmatch(field.strip()) is not None
 
 
 def to_seconds(texts: Sequence[str]) -> Times:
-    """Return times (n,) in seconds since 1970; NaN for what is no time.
+    """Return times (n,) in seconds since 1970; NaN for what is no time, or a slashed date.
 
     Notes
     -----
@@ -67,6 +73,13 @@ def to_seconds(texts: Sequence[str]) -> Times:
         if stamps is not None:
             return stamps
     return np.array([_one(text) for text in texts])
+
+
+def seconds_of(when: datetime) -> float:
+    """Return a time in seconds since 1970; without a zone it is in UTC."""
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    since = when - datetime(1970, 1, 1, tzinfo=UTC)
+    return float((since.days * 86400 + since.seconds) * MICRO + since.microseconds) / MICRO
 
 
 def to_micros(seconds: Array) -> Times:
@@ -101,17 +114,24 @@ def _one(text: str) -> float:
         return np.nan
     date, clock = re.split(r"[T ]", text, maxsplit=1) if re.search(r"[T ]", text) else (text, "")
     if "." in date:
-        date = "-".join(reversed(date.split(".")))
+        day, month, year = date.split(".")
+        date = f"{year}-{month:0>2}-{day:0>2}"
     elif "/" in date:
         year, month, day = date.split("/")
         date = f"{year}-{month:0>2}-{day:0>2}"
-    clock = clock.replace(",", ".").replace("UTC", "Z").replace(" ", "")
+    clock = _HALF.sub(_whole_day, clock.strip().replace(",", "."))
+    clock = clock.replace("UTC", "Z").replace(" ", "")
     if clock[1:2] == ":":
         clock = f"0{clock}"
     try:
-        when = datetime.fromisoformat(f"{date}T{clock}" if clock else date)
+        return seconds_of(datetime.fromisoformat(f"{date}T{clock}" if clock else date))
     except ValueError:
         return np.nan
-    when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    since = when - datetime(1970, 1, 1, tzinfo=UTC)
-    return float((since.days * 86400 + since.seconds) * MICRO + since.microseconds) / MICRO
+
+
+def _whole_day(clock: re.Match[str]) -> str:
+    """Return a time of day by twelve hours as one by 24; an hour of 13 or more stays wrong."""
+    hour = int(clock[1])
+    if not 1 <= hour <= 12:
+        return "99"
+    return f"{hour % 12 + 12 * (clock[3] in 'pP'):02}{clock[2]}"

@@ -33,6 +33,7 @@ FOREIGN = {
     b"\xd0\xcf\x11\xe0": ("an Excel workbook", "save its sheet as CSV in UTF-8"),
     b"MATLAB 5.0": ("a MATLAB file", "save its matrix as CSV or .npy"),
     b"\x89HDF": ("an HDF5 file", "save its table as CSV or .npy"),
+    b"submerge model": ("a model", "name it as --model, and files of readings as FILE"),
     b"SQLite format 3": ("an SQLite database", "export the table as CSV"),
     b"PAR1": ("a Parquet file", "export it as CSV: this reads text and .npy"),
     b"ARROW1": ("an Arrow file", "export it as CSV: this reads text and .npy"),

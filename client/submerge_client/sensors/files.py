@@ -20,7 +20,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from submerge import Array
+from submerge import Array, Channel
+from submerge.headings import called
 from submerge_client.config.sensors import FileSensor
 from submerge_client.datasets import Flow
 from submerge_client.datasets.source import refusal
@@ -130,7 +131,9 @@ class FileReplay:
 def _columns(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list[int]:
     """Return the index of each channel's column."""
     left = columns_but(flow.path, flow.names, skip)
-    places = {flow.names[i]: i for i in left}
+    # A heading may have a unit beside the channel's name.
+    named = called([Channel(name) for name in channels], [flow.names[i] for i in left])
+    places = dict(zip(named, left, strict=True))
     nameless = list(channels) == [f"x{i}" for i in range(len(channels))]
     if flow.named and (not nameless or places.keys() >= set(channels)):
         for name in channels:

@@ -6,6 +6,7 @@ counts rows, so that alarms are found at their rows; their times are those of th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from submerge.condition import Condition
 from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded
 from submerge.judge.clock import RowTime
-from submerge.judge.prepare import Block, prepare
+from submerge.judge.prepare import REASONS, Block, prepare
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm, Deviation
 from submerge.protocol.machine import Now
@@ -118,6 +119,8 @@ class HistoryDetector:
     ----------
     found : dict of int to FoundAlarm
         By number, in the order in which they began.
+    left_out : Counter of str
+        Rows that were not judged, by reason.
     """
 
     def __init__(
@@ -142,6 +145,7 @@ class HistoryDetector:
         self._monitor = NodeMonitor(settings, self._schema, summaries, state)
         self._rows = 0
         self.found: dict[int, FoundAlarm] = {}
+        self.left_out: Counter[str] = Counter()
 
     @property
     def monitor(self) -> NodeMonitor:
@@ -173,6 +177,8 @@ class HistoryDetector:
             when=self._when,
             time=RowTime(self._row_s),
         )
+        if block.left_out:
+            self.left_out.update(REASONS[why] for why in block.why.tolist() if why)
         if not len(block):
             return None
         before = None if monitor.detector is None else monitor.detector.recent

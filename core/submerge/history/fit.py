@@ -17,10 +17,12 @@ from submerge.history.newest_rows import NewestRows
 from submerge.history.recorded import Recorded
 from submerge.history.second_pass import SecondPass
 from submerge.history.settings import FitSettings
+from submerge.judge.none_left import none_left
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Counts, Model, ScoreSketches
+from submerge.schema import Channel
 
 Read = Callable[[], Iterable[Recorded]]
 """Reads a history from its start."""
@@ -68,7 +70,7 @@ class Fitted:
 
 def fit(
     read: Read,
-    names: Sequence[str],
+    channels: Sequence[Channel | str],
     settings: FitSettings | None = None,
     *,
     advance: Advance = lambda _: None,
@@ -79,8 +81,8 @@ def fit(
     ----------
     read : callable
         Called twice or three times; each time it reads the same rows in the same order.
-    names : sequence of str
-        Of the channels.
+    channels : sequence of Channel or str
+        With their units, or their names alone.
     settings : FitSettings, optional
     advance : callable
         As `Advance`.
@@ -94,6 +96,8 @@ def fit(
         are to be excluded have no rows.
     """
     settings = settings or FitSettings()
+    known = [Channel(each) if isinstance(each, str) else each for each in channels]
+    names = [channel.name for channel in known]
     first, keys = FirstPass(names, settings), ChunkKeys(names)
     for recorded in read():
         first.add(recorded)
@@ -102,8 +106,8 @@ def fit(
     first.end()
     if first.grid is None:
         raise NothingLearnt("expected rows that can be learnt, got none")
-    _check(first)
-    folds = folds_of(first.cells, names, settings)
+    _check(first, settings)
+    folds = folds_of(first.cells, known, settings)
     _check_varying(folds)
     first.cells.clear()
     # How long scores stay alike, and so how long a block is, a part of the rows says.
@@ -113,16 +117,12 @@ def fit(
     return _fitted(first, folds, _read_by(judged, read, advance), settings, keys.end())
 
 
-def _check(first: FirstPass) -> None:
+def _check(first: FirstPass, settings: FitSettings) -> None:
     """Refuse a history without rows to learn, or with fewer of them than channels."""
     learnt = round(sum(cell.scatter.weight for cell in first.cells.values()))
-    reasons = ", ".join(f"{n:,} {why}" for why, n in first.left_out.most_common())
     if not learnt:
-        gaps = "gaps" in first.left_out
-        hint = "a row needs values in half of its channels" if gaps else "leave fewer rows out"
-        raise NothingLearnt(
-            f"expected rows that can be learnt, got none of {first.rows:,} ({reasons}): {hint}"
-        )
+        none = none_left(first.rows, first.left_out, settings.when)
+        raise NothingLearnt(f"expected rows that can be learnt, got {none}")
     width = len(first.names)
     if learnt < width:
         raise UsageError(

@@ -88,15 +88,19 @@ class Folds:
     @property
     def whole(self) -> WholeScatter:
         """All that is learnt."""
-        return pooled_scatter(self.cells)
+        return pooled_scatter(self.cells, self._center)
 
     def without(self, fold: int) -> WholeScatter:
         """Return all that is learnt but one fold; all, if there is only one."""
-        return _without(self.cells, self.fold_of, fold)
+        return _without(self.cells, self.fold_of, fold, self._center)
+
+    @property
+    def _center(self) -> Center:
+        return "own" if self.schema.center == "own" else "fleet"
 
 
 def folds_of(
-    cells: Mapping[Cell, CellSummary], names: Sequence[str], settings: FitSettings
+    cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
 ) -> Folds:
     """Return the folds of a history.
 
@@ -108,13 +112,13 @@ def folds_of(
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")
     deviant: dict[Cell, Deviant] = {}
-    moments, schema, scaled = _scaled(cells, names)
+    moments, schema, scaled = _scaled(cells, channels, settings)
     if settings.leaves_out and moments.varying:
         deviant = _deviant(scaled, _spread(scaled), settings)
     if deviant:
         # What is left out must not settle the scale either.
         kept = {cell: summary for cell, summary in cells.items() if cell not in deviant}
-        moments, schema, scaled = _scaled(kept, names)
+        moments, schema, scaled = _scaled(kept, channels, settings)
     if not moments.varying:
         raise NothingLearnt("expected channels that vary, got only constant ones")
     fold_of = _spread(scaled)
@@ -123,26 +127,20 @@ def folds_of(
 
 
 def _scaled(
-    cells: Mapping[Cell, CellSummary], names: Sequence[str]
+    cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
 ) -> tuple[Moments, Schema, dict[Cell, CellSummary]]:
     """Return moments, the schema that follows from them, and the cells under it."""
-    whole = merge_whole(*(cells[cell].scatter for cell in sorted(cells)))
-    machines = len({cell.machine for cell in cells})
-    if machines > 1:
-        # Each machine is measured from its own mean: how far apart they are is no variation.
-        within = pooled_scatter(cells)
-        whole = replace(within, mean=whole.mean)
+    center = settings.center(len({cell.machine for cell in cells}))
+    whole = pooled_scatter(cells, center)
     energies = (
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
     )
     moments = Moments(round(whole.weight), whole.mean, np.array(energies))
-    schema = Schema(
-        tuple(Channel(name) for name in names),
-        scaling=moments.scaling,
-        # Machines of one kind differ in their means: each is measured from its own.
-        center="own" if machines > 1 else "fleet",
-    )
-    offset, scale = np.array(moments.scaling.offset), np.array(moments.scaling.scale)
+    schema = settings.schema or Schema(tuple(channels), scaling=moments.scaling, center=center)
+    width = len(channels)
+    offset, scale = np.zeros(width), np.ones(width)
+    if schema.scaling is not None:
+        offset, scale = np.array(schema.scaling.offset), np.array(schema.scaling.scale)
     scaled = {}
     for cell, summary in cells.items():
         scatter = summary.scatter.scaled(offset, scale)
@@ -151,10 +149,10 @@ def _scaled(
     return moments, schema, scaled
 
 
-def pooled_scatter(cells: Mapping[Cell, CellSummary]) -> WholeScatter:
-    """Return the scatter of all cells, of each machine about its own mean."""
+def pooled_scatter(cells: Mapping[Cell, CellSummary], center: Center) -> WholeScatter:
+    """Return the scatter of all cells, of each machine about its own mean or about that of all."""
     machines = sorted({cell.machine for cell in cells})
-    return merge_whole(*(_of_machine(cells, machine) for machine in machines), center="own")
+    return merge_whole(*(_of_machine(cells, machine) for machine in machines), center=center)
 
 
 def _of_machine(cells: Mapping[Cell, CellSummary], machine: int) -> WholeScatter:
@@ -162,10 +160,10 @@ def _of_machine(cells: Mapping[Cell, CellSummary], machine: int) -> WholeScatter
 
 
 def _without(
-    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], fold: int
+    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], fold: int, center: Center
 ) -> WholeScatter:
     others = {cell: each for cell, each in cells.items() if fold_of[cell] != fold}
-    return pooled_scatter(others or cells)
+    return pooled_scatter(others or cells, center)
 
 
 def _spread(cells: Mapping[Cell, CellSummary]) -> dict[Cell, int]:
@@ -191,10 +189,10 @@ def _best_rank(
     parts: dict[int, dict[Cell, CellSummary]] = {}
     for cell, each in cells.items():
         parts.setdefault(fold_of[cell], {})[cell] = each
-    folds = [pooled_scatter(parts[fold]) for fold in sorted(parts)]
+    center = settings.center(len({cell.machine for cell in cells}))
+    folds = [pooled_scatter(parts[fold], center) for fold in sorted(parts)]
     if len(folds) < LEAST_FOLDS:
         folds = [cells[cell].scatter for cell in sorted(cells)]
-    center: Center = "own" if len({cell.machine for cell in cells}) > 1 else "fleet"
     found = best_rank(folds, most=settings.rank_max, center=center, spare=settings.oversample)
     return found or min(settings.rank_max, max(1, folds[0].dim // 2))
 
@@ -231,15 +229,17 @@ def _likelihoods(
     """Return the mean log density of each cell's rows by a model of the other folds."""
     machines = {cell.machine for cell in cells}
     means = {machine: _of_machine(cells, machine).mean for machine in machines}
+    center = settings.center(len(machines))
     found: dict[Cell, float] = {}
     for fold in sorted(set(fold_of.values())):
-        others = _without(cells, fold_of, fold)
+        others = _without(cells, fold_of, fold, center)
         directions = others.directions(settings.rank or settings.rank_max)
         factors = factors_of(directions, directions)
         for cell in cells:
             if fold_of[cell] == fold:
                 held = cells[cell].scatter
                 # From its machine's mean, which may be far from that of the others.
-                held = replace(held, mean=held.mean - means[cell.machine] + directions.mean)
+                if center == "own" or len(machines) == 1:
+                    held = replace(held, mean=held.mean - means[cell.machine] + directions.mean)
                 found[cell] = -np.inf if factors is None else held_out(directions, factors, held)
     return found

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from submerge.condition import Condition
 from submerge.errors import UsageError, whole
 from submerge.history.time_spans import TimeSpan
+from submerge.pca.scatter_sum import Center
 from submerge.protocol.settings import AlarmSettings
+from submerge.schema import Schema
 
 MOST_CHANNELS = 512
 """Widest rows: spans of time are held as whole scatters, of 2 MB each at that width."""
@@ -36,6 +38,9 @@ class FitSettings:
         Known faults: their rows are not learnt either.
     alarms : AlarmSettings
         Limits are those of its rule (`after` of `of` rows).
+    schema : Schema or None
+        What is learnt under it merges with what a fleet has learnt under it. By default it follows
+        from the rows: their scale, and a mean for each machine if there are several.
     """
 
     rank: int = 0
@@ -46,6 +51,14 @@ class FitSettings:
     exclude: tuple[TimeSpan, ...] = ()
     faults: tuple[TimeSpan, ...] = ()
     alarms: AlarmSettings = field(default_factory=lambda: SOON)
+    schema: Schema | None = None
+
+    def center(self, machines: int) -> Center:
+        """Return about which mean machines are measured, as a merge says it."""
+        if self.schema is not None:
+            return "own" if self.schema.center == "own" else "fleet"
+        # Machines of one kind differ in their means: each is measured from its own.
+        return "own" if machines > 1 else "fleet"
 
     @property
     def without(self) -> tuple[TimeSpan, ...]:
@@ -58,3 +71,9 @@ class FitSettings:
         whole("oversample", self.oversample, least=0)
         if self.rank > self.rank_max:
             raise UsageError(f"rank must be at most rank_max = {self.rank_max}, got {self.rank}")
+        schema = self.schema
+        if schema is not None and (not schema.linear or schema.center == "none"):
+            raise UsageError(
+                "expected a schema without a kernel and with a mean, got another: rows are learnt"
+                " about a mean, as they are"
+            )

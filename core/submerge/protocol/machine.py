@@ -145,7 +145,7 @@ class SetQuarantine(NamedTuple):
 class PushHistory(NamedTuple):
     """An operator gives a root what was learnt elsewhere.
 
-    `anyway`: also where its rows may be those of a node that reports.
+    `anyway`: also where its rows may be those of a node that reports, or this fleet's own model.
     """
 
     group: str

@@ -15,6 +15,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Row, Sealed
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import PAST, Past
+from submerge.protocol.history import History
 from submerge.protocol.machine import Records
 from submerge.simulate.hosts import Host
 from submerge.simulate.measured_ids import fingerprint_in
@@ -37,7 +38,8 @@ def violations_at_rest(host: Host, schemas: int) -> Iterator[tuple[str, str]]:
         return
     yield from _limits(host, ledger, schemas)
     out = left_out(node)
-    if bits_of(ledger.summary()) != bits_in(host.records) & ~bits_in(host.records, only=out):
+    rows = bits_in(host.records) & ~bits_in(host.records, only=out)
+    if bits_of(ledger.summary()) != rows | bits_in_files(host.records):
         yield "I3", f"{host} would report something else after a restart"
 
 
@@ -67,8 +69,17 @@ def left_out(node: AggregatorNode) -> frozenset[str]:
 
 
 def bits_in(records: Records, only: Container[str] | None = None) -> int:
-    """Return the ids that count in an aggregator's store, of all nodes or of some."""
+    """Return the ids in an aggregator's rows that count, of all nodes or of some."""
     return bits_under(fingerprint_in(records), records, only)
+
+
+def bits_in_files(records: Records) -> int:
+    """Return the ids in a root's store that count beside rows: those of histories."""
+    fingerprint, bits = fingerprint_in(records), 0
+    for record in records.values():
+        if isinstance(record, History) and record.model.fingerprint == fingerprint:
+            bits |= bits_of(record.summary)
+    return bits
 
 
 def bits_under(fingerprint: str, records: Records, only: Container[str] | None = None) -> int:

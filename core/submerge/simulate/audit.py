@@ -45,12 +45,20 @@ def audit(fleet: SimulatedFleet, version: int) -> list[tuple[str, str]]:
     fades = fleet.plan.half_life_s is not None or fleet.robust  # a claim beyond the others' fades
     if summary is not None and not fades and not hostile:
         weights = summary.weight, *(part.weight for part in summary.pieces)
+        all_rows = counted + _weight_of_histories(fleet)
         for weight in weights:
-            if abs(weight - counted) > ROUNDING * counted:
-                found["I1"] = f"the model weighs {weight}, {counted} readings are counted"
+            if abs(weight - all_rows) > ROUNDING * all_rows:
+                found["I1"] = f"the model weighs {weight}, {all_rows} rows are counted"
     for invariant, what in found.items():
         fleet.log(fleet.root, f"!! {invariant}: {what}")
     return list(found.items())
+
+
+def _weight_of_histories(fleet: SimulatedFleet) -> float:
+    """Return for how many rows histories count at the root."""
+    root = fleet.root.node
+    held = root.histories(GROUP).values() if isinstance(root, AggregatorNode) else ()
+    return sum(min(float(each.model.counts.learnt), each.most_rows) for each in held)
 
 
 def _summary_bytes(fleet: SimulatedFleet, host: Host, node: AggregatorNode) -> bytes:

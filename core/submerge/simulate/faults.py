@@ -63,6 +63,8 @@ class Faults:
         Rate at which a client raises an alarm.
     orders : float
         Rate at which an operator decides on a client's alarm, or pauses or resumes its learning.
+    histories : float
+        Rate at which an operator pushes a history to the root, or has one forgotten.
     malicious : float
         Messages an hour of one node that has a valid key and follows no rule; 0 for no such node.
     """
@@ -98,6 +100,7 @@ class Faults:
     alarms: float = 0.0
     orders: float = 0.0
     malicious: float = 0.0
+    histories: float = 0.0
 
     @property
     def harms_disks(self) -> bool:
@@ -149,6 +152,7 @@ MOST = Faults(
     late=0.5,
     clock=0.1,
     forget=0.03,
+    histories=3.0,
 )
 """Highest rates that swarm-1 draws."""
 

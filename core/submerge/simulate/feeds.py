@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from submerge.protocol.report_bytes import size
 from submerge.protocol.summaries import Subspaces, Summaries, Summary
 from submerge.schema import Schema
 from submerge.simulate.hosts import Host
-from submerge.simulate.samples import SampleSets
+from submerge.simulate.samples import Samples, SampleSets
 
 BANK = 1 << 14
 """Rows that readings are drawn from: the pooled truth is then a weighted sum."""
@@ -39,6 +40,12 @@ class Feed(Protocol):
     def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return the next reading of a host, (1, channels)."""
 
+    def recorded(self, n: int, time: float, rng: np.random.Generator) -> Array:
+        """Return rows (n, channels) that no host reads: they are in files."""
+
+    def learnt(self, rows: Array, schema: Schema) -> Summary:
+        """Return what is learnt of rows in files, in units of the channels."""
+
     def size(self, report: Report) -> int:
         """Return the size of a report in bytes."""
 
@@ -54,6 +61,8 @@ class Ids:
         Time of each reading, in virtual seconds.
     forged : int
         Ids of readings that no sensor took, as bits: those of a malicious node.
+    in_files : int
+        Ids of rows in files, which no client reads, as bits.
     """
 
     def __init__(self) -> None:
@@ -62,7 +71,7 @@ class Ids:
         self.generated = 0
         self.given: dict[str, int] = {}
         self.read_at: list[float] = []
-        self.forged = 0
+        self.forged = self.in_files = 0
 
     def reading(self, host: Host, time: float, rng: np.random.Generator) -> Array:
         """Return a new id."""
@@ -71,11 +80,26 @@ class Ids:
         self.generated += 1
         return np.array([[float(number)]])
 
+    @property
+    def foreign(self) -> int:
+        """Ids that no client has read, as bits."""
+        return self.forged | self.in_files
+
     def forge(self, time: float) -> int:
         """Return the id of a forged reading, as bits."""
         bits = 1 << self._new(time)
         self.forged |= bits
         return bits
+
+    def recorded(self, n: int, time: float, rng: np.random.Generator) -> Array:
+        """Return new ids."""
+        numbers = [self._new(time) for _ in range(n)]
+        self.in_files |= sum(1 << number for number in numbers)
+        return np.array(numbers, dtype=np.float64)[:, None]
+
+    def learnt(self, rows: Array, schema: Schema) -> Samples:
+        """Return the set of ids."""
+        return Samples(sum(1 << int(number) for number in rows[:, 0]))
 
     def _new(self, time: float) -> int:
         self.read_at.append(time)
@@ -124,19 +148,35 @@ class Rows:
         self._learnt[i] += 1
         return np.asarray(self._bank[i : i + 1])
 
+    def recorded(self, n: int, time: float, rng: np.random.Generator) -> Array:
+        """Return rows of the bank."""
+        return np.asarray(self._bank[rng.integers(BANK, size=n)])
+
+    def learnt(self, rows: Array, schema: Schema) -> Summary:
+        """Return their summary, as a client's learner makes it."""
+        learner = self.summaries.learner(schema)
+        learner.learn(schema.scaled(rows), schema.lift(rows))
+        return learner.summary()
+
     def size(self, report: Report) -> int:
         """Return the size of a report in bytes."""
         return size(report, self.summaries)
 
-    def angle(self, model: Summary, schema: Schema) -> float:
+    def angle(
+        self, model: Summary, schema: Schema, files: Sequence[tuple[Array, float]] = ()
+    ) -> float:
         """Return the angle in degrees between the model and all readings pooled.
 
         schema : the model's; in a kernel group, features are compared
+        files : rows (n, channels) that count beside the readings, and for how much each row does
         """
         learnt = model.parts[0]
         there = np.flatnonzero(self._learnt)
-        weights = self._learnt[there] / self._learnt.sum()
-        X = schema.lift(self._bank[there])
+        weights = np.concatenate(
+            [self._learnt[there], *(np.full(len(rows), factor) for rows, factor in files)]
+        )
+        weights = weights / weights.sum()
+        X = schema.lift(np.concatenate([self._bank[there], *(rows for rows, _ in files)]))
         X = (X - weights @ X) * np.sqrt(weights)[:, None]
         truth = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, : self._rank]
         cosines = np.linalg.svd(truth.T @ learnt.basis[:, : self._rank], compute_uv=False)

@@ -286,6 +286,7 @@ class SimulatedFleet:
                         self.post(delivery)
                 case Note():
                     self.log(host, effect.what, effect.facts)
+                    self.observer.on_note(host, effect)
                 case _:
                     pass
         if host.process == process:

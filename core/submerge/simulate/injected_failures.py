@@ -12,6 +12,7 @@ from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush, Forget, Linked, Records, SetDesired
 from submerge.simulate.faults import quiet
 from submerge.simulate.fleet import SimulatedFleet
+from submerge.simulate.history_operator import HistoryOperator
 from submerge.simulate.hosts import Host
 from submerge.simulate.nodes import GROUP
 
@@ -22,11 +23,15 @@ COPY_EVERY_S = 1200.0
 
 
 class InjectedFailures:
-    """All failures of a fleet until it is healed."""
+    """All failures of a fleet until it is healed.
+
+    operator : gives the root histories, and takes them back
+    """
 
     def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet, self._rng = fleet, fleet.rng
         self._clones: list[Host] = []
+        self.operator = HistoryOperator(fleet)
         clients, root = fleet.levels[0], [fleet.root]
         middle = [host for hosts in fleet.levels[1:-1] for host in hosts]
         everyone = clients + middle + root
@@ -49,6 +54,7 @@ class InjectedFailures:
             (faults.forget, clients, self._forget),
             (faults.twin, clients, self._double),
             (faults.orders, clients, self._order),
+            (faults.histories, root, self.operator.act),
         ]
         span = fleet.plan.hours * HOUR
         for rate, hosts, failure in kinds:

@@ -1,8 +1,8 @@
-"""FleetObserver: receives the events of a simulated fleet; the oracles are two."""
+"""FleetObserver: receives the events of a simulated fleet; the oracles are three."""
 
 from __future__ import annotations
 
-from submerge.protocol.machine import Effect, Event, Records
+from submerge.protocol.machine import Effect, Event, Note, Records
 from submerge.simulate.hosts import Host
 
 
@@ -11,6 +11,9 @@ class FleetObserver:
 
     def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
         """Handle a node's decision; nothing is performed yet."""
+
+    def on_note(self, host: Host, note: Note) -> None:
+        """Handle what a process says, or answers to an operator."""
 
     def on_write(self, host: Host) -> None:
         """Handle a changed store."""
@@ -50,6 +53,11 @@ class Observers(FleetObserver):
         """Pass it on."""
         for each in self._observers:
             each.on_step(host, event, effects)
+
+    def on_note(self, host: Host, note: Note) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_note(host, note)
 
     def on_write(self, host: Host) -> None:
         """Pass it on."""

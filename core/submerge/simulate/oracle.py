@@ -15,6 +15,7 @@ I8  A store is given up only for another parent, or when its disk was copied or 
 I9  A client that contradicts itself is quarantined, and no client whose memory was not copied is.
 I10  What an aggregator sends can be decoded (`fleet`; only beside a malicious node).
 I11  The root knows each alarm of a client as it is, and orders arrive (`alarm_oracle`).
+I12  Each row of a history counts once at the root, until it is forgotten (`history_oracle`).
 
 What a malicious node claims is no reading: its ids are in no check but those of I3, I5, I6 and I9.
 """
@@ -174,7 +175,7 @@ class Oracle(FleetObserver):
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger
-        counted = bits_of(None if ledger is None else ledger.summary()) & ~self._feed.forged
+        counted = bits_of(None if ledger is None else ledger.summary()) & ~self._feed.foreign
         gone = self.counted & ~counted & ~self._may_leave
         if gone:
             self.record("I2", f"the root has lost {self._readings(gone)}")
@@ -208,8 +209,10 @@ class Oracle(FleetObserver):
             self.record("I4", f"{host} gives up what its parent could still take")
         if note.facts["why"] == ANOTHER and self._still_there(host, report.pinned):
             self.record("I4", f"{host} gives up what its parent could still take")
-        # A root that has lost the scaling settles another, and refuses what was learnt before.
-        lost_scaling = note.facts["why"] == "schema" and self._fleet.root.name in self._tampered
+        # A store from before the scaling was settled refuses what was learnt in it, and a root
+        # that has lost it settles another.
+        above = {each.name for hosts in self._fleet.levels[1:] for each in hosts}
+        lost_scaling = note.facts["why"] == "schema" and bool(above & self._tampered)
         refused = note.facts["why"] in REFUSED and not lost_scaling
         if refused and bits and host.name not in self._touched:
             self.record("I4", f"{host} is refused: {note.facts['why']}")
@@ -255,7 +258,8 @@ class Oracle(FleetObserver):
             self.excused[why] |= self._on_card(before) & ~self._on_card(after)
         elif host is self._fleet.root:
             left = bits_in(after)
-            self.excused[why] |= self.counted & ~left
+            # Also what was far from the others then, and did not count.
+            self.excused[why] |= (self.counted | bits_in(before)) & ~left
             self.counted &= left
         else:
             gone = bits_in(before) & ~bits_in(after)
@@ -390,4 +394,4 @@ class Oracle(FleetObserver):
     def _readings(self, ids: int) -> str:
         """Return how many readings these are, and of which nodes."""
         names = sorted(name for name, bits in self._feed.given.items() if bits & ids)
-        return f"{ids.bit_count()} readings of {', '.join(names[:3])}"
+        return f"{ids.bit_count()} readings of {', '.join(names[:3]) or 'files'}"

@@ -17,6 +17,7 @@ from submerge.simulate.audit import audit
 from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Ids, Rows
 from submerge.simulate.fleet import SimulatedFleet
+from submerge.simulate.history_oracle import HistoryOracle
 from submerge.simulate.injected_failures import HOUR, InjectedFailures
 from submerge.simulate.malicious import MaliciousNode, Wire
 from submerge.simulate.observer import Observers
@@ -107,7 +108,7 @@ def run(
     feed = _feed(plan, rng)
     fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     fleet.transcript = Transcript(transcript) if transcript else None
-    oracle, alarms = _observed(fleet, feed, wire)
+    oracle, others = _observed(fleet, feed, wire)
     failures = _begun(fleet, rng)
     healed = plan.hours * HOUR
     fleet.run_until(healed, rest=progress)
@@ -123,7 +124,7 @@ def run(
     return SeedOutcome(
         seed,
         faults,
-        violations + _other_violations(fleet, alarms),
+        violations + _other_violations(fleet, others),
         feed.generated,
         _counted(fleet, oracle),
         _coverage(fleet),
@@ -132,7 +133,7 @@ def run(
         per_node_day,
         fleet.largest,
         (0.0, 0.0, 0.0) if model is None else model.staleness,
-        _angle(fleet, feed),
+        _angle(fleet, feed, failures),
         fleet.trace.hexdigest(),
         {} if fleet.malicious is None else dict(fleet.malicious.sent),
         None if fleet.transcript is None else list(fleet.transcript.lines),
@@ -141,20 +142,26 @@ def run(
 
 def _observed(
     fleet: SimulatedFleet, feed: Ids | Rows, wire: Wire | None
-) -> tuple[Oracle | None, AlarmOracle | None]:
+) -> tuple[Oracle | None, list[AlarmOracle | HistoryOracle]]:
     """Return the oracles that observe a fleet; its malicious node is there from now on, too."""
     faults = fleet.faults
     oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
-    alarms = AlarmOracle(fleet) if faults.alarms or faults.orders else None
-    fleet.observer = Observers(*(each for each in (oracle, alarms) if each is not None))
+    others: list[AlarmOracle | HistoryOracle] = []
+    if faults.alarms or faults.orders:
+        others.append(AlarmOracle(fleet))
+    if faults.histories:
+        others.append(HistoryOracle(fleet, feed))
+    fleet.observer = Observers(*([] if oracle is None else [oracle]), *others)
     if faults.malicious:
         fleet.wire, fleet.malicious = wire, MaliciousNode(fleet, wire)
-    return oracle, alarms
+    return oracle, others
 
 
-def _other_violations(fleet: SimulatedFleet, alarms: AlarmOracle | None) -> list[tuple[str, str]]:
+def _other_violations(
+    fleet: SimulatedFleet, others: list[AlarmOracle | HistoryOracle]
+) -> list[tuple[str, str]]:
     """Return the violations that do not depend on the kind of readings."""
-    found = [] if alarms is None else alarms.conclude()
+    found = [violation for oracle in others for violation in oracle.conclude()]
     found += [("I5", fleet.storm)] if fleet.storm else []
     return found + ([("I10", fleet.undecodable)] if fleet.undecodable else [])
 
@@ -201,8 +208,8 @@ def _flush(fleet: SimulatedFleet, progress: Callable[[float], None] | None) -> i
     return version
 
 
-def _angle(fleet: SimulatedFleet, feed: Ids | Rows) -> float | None:
+def _angle(fleet: SimulatedFleet, feed: Ids | Rows, failures: InjectedFailures) -> float | None:
     model, fades = fleet.root_model, fleet.plan.half_life_s is not None
     if isinstance(feed, Ids) or model is None or model.summary is None or fades:
         return None
-    return feed.angle(model.summary, Schema.parse(model.schema))
+    return feed.angle(model.summary, Schema.parse(model.schema), failures.operator.rows_held())

@@ -27,6 +27,7 @@ from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import LARGEST_SCALED
 from submerge.pca.whole_scatter import WholeScatter
+from submerge.schema import Channel
 from submerge.sklearn.row_model import RowModel
 from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
 
@@ -56,7 +57,7 @@ class RowHistory:
     """
 
     def __init__(self, names: Sequence[str], settings: FitSettings) -> None:
-        self._names, self._settings = names, settings
+        self._channels, self._settings = tuple(map(Channel, names)), settings
         self.seen = 0
         self._rows: Array | None = np.empty((0, len(names)))
         self._first = FirstPass(names, settings)
@@ -115,7 +116,8 @@ class RowHistory:
 
     def _learn_at_first(self, parts: Sequence[Recorded]) -> None:
         """Learn the first rows, and score each span of them by the others."""
-        self._first = FirstPass(self._names, self._settings)
+        names = [channel.name for channel in self._channels]
+        self._first = FirstPass(names, self._settings)
         for part in parts:
             self._first.add(part)
         self._first.end()
@@ -163,7 +165,7 @@ class RowHistory:
                 "expected rows with at least half of their values, and none of 1e12 or more, got"
                 f" {self.seen} others: fill gaps, or scale columns"
             )
-        return folds_of(self._first.cells, self._names, self._settings)
+        return folds_of(self._first.cells, self._channels, self._settings)
 
     def _new_scorer(self) -> RowModel | None:
         """Return a model of all rows; None while nothing varies.
@@ -173,7 +175,7 @@ class RowHistory:
         """
         quick = replace(self._settings, rank=self._settings.rank or 1, leaves_out=False)
         try:
-            folds = folds_of(self._first.cells, self._names, quick)
+            folds = folds_of(self._first.cells, self._channels, quick)
         except NothingLearnt:
             return None
         return self._model_of(folds, folds.whole)

@@ -53,6 +53,10 @@ class AdminClient(NamedTuple):
         """Change something; return the aggregator's answer."""
         return self._ask("POST", parts, query)
 
+    def send(self, data: bytes, *parts: str, **query: str) -> bytes:
+        """Give the aggregator a file; return its answer."""
+        return self._ask("POST", parts, query, data)
+
     def group(self, given: str | None) -> str:
         """Return the group to use: the given one, or the only one."""
         if given is not None:
@@ -84,15 +88,17 @@ class AdminClient(NamedTuple):
             return False
         return True
 
-    def _ask(self, method: str, parts: tuple[str, ...], query: dict[str, str]) -> bytes:
+    def _ask(
+        self, method: str, parts: tuple[str, ...], query: dict[str, str], body: bytes | None = None
+    ) -> bytes:
         target = "/" + "/".join(quote(part, safe="") for part in parts)
         if query:
             target += "?" + "&".join(f"{key}={quote(value)}" for key, value in query.items())
         connection = _OverUnix(self.path)
         try:
-            connection.request(method, target)
+            connection.request(method, target, body)
             response = connection.getresponse()
-            status, body = response.status, response.read()
+            status, answer = response.status, response.read()
         except PermissionError as error:
             raise UsageError(
                 f"{self.path} is its owner's alone: run this as the aggregator's user"
@@ -102,8 +108,8 @@ class AdminClient(NamedTuple):
         finally:
             connection.close()
         if status < 300:
-            return body
-        raise (UsageError if status < 500 else NoAnswer)(_why(status, body))
+            return answer
+        raise (UsageError if status < 500 else NoAnswer)(_why(status, answer))
 
 
 class AdminCommand(click.Command):

@@ -12,19 +12,31 @@ from submerge_fleet.console.options import ZERO_IS_MISSING, flag_option, skip_op
 if TYPE_CHECKING:
     from submerge_fleet.files import ReadingOptions
 
-READING = together(
-    click.option(
-        "--columns",
-        metavar="LIST",
-        help='Channels, by name: "temp,flow", "p*", "a..f".  [default: all columns of numbers]',
-    ),
-    skip_option("Leave a column out, by name or pattern."),
+COLUMNS = click.option(
+    "--columns",
+    metavar="LIST",
+    help='Channels, by name: "temp,flow", "p*", "a..f".  [default: all columns of numbers]',
+)
+
+TIMES = together(
     click.option(
         "--time", metavar="COLUMN", help='The column of times; "none" if none is.  [default: found]'
     ),
     click.option(
+        "--time-format",
+        metavar="FORMAT",
+        help="How times are written: '%d/%m/%Y %H:%M', s, ms, us, ns or excel.  [default: found]",
+    ),
+    click.option(
         "--long", metavar="CHANNEL,VALUE", help="Read long tables: a row is one value of a channel."
     ),
+)
+"""`--time`, `--time-format`, `--long`."""
+
+READING = together(
+    COLUMNS,
+    skip_option("Leave a column out, by name or pattern."),
+    TIMES,
     click.option(
         "--node-by",
         metavar="file|COLUMN",
@@ -33,28 +45,28 @@ READING = together(
     flag_option("--sort", "Sort rows that are not in the order of time."),
     ZERO_IS_MISSING,
 )
-"""`--columns`, `--skip`, `--time`, `--long`, `--node-by`, `--sort`, `--zero-is-missing`."""
+"""`--columns`, `--skip`, those of `TIMES`, `--node-by`, `--sort`, `--zero-is-missing`."""
 
 
 def reading_options(
     columns: str | None,
-    skip: tuple[str, ...],
     time: str | None,
+    time_format: str | None,
     long: str | None,
-    node_by: str | None,
-    **flags: Any,
+    node_by: str | None = None,
+    **others: Any,
 ) -> ReadingOptions:
-    """Return the options of `READING` as their reader takes them."""
+    """Return the options of `READING`, or some of them, as their reader takes them."""
     from submerge_fleet.files import ReadingOptions
 
     named = () if columns is None else tuple(filter(None, map(str.strip, columns.split(","))))
     return ReadingOptions(
         columns=named,
-        skip=skip,
         time=time or "",
+        time_format=time_format or "",
         long=long_columns(long),
         node_by=node_by or "",
-        **flags,
+        **others,
     )
 
 

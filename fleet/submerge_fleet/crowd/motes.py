@@ -11,7 +11,6 @@ another building, in other weather.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 
@@ -103,19 +102,11 @@ class Building:
 
 def sections(group: str) -> str:
     """Return the group's sections of a configuration."""
-    channels = "".join(
-        f"    {{ name = {_quoted(channel.name)}, unit = {_quoted(channel.unit)},"
-        f" offset = {offset!r}, scale = {scale!r} }},\n"
-        for channel, offset, scale in zip(CHANNELS, SCALING.offset, SCALING.scale, strict=True)
-    )
+    from submerge_client.config.schemas import SchemaConfig
+    from submerge_client.config.toml_text import schema_lines
+
     return (
         "# What `submerge crowd` reads: printed by `submerge crowd schema`.\n"
         f"[groups.{group}.summary]\nrank = {RANK}\noversample = {OVERSAMPLE}\n\n"
-        f'[groups.{group}.schema]\ncenter = "{SCHEMA.center}"\nscaling = "fixed"\n'
-        f"channels = [\n{channels}]\n"
+        f"[groups.{group}.schema]\n{schema_lines(SchemaConfig.of(SCHEMA))}"
     )
-
-
-def _quoted(text: str) -> str:
-    """Return a TOML string: JSON's form, with letters beyond ASCII as they are."""
-    return json.dumps(text, ensure_ascii=False)

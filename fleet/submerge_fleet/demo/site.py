@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from submerge import Schema
+from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.toml_text import quoted, schema_lines
 from submerge_fleet.plants.room import SNAPSHOT_S
 
 ROOT, GROUP = "root", "room"
@@ -189,7 +191,7 @@ class Site:
             f"node = {json.dumps(member.name)}\n"
             f"group = {json.dumps(GROUP)}\n"
             f"parent = {json.dumps(member.parent)}\n"
-            f"state = {_quoted(self.store(member))}\n"
+            f"state = {quoted(str(self.store(member)))}\n"
             'gaps = "fill"\n'
             'log = "debug"\n\n'
             f"[uplink]\n{self.wire.to(str(member.parent))}\n"
@@ -221,7 +223,7 @@ class Site:
             )
         return (
             f"node = {json.dumps(member.name)}\n"
-            f"store = {_quoted(self.store(member))}\n\n"
+            f"store = {quoted(str(self.store(member)))}\n\n"
             f"{self.wire.listen(member.name)}\n"
             f"{parent}"
             '[status]\naddress = ""\n\n'
@@ -235,24 +237,11 @@ class Site:
         return f"rank = {self.rank}\noversample = {self.oversample}\n"
 
     def _schema_at(self, section: str) -> str:
-        schema, tables = self.schema, []
-        if isinstance(schema.channels, tuple) and schema.scaling is not None:
-            rows = zip(schema.channels, schema.scaling.offset, schema.scaling.scale, strict=True)
-            tables = [
-                f"{{ name = {json.dumps(channel.name)}, unit = {_quoted(channel.unit)},"
-                f" offset = {offset!r}, scale = {scale!r} }},\n"
-                for channel, offset, scale in rows
-            ]
-        text = f'[{section}]\ncenter = "{schema.center}"\nscaling = "fixed"\n'
-        text += f"channels = [\n{''.join(tables)}]\n"
+        schema = self.schema
+        text = f"[{section}]\n{schema_lines(SchemaConfig.of(schema))}"
         if schema.linear:
             return text
         spec = schema.features.spec()
         gamma = float.fromhex(str(spec["gamma"]))
         text += f'\n[{section}.features]\nkernel = "{spec["kernel"]}"\ngamma = {gamma!r}\n'
         return text + f"features = {spec['features']}\n"
-
-
-def _quoted(value: object) -> str:
-    """Return a TOML string: JSON's form, with characters beyond ASCII as they are."""
-    return json.dumps(str(value), ensure_ascii=False)

@@ -46,11 +46,12 @@ def as_text(found: FoundAlarm, detection: Detected) -> str:
     channels = ", ".join(f"{printable(name)} {share:.0%}" for name, share in alarm.first)
     about = f"{lasted(found)}, {alarm.worst:.3g} times its limit"
     lines = [f"{when}  {about} ({alarm.cause}){marks}: {channels or 'no channel'}"]
-    lines += [
-        f"    {printable(each.channel)} {figure(each.value)}, where the others say"
-        f" {figure(each.expected)}"
-        for each in found.deviations[:1]
-    ]
+    for each in found.deviations[:1]:
+        unit = detection.units.get(each.channel, "")
+        value = f"{figure(each.value)} {printable(unit)}".rstrip()
+        lines.append(
+            f"    {printable(each.channel)} {value}, where the others say {figure(each.expected)}"
+        )
     return "\n".join(lines)
 
 

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from submerge import UsageError
 from submerge.client.alarm_limits import AlarmLimits
 from submerge.condition import Condition
+from submerge.headings import called, heading_of
 from submerge.history.detection import FoundAlarm, HistoryDetector
 from submerge.history.learnt import Learnt
 from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON
 from submerge.history.time_spans import LeftOut, TimeSpan
+from submerge.judge.none_left import none_left
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
 from submerge.stats.block_maxima import WITH_FACTORS
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
+from submerge_fleet.console.conditions import condition_of
 from submerge_fleet.console.units import in_words
 from submerge_fleet.detect.curves import Curves
+from submerge_fleet.detect.level import AnotherLevel
+from submerge_fleet.detect.notes import other_pace, unknown_machines
 from submerge_fleet.files import ReadingOptions, open_recordings
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.model_file import SavedModel
@@ -34,8 +42,8 @@ class ReadableRows(Protocol):
     """Rows that can be read from the start: `Recordings`, or what stands in for them."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Channels."""
+    def headings(self) -> tuple[str, ...]:
+        """Of the channels' columns."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -45,16 +53,13 @@ class ReadableRows(Protocol):
         """Read all rows."""
 
 
-PACES = 2.0
-"""Factor between two paces of rows from which they are not the same."""
-
-
 @dataclass(frozen=True)
 class DetectRequest:
     """What to judge, and by what.
 
     recordings : the rows, with the model's channels
     without : spans of time whose rows are not judged
+    level : compares the rows with those that were learnt
     """
 
     recordings: ReadableRows
@@ -63,6 +68,7 @@ class DetectRequest:
     alarms: AlarmSettings
     when: Condition | None = None
     without: tuple[TimeSpan, ...] = ()
+    level: AnotherLevel | None = None
 
 
 @dataclass
@@ -79,6 +85,8 @@ class Detected:
     stated_rows : float
         As in `HistoryDetector`.
     machines : int
+    units : mapping of str to str
+        Of channels, by name.
     """
 
     channels: tuple[str, ...]
@@ -89,6 +97,7 @@ class Detected:
     stated_rows: float = 0.0
     machines: int = 1
     notes: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def summary(self) -> list[tuple[str, str]]:
@@ -111,6 +120,11 @@ def learnt_of(saved: SavedModel) -> Learnt:
         If it has no channels' names or no limits.
     """
     path, schema, model = saved.whence, saved.schema, saved.model
+    if saved.learnt is not None and saved.learnt.moments is not None and model.maxima is None:
+        raise UsageError(
+            f"{path} has no alarm limits, since its history is of {model.counts.learnt:,} rows:"
+            " fit more of them"
+        )
     if saved.learnt is None or model.maxima is None:
         raise UsageError(
             f"{path} has no alarm limits: expected a model of `submerge fit`, or one that"
@@ -140,16 +154,22 @@ def request_of(
     saved = model_file.read(path)
     schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
     if not reading.columns:
-        reading = replace(reading, columns=schema.names)
+        columns = tuple(map(heading_of, schema.named))
+        reading = replace(reading, columns=columns, columns_are="a channel of the model")
     recordings = open_recordings([Path(file) for file in files], reading)
-    lacking = [name for name in schema.names if name not in recordings.names]
+    names = called(schema.named, recordings.headings)
+    lacking = [name for name in schema.names if name not in names]
     if lacking:
         raise UsageError(
             f"expected the channels of {path}, got none for {lacking[0]}:"
-            " leave --columns out to take them by name"
+            " leave --columns and --skip out to take them by name"
         )
-    condition = None if when is None else Condition.parse(when, schema.names)
-    return DetectRequest(recordings, model, learnt, alarms_at(at_most), condition)
+    condition = condition_of(when, schema.names, recordings.columns)
+    level = None
+    if schema.center != "own" and learnt.moments is not None:
+        level = AnotherLevel(schema.names, learnt.moments.mean, np.sqrt(learnt.moments.variance))
+    alarms = alarms_at(at_most)
+    return DetectRequest(recordings, model, learnt, alarms, condition, level=level)
 
 
 def detect(
@@ -160,25 +180,33 @@ def detect(
 ) -> Detected:
     """Judge all rows; `curves` takes what a picture needs."""
     recordings, learnt = request.recordings, request.learnt
-    names = Schema.parse(request.model.schema).names
-    found = Detected(names, learnt.period_s, notes=recordings.notes)
+    schema = Schema.parse(request.model.schema)
+    units = {channel.name: channel.unit for channel in schema.named}
+    found = Detected(schema.names, learnt.period_s, notes=recordings.notes, units=units)
     detectors: dict[str, HistoryDetector] = {}
     periods = Periods()
-    order = [recordings.names.index(name) for name in names]
+    names = called(schema.named, recordings.headings)
+    order = [names.index(name) for name in schema.names]
     for recorded in _counted(recordings, found, request.without, advance):
         if recorded.machine not in detectors:
             detectors[recorded.machine] = _detector(request, recorded.machine)
         detector = detectors[recorded.machine]
         if recorded.times is not None:
             periods.add(recorded.machine, recorded.times)
-        for judged in detector.add(replace(recorded, rows=recorded.rows[:, order])):
+        recorded = replace(recorded, rows=recorded.rows[:, order])
+        if request.level is not None:
+            holds = ... if request.when is None else request.when.holds(recorded.rows)
+            request.level.add(recorded.rows[holds])
+        for judged in detector.add(recorded):
             found.judged += len(judged.block)
             if curves is not None:
                 curves.add(judged)
         found.stated_rows = max(found.stated_rows, detector.stated_rows)
     if not found.judged:
-        raise UsageError(f"expected rows that can be judged, got {counted(found.rows, 'row')}")
-    found.notes = (*recordings.notes, *_other_pace(learnt.period_s, periods.typical))
+        reasons = sum((each.left_out for each in detectors.values()), Counter[str]())
+        none = none_left(found.rows, reasons, request.when)
+        raise UsageError(f"expected rows that can be judged, got {none}")
+    found.notes = (*recordings.notes, *_notes(request, detectors, periods.typical))
     # The picture of rows without times counts rows, whatever the model was learnt from.
     found.period_s = learnt.period_s if periods.counts else 0.0
     found.machines = len(detectors)
@@ -186,15 +214,13 @@ def detect(
     return found
 
 
-def _other_pace(learnt_s: float, period_s: float) -> tuple[str, ...]:
-    """Return a note if rows come at another pace than those that were learnt."""
-    if not learnt_s or (period_s and 1 / PACES < period_s / learnt_s < PACES):
-        return ()
-    came = f"a row comes every {in_words(period_s)}" if period_s else "rows have no times"
-    learnt = f"and the model has learnt one every {in_words(learnt_s)}"
-    return (
-        f"{came}, {learnt}: each row is judged as one of those, and false alarms come so often",
-    )
+def _notes(request: DetectRequest, machines: Collection[str], period_s: float) -> Iterator[str]:
+    """Yield sentences on rows that are unlike those of the history."""
+    yield from other_pace(request.learnt.period_s, period_s)
+    if Schema.parse(request.model.schema).center == "own":
+        yield from unknown_machines(machines, dict(request.learnt.monitors))
+    if request.level is not None and request.level.said:
+        yield request.level.said
 
 
 def _counted(

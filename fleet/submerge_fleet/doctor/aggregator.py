@@ -28,6 +28,7 @@ from submerge_fleet.console.units import size_of
 from submerge_fleet.doctor import links, machine
 from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
+from submerge_fleet.doctor.histories import histories
 
 HOLDS = 96 << 20
 """Bytes of memory without children; a thousand over gRPC need 80 MiB more
@@ -50,6 +51,7 @@ def run_checks(config: AggregatorConfig) -> Iterator[Finding]:
     yield from messages(config)
     running = is_running(config)
     yield from store(config.store, running=running)
+    yield from histories(config.store, config.groups, running=running)
     yield from places(config, running=running)
     yield from apprise(config)
     mqtt = config.listen.mqtt

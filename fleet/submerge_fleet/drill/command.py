@@ -121,7 +121,7 @@ def _on_files(
     quantity: str,
     **reading: Any,
 ) -> None:
-    from submerge.condition import Condition
+    from submerge_fleet.console.conditions import condition_of
     from submerge_fleet.drill.files import DrillRequest
     from submerge_fleet.operate import model_file
     from submerge_fleet.score.model import of_file
@@ -129,7 +129,7 @@ def _on_files(
     from submerge_fleet.score.table import TableOptions
 
     saved, normal = model_file.read(model), of_file(model, rank)
-    condition = None if when is None else Condition.parse(when, normal.schema.names)
+    condition = condition_of(when, normal.schema.names)
     asked = ScoreRequest(None, condition, TableOptions(quantity), allow_missing=True, **reading)
     request = DrillRequest(
         settings=_settings(at_most, period),

@@ -24,6 +24,9 @@ class ReadingOptions:
     time : str
         The column of times, or "date+clock" for two. Empty: it is looked for. "none": there is
         none.
+    time_format : str
+        How times are written: a pattern of `strptime`, a unit (s, ms, us, ns) of numbers since
+        1970, or "excel" for serial dates. Empty: it is found.
     long : (str, str) or None
         Columns of the channel's name and of its value, if each row has one value.
     node_by : str
@@ -32,20 +35,28 @@ class ReadingOptions:
         Whether 0 is a gap.
     sort : bool
         Whether rows out of order are sorted by time, in memory; otherwise they are refused.
+    columns_are : str
+        What an error calls `columns`.
     """
 
     columns: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     time: str = ""
+    time_format: str = ""
     long: tuple[str, str] | None = None
     node_by: str = ""
     zero_is_missing: bool = False
     sort: bool = False
+    columns_are: str = "--columns"
 
     def __post_init__(self) -> None:
         if self.sort and self.time == NO_TIME:
             raise UsageError(
                 'expected times to sort by, got time = "none"; leave one of the two out'
+            )
+        if self.time_format and self.time == NO_TIME:
+            raise UsageError(
+                'expected times to read by time_format, got time = "none"; leave one of the two out'
             )
         if self.long is not None and self.long[0] == self.long[1]:
             raise UsageError(

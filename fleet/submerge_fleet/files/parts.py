@@ -20,6 +20,9 @@ ONLY_MACHINE = "machine"
 
 MOST_MACHINES = 10_000
 
+FEW_MACHINES, FEWEST_ROWS = 100, 10
+"""With more machines than this, and fewer rows of each, a column does not name machines."""
+
 
 @dataclass(frozen=True)
 class MachinePart:
@@ -66,6 +69,7 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
     if reading.machine is None:
         return [MachinePart(name, reading, _first_time(reading), True)]
     found: dict[str, float | None] = {}
+    rows = 0
     for span in reading.without_rows().spans():
         for i, name in enumerate(() if span.machines is None else span.machines):
             if name not in found:
@@ -77,6 +81,7 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
                         got="none",
                         hint="complete the row or leave it out",
                     )
+        rows += len(span.numbers)
         if len(found) > MOST_MACHINES:
             raise refusal(
                 file.path,
@@ -84,6 +89,13 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
                 got="more",
                 hint="name the column of machines (--node-by)",
             )
+    if len(found) > FEW_MACHINES and rows < FEWEST_ROWS * len(found):
+        raise refusal(
+            file.path,
+            expected=f"a column that names machines ({options.node_by!r})",
+            got=f"{len(found):,} names in {rows:,} rows",
+            hint="name another column (--node-by)",
+        )
     return [MachinePart(name, reading, at, len(found) == 1) for name, at in found.items()]
 
 

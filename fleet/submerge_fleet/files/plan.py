@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from submerge import UsageError
 from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.instants import is_time
 from submerge_client.datasets.source import refusal
@@ -19,8 +20,16 @@ from submerge_fleet.files import long_table
 from submerge_fleet.files.clock_column import clock_of
 from submerge_fleet.files.options import BY_FILE, ReadingOptions
 from submerge_fleet.files.reading import FileReading
-from submerge_fleet.files.selecting import channels_of, check_numbers, place_of, unknown
+from submerge_fleet.files.selecting import (
+    OneColumn,
+    channels_of,
+    check_numbers,
+    place_of,
+    some,
+    unknown,
+)
 from submerge_fleet.files.tables import Kind, TableFile, names_of
+from submerge_fleet.files.time_errors import either_order
 
 
 class ReadingPlan(NamedTuple):
@@ -48,11 +57,16 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     readings, chosen = [], []
     for file in files:
         _check_upright(file)
-        reading, places, remarks = _alone(file, options)
+        _check_headings(file, options)
+        try:
+            reading, places, remarks = _alone(file, options)
+        except OneColumn as error:
+            raise _of_one_each(files, options) or error from None
         readings.append(reading)
         chosen.append(places)
         for remark in remarks:
             notes.setdefault(remark, []).append(file.path)
+    readings = _with_orders(readings)
     _check_times(readings)
     if options.long:
         names = long_table.channels_in(readings, options)
@@ -64,9 +78,42 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     return ReadingPlan(names, tuple(readings), said)
 
 
+def _check_headings(file: TableFile, options: ReadingOptions) -> None:
+    """Refuse a file without headings, if columns are asked for by names."""
+    names = names_of(file)
+    if options.columns and not (file.named or options.long or {*options.columns} & {*names}):
+        raise refusal(
+            file.path,
+            expected=f"headings with {some(options.columns)} ({options.columns_are})",
+            got=f"none, and columns {some(names)}",
+            hint="write the channels' names above the first row",
+        )
+
+
+def _of_one_each(files: Sequence[TableFile], options: ReadingOptions) -> UsageError | None:
+    """Return the error for several files of one column each; None if any has more."""
+    for file in files:
+        try:
+            _alone(file, options)
+        except OneColumn:
+            continue
+        except UsageError:
+            pass
+        return None
+    if len(files) < 2:
+        return None
+    return refusal(
+        f"{len(files)} files",
+        expected="a column for each sensor in each file",
+        got=f"a file for each sensor ({files[0].path.name} has {', '.join(names_of(files[0]))})",
+        hint="join them by their times into one table, or write their rows below one another with"
+        " the sensor's name beside the value (--long sensor,value --sort)",
+    )
+
+
 def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[int], list[str]]:
     """Return how one file would be read, its channels and notes."""
-    clock, remarks, others = clock_of(file, options.time)
+    clock, remarks, others = clock_of(file, options)
     machine = None
     if options.node_by not in ("", BY_FILE):
         machine = place_of(file, options.node_by, "--node-by")
@@ -109,6 +156,20 @@ def _common(files: Sequence[TableFile], chosen: Sequence[Sequence[int]]) -> tupl
 def _with_channels(reading: FileReading, names: Sequence[str]) -> FileReading:
     places = {name: i for i, name in enumerate(names_of(reading.file))}
     return replace(reading, channels=tuple(places[name] for name in names))
+
+
+def _with_orders(readings: Sequence[FileReading]) -> list[FileReading]:
+    """Return readings whose slashed dates are in one order: a file may say it for another."""
+    orders = {r.clock.order for r in readings if r.clock and r.clock.order is not None}
+    decided = []
+    for reading in readings:
+        clock = reading.clock
+        if clock is not None and clock.either:
+            if len(orders) != 1:
+                raise either_order(reading.file, clock.places, clock.either)
+            reading = replace(reading, clock=clock.in_order(*orders))
+        decided.append(reading)
+    return decided
 
 
 def _check_times(readings: Sequence[FileReading]) -> None:

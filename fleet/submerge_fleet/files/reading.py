@@ -80,7 +80,7 @@ class FileReading:
         clock, n = self.clock, 0
         numbers, texts = list(self.channels), list[int]()
         if clock is not None:
-            (numbers if clock.numeric else texts).extend(clock.places)
+            (numbers if clock.form.numeric else texts).extend(clock.places)
         texts += [place for place in (self.machine, self.key) if place is not None]
         for raw in self.file.blocks(numbers, texts):
             fields = list(raw.texts)
@@ -88,7 +88,7 @@ class FileReading:
             machines = _names(fields.pop()) if self.machine is not None else None
             times = None
             if clock is not None:
-                at = raw.numbers[:, -1] if clock.numeric else None
+                at = raw.numbers[:, -1] if clock.form.numeric else None
                 times = clock.seconds(self.file, raw, at)
             rows = self._readings(raw.numbers[:, : len(self.channels)], raw.places)
             numbered = np.arange(n + 1, n + 1 + len(rows))

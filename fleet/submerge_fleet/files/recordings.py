@@ -11,19 +11,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
 
-from submerge import Array
+from submerge import Channel
+from submerge.headings import called, channels_of
 from submerge.history.recorded import Recorded
 from submerge_fleet.files import long_table
-from submerge_fleet.files.opening import files_of, open_file
+from submerge_fleet.files.column_ranges import ColumnRanges
+from submerge_fleet.files.finding import files_of
+from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import MachinePart, parts_of
 from submerge_fleet.files.plan import planned
 from submerge_fleet.files.reading import Span
-from submerge_fleet.files.tables import TableFile
+from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 
 
@@ -32,8 +36,12 @@ class Recordings:
 
     Attributes
     ----------
-    names : tuple of str
-        Channels.
+    headings : tuple of str
+        Of the channels' columns.
+    channels : tuple of Channel
+        What they are, with their units.
+    columns : tuple of str
+        All columns of the first file.
     timed : bool
         Whether rows have times.
     machines : tuple of str
@@ -44,23 +52,39 @@ class Recordings:
 
     def __init__(
         self,
-        names: tuple[str, ...],
+        headings: tuple[str, ...],
         parts: Sequence[MachinePart],
         notes: tuple[str, ...],
         options: ReadingOptions,
     ) -> None:
-        self.names = names
+        self.headings, self.channels = headings, channels_of(headings)
         self.timed = parts[0].first is not None
         self.machines = tuple(dict.fromkeys(part.machine for part in parts))
         self.files = tuple(dict.fromkeys(part.reading.file.path for part in parts))
+        self.columns = names_of(parts[0].reading.file)
         self._parts, self._notes = parts, notes
         self._found: tuple[str, ...] = ()
+        self._ranged: tuple[str, ...] | None = None
         self._options = options
+        self._read, self._order = headings, list(range(len(headings)))
+
+    def ordered(self, channels: Sequence[Channel]) -> Recordings:
+        """Return the same rows with the columns of channels, in the order of these."""
+        other, names = copy(self), called(channels, self._read)
+        other._order = [names.index(channel.name) for channel in channels]
+        other.headings = tuple(self._read[place] for place in other._order)
+        other.channels = tuple(channels)
+        return other
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels' names."""
+        return tuple(channel.name for channel in self.channels)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences: what was left out or guessed; after a whole `rows()`, what it found too."""
-        return (*self._notes, *self._found)
+        return (*self._notes, *self._found, *(self._ranged or ()))
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks.
@@ -71,15 +95,20 @@ class Recordings:
             At the first row that cannot be read, or goes back in time. One line: the place, what
             was expected, what came, what to do.
         """
-        found, said = ColumnRanges(self.names), list[str]()
+        ranges = None if self._ranged is not None else ColumnRanges(self.names)
+        said = list[str]()
         for machine in self.machines:
             parts = [part for part in self._parts if part.machine == machine]
             for span, file in self._in_order(machine, parts, said.append):
-                found.add(span.rows)
+                rows = span.rows if self.headings == self._read else span.rows[:, self._order]
+                if ranges is not None:
+                    ranges.add(rows)
                 first, numbers = int(span.numbers[0]), span.numbers
                 apart = None if (np.diff(numbers) == 1).all() else numbers
-                yield Recorded(machine, span.rows, span.times, str(file.path), first, apart)
-        self._found = (*said, *found.notes())
+                yield Recorded(machine, rows, span.times, str(file.path), first, apart)
+        if ranges is not None:
+            self._ranged = tuple(ranges.notes())
+        self._found = tuple(said)
 
     def _in_order(
         self, machine: str, parts: Sequence[MachinePart], note: Callable[[str], None]
@@ -89,7 +118,7 @@ class Recordings:
             spans = sorted_spans(spans, machine, note)
         if self._options.long:
             # After sorting: values of one time may be far apart.
-            spans = long_table.widened(spans, self.names)
+            spans = long_table.widened(spans, self._read)
         order = TimeOrder()
         for span, file in spans:
             if len(span.rows) == 0:
@@ -115,9 +144,10 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
         If a file is no table, a column is not there, or the files do not go together. One line:
         the place, what was expected, what came, what to do.
     """
-    plan = planned([open_file(path) for path in files_of(paths)], options)
+    found = files_of(paths)
+    plan = planned([open_file(path) for path in found.files], options)
     parts, notes = parts_of(plan.readings, options)
-    return Recordings(plan.names, parts, (*plan.notes, *notes), options)
+    return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 
 
 def _spans(parts: Sequence[MachinePart]) -> Iterator[tuple[Span, TableFile]]:
@@ -127,26 +157,3 @@ def _spans(parts: Sequence[MachinePart]) -> Iterator[tuple[Span, TableFile]]:
                 yield span, part.reading.file
             elif len(chosen := np.flatnonzero(span.machines == part.machine)):
                 yield span.only(chosen), part.reading.file
-
-
-class ColumnRanges:
-    """The least and greatest value of each channel, for notes about channels that say nothing."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._low: Array = np.full(len(names), np.inf)
-        self._high: Array = np.full(len(names), -np.inf)
-
-    def add(self, rows: Array) -> None:
-        """Take rows (n, channels) into account."""
-        # fmin and fmax pass over NaN.
-        self._low = np.fmin(self._low, np.fmin.reduce(rows, axis=0, initial=np.inf))
-        self._high = np.fmax(self._high, np.fmax.reduce(rows, axis=0, initial=-np.inf))
-
-    def notes(self) -> Iterator[str]:
-        """Yield a sentence for each channel without a value, or with one alone."""
-        for name, low, high in zip(self._names, self._low, self._high, strict=True):
-            if low > high:
-                yield f"channel {name} has no value in any row"
-            elif low == high:
-                yield f"channel {name} is {low:g} in all rows"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import math
+import shlex
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from submerge import UsageError
+from submerge import UsageError, headings
+from submerge.judge.prepare import LARGEST_SCALED
+from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Place, refusal
+from submerge_fleet.files.doubtful import doubts, is_index
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.tables import ColumnHead, Kind, TableFile, names_of
 
@@ -17,12 +22,24 @@ SHOWN = 5
 """Names that one message lists."""
 
 
+class OneColumn(UsageError):
+    """A file has one column of numbers alone."""
+
+
 def place_of(file: TableFile, name: str, option: str) -> int:
     """Return the place of one column, or refuse a name that the file does not have."""
     names = names_of(file)
+    place = _place(name, names)
+    if place is None:
+        raise unknown(file.path, name, names, option)
+    return place
+
+
+def _place(name: str, names: Sequence[str]) -> int | None:
+    """Return the place of a heading, which may be written without its unit."""
     if name in names:
         return names.index(name)
-    raise unknown(file.path, name, names, option)
+    return headings.place_of(headings.channel_of(name), names)
 
 
 def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
@@ -31,7 +48,8 @@ def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int
     Parameters
     ----------
     patterns : sequence of str
-        Names, globs such as "temp*", ranges such as "a..f". A column's whole name goes first.
+        Names with or without units, globs such as "temp*", ranges such as "a..f". A column's
+        whole name goes first.
     option : str
         What a message calls them, such as "--columns".
 
@@ -49,14 +67,14 @@ def matching(path: Path, names: tuple[str, ...], patterns: Sequence[str], option
 
 
 def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> Sequence[int]:
-    if pattern in names:
-        return [names.index(pattern)]
+    place = _place(pattern, names)
+    if place is not None:
+        return [place]
     begin, dots, end = pattern.partition(RANGE)
     if dots and begin and end:
-        for edge in (begin, end):
-            if edge not in names:
-                raise unknown(path, edge, names, option)
-        first, last = names.index(begin), names.index(end)
+        first, last = (_place(edge, names) for edge in (begin, end))
+        if first is None or last is None:
+            raise unknown(path, begin if first is None else end, names, option)
         if first > last:
             raise refusal(
                 path,
@@ -65,7 +83,8 @@ def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> S
                 hint=f"write {end}{RANGE}{begin}",
             )
         return range(first, last + 1)
-    if any(mark in pattern for mark in "*?["):
+    # A unit is in brackets, as the letters of a pattern are.
+    if any(mark in headings.channel_of(pattern).name for mark in "*?["):
         found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
         if not found:
             raise refusal(
@@ -80,6 +99,9 @@ def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> S
 
 def unknown(path: Path, name: str, names: Collection[str], option: str) -> UsageError:
     """Return the error for a column that is not there."""
+    if not name.isidentifier() and {*name.split()} <= {*names}:
+        hint = f"write commas between names: {','.join(name.split())}"
+        return refusal(path, expected=f"columns ({option})", got=repr(name), hint=hint)
     near = difflib.get_close_matches(name, names, n=1)
     folded = [each for each in names if each.casefold() == name.casefold()]
     near = folded[:1] or near
@@ -115,10 +137,11 @@ def channels_of(
     """
     skipped = {*places_of(file, options.skip, "--skip")}
     if options.columns:
-        asked = places_of(file, options.columns, "--columns")
+        asked = places_of(file, options.columns, options.columns_are)
         chosen = [i for i in asked if i not in skipped and i not in taken]
         for i in chosen:
             check_numbers(file, i)
+            _check_size(file, i)
         return chosen, []
     chosen, notes = [], []
     for i, column in enumerate(file.columns):
@@ -127,22 +150,34 @@ def channels_of(
         if reason := _no_channel(file, column):
             notes.append(reason)
         else:
+            _check_size(file, i)
             chosen.append(i)
     if len(chosen) < 2:
-        raise refusal(
+        error = refusal(
             file.path,
             expected="at least two columns of numbers",
             got=some([file.columns[i].name for i in chosen]) if chosen else "none",
-            hint="; ".join(notes) or "check its separator and headings",
+            hint="; ".join(filter(None, [*notes, _long_hint(file, chosen)]))
+            or "check its separator and headings",
         )
-    return chosen, notes
+        raise OneColumn(str(error)) if chosen else error
+    return chosen, [*notes, *doubts([file.columns[i] for i in chosen])]
+
+
+def _long_hint(file: TableFile, chosen: Sequence[int]) -> str:
+    """Return what to do about a table of names and values."""
+    names = [column.name for column in file.columns if column.kind == Kind.TEXT]
+    if len(chosen) != 1 or not names:
+        return ""
+    value = file.columns[chosen[0]].name
+    return f"if a row is one value of one channel: --long {shlex.quote(f'{names[0]},{value}')}"
 
 
 def _no_channel(file: TableFile, column: ColumnHead) -> str:
     """Return why a column is no channel unless it is named, or an empty string."""
     match column.kind:
         case Kind.NUMBERS:
-            if not column.heading and file.named and _counts(column):
+            if file.named and is_index(column):
                 return f"column {column.name} counts the rows and is left out"
             return ""
         case Kind.EMPTY:
@@ -152,20 +187,12 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
         case Kind.TEXT:
             values = {*column.full}
             got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
-            return f"column {column.name} is text ({got}) and is left out"
+            numbers = ": cast it, if it holds numbers" if is_number(column.full[0]) else ""
+            return f"column {column.name} is text ({got}) and is left out{numbers}"
         case Kind.TIMES:
             return f"column {column.name} holds times too and is left out"
         case Kind.OTHER:
             return f"column {column.name} holds {column.kind.value} and is left out"
-
-
-def _counts(column: ColumnHead) -> bool:
-    """Return whether a column numbers the rows, as an index that a data frame wrote."""
-    try:
-        values = [float(value) for value in column.values]
-    except ValueError:
-        return False
-    return all(value == values[0] + i for i, value in enumerate(values))
 
 
 def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
@@ -184,3 +211,24 @@ def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
         got=got,
         hint="leave it out (--skip)",
     )
+
+
+def _check_size(file: TableFile, place: int) -> None:
+    """Refuse a column that mostly has numbers that no reading has."""
+    column = file.columns[place]
+    large = [value for value in column.full if is_number(value) and _is_large(value)]
+    if 2 * len(large) > len(column.full):
+        raise refusal(
+            Place(file.path, column=place + 1, name=column.name),
+            expected=f"readings below {LARGEST_SCALED:g}",
+            got=f"{large[0]}, ..., as ids and times have",
+            hint=f"leave it out (--skip {shlex.quote(column.name)}), or say that it is the time"
+            " (--time)",
+        )
+
+
+def _is_large(value: str) -> bool:
+    try:
+        return LARGEST_SCALED <= abs(float(value)) < math.inf
+    except ValueError:  # true and false
+        return False

@@ -26,6 +26,10 @@ SORT_BYTES = 512 << 20
 """Most bytes of one machine's rows and times that are sorted."""
 
 
+HOUR_S = 3600.0
+"""How far clocks are set back in autumn."""
+
+
 class TimeOrder:
     """Checks one machine's spans as they come, file after file."""
 
@@ -64,13 +68,16 @@ class TimeOrder:
         before = times[at - 1] if at else self._time
         place = span.places[at - 1] if at else self._place
         last = f"{file.unit} {place}" if inside else f"{self._unit()} {place} of {self._named()}"
+        hint = "the files overlap: merge them (--sort), or each is a machine (--node-by file)"
+        if inside:
+            hint = "sort the rows, or ask for it (--sort)"
+        if inside and HOUR_S / 2 <= before - times[at] <= HOUR_S:
+            hint += "; if clocks were set back then, write times in UTC or with their zone"
         return refusal(
             f"{file.path}, {file.unit} {span.places[at]}",
             expected=f"no time before {iso(before)} ({last})",
             got=iso(times[at]),
-            hint="sort the rows, or ask for it (--sort)"
-            if inside
-            else "the files overlap: merge them (--sort), or each is a machine (--node-by file)",
+            hint=hint,
         )
 
     def _named(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from submerge_fleet.console.reading_options import READING, reading_options
 
 if TYPE_CHECKING:
     from submerge.history.settings import FitSettings
+    from submerge_fleet.files import Recordings
     from submerge_fleet.fit.time_spans import Label
 
 
@@ -44,6 +46,12 @@ Example: submerge fit history/*.csv -o plant.model
     help="Learn also spans of time that are unlike all others, or do not."
     "  [default: leave out, but keep with --labels]",
 )
+@click.option(
+    "--like",
+    type=FILE,
+    metavar="MODEL",
+    help="Learn with the channels, units, scaling and mean of this model, to push into its fleet.",
+)
 @flag_option("--detect", "Print the alarms on FILEs themselves, as `submerge detect` does.")
 @click.option("--plot", type=FILE, help="Draw scores, alarms and channels of FILEs into this PNG.")
 @flag_option("--no-drill", "Do not try which faults would be found.")
@@ -56,6 +64,7 @@ def command(
     exclude: tuple[str, ...],
     labels: Path | None,
     keep_all: bool | None,
+    like: Path | None,
     detect: bool,
     plot: Path | None,
     no_drill: bool,
@@ -73,32 +82,34 @@ def command(
 
     Of --exclude, rows are neither learnt nor scored. Of --labels, they are not learnt, and the
     report says which faults alarms by the model find. --detect, --labels and --plot read FILEs
-    once more.
+    once more; alarms on the history leave the exit status at 0.
 
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
-    from submerge_fleet.files import open_recordings
+    from submerge_fleet.fit.likeness import open_like
     from submerge_fleet.fit.run import FitRequest, run
     from submerge_fleet.fit.saving import check_target
     from submerge_fleet.fit.time_spans import labels_of
 
     check_target(output)
+    paths, options = [Path(file) for file in files], reading_options(**reading)
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
         from submerge_fleet.console.picture import check_target as check_picture
         from submerge_fleet.detect import plot as _  # noqa: F401
 
-        check_picture(plot, inputs=[Path(file) for file in files])
-    recordings = open_recordings([Path(file) for file in files], reading_options(**reading))
+        check_picture(plot, inputs=paths)
+    recordings, schema = open_like(paths, options, like)
     faults = () if labels is None else labels_of(labels)
     settings = _settings(
         rank,
         when,
         exclude,
         faults,
-        recordings.names,
+        recordings,
         leaves_out=labels is None if keep_all is None else not keep_all,
     )
+    settings = replace(settings, schema=schema)
     request = FitRequest(recordings, settings, output, faults, plot, detect, not no_drill)
     run(request, as_json=as_json)
 
@@ -108,20 +119,21 @@ def _settings(
     when: str | None,
     exclude: tuple[str, ...],
     faults: tuple[Label, ...],
-    names: tuple[str, ...],
+    recordings: Recordings,
     *,
     leaves_out: bool,
 ) -> FitSettings:
-    from submerge.condition import Condition
     from submerge.history.settings import FitSettings
+    from submerge_fleet.console.conditions import condition_of
     from submerge_fleet.fit.time_spans import excluded
 
+    names = recordings.names
     if rank is not None and rank >= len(names) > 1:
         raise UsageError(
             f"expected --rank below the number of channels, {len(names)}, got {rank}:"
             " leave it out to have it chosen"
         )
-    condition = None if when is None else Condition.parse(when, names)
+    condition = condition_of(when, names, recordings.columns)
     return FitSettings(
         rank or 0,
         rank_max=max(FitSettings().rank_max, rank or 0),

@@ -52,7 +52,7 @@ def run(request: FitRequest, *, as_json: bool) -> None:
     """Learn a history, write the model, and print the report."""
     recordings, settings = request.recordings, request.settings
     with counting("rows read, in two passes") as advance:
-        fitted = fit(recordings.rows, recordings.names, settings, advance=advance)
+        fitted = fit(recordings.rows, recordings.channels, settings, advance=advance)
     size = save(request.output, fitted)
     for note in recordings.notes:
         click.echo(f"note: {note}", err=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from submerge import UsageError
 from submerge.history.time_spans import TimeSpan
-from submerge_client.datasets.instants import is_ambiguous, to_seconds
+from submerge_client.datasets.day_order import orders_of, slashed_seconds
+from submerge_client.datasets.instants import is_slashed, to_seconds
 from submerge_client.datasets.source import refusal, shown
 
 DOTS = ".."
@@ -92,8 +93,9 @@ def _excluded(text: str) -> TimeSpan:
             f"--exclude is FROM..TO, such as 2026-03-04..2026-03-05 or 2026-03-04.., got {text!r}:"
             " write two points between both times"
         )
-    first = _time(begin, "--exclude") if begin else -math.inf
-    last = _time(end, "--exclude") if end else math.inf
+    orders = orders_of([begin, end])
+    first = _time(begin, "--exclude", orders) if begin else -math.inf
+    last = _time(end, "--exclude", orders) if end else math.inf
     if first > last:
         raise UsageError(
             f"expected --exclude FROM..TO with FROM before TO, got {text!r}: exchange both times"
@@ -101,8 +103,12 @@ def _excluded(text: str) -> TimeSpan:
     return TimeSpan(first, last)
 
 
-def _time(text: str, where: object) -> float:
-    (seconds,) = to_seconds([text]).tolist()
+def _time(text: str, where: object, orders: frozenset[bool]) -> float:
+    """Return a time; one order reads its slashed dates, if others have not decided it."""
+    if is_slashed(text) and len(orders) == 1:
+        (seconds,) = slashed_seconds([text], *orders).tolist()
+    else:
+        (seconds,) = to_seconds([text]).tolist()
     if math.isfinite(seconds):
         return float(seconds)
     raise refusal(
@@ -110,13 +116,13 @@ def _time(text: str, where: object) -> float:
         expected=f"a time such as {FORMS}",
         got=shown(text) if text else "none",
         hint="nothing says whether the day or the month is first: write 2026-11-23"
-        if is_ambiguous(text)
+        if is_slashed(text)
         else "write it so",
     )
 
 
 def _labels(path: Path, lines: list[list[str]]) -> Iterator[Label]:
-    places = 0, 1, 2
+    places, orders = (0, 1, 2), orders_of(field for line in lines for field in line)
     for number, line in enumerate(lines, 1):
         fields = [field.strip() for field in line]
         if not any(fields):
@@ -126,7 +132,7 @@ def _labels(path: Path, lines: list[list[str]]) -> Iterator[Label]:
             continue
         begin, end, text = (fields[i] if i < len(fields) else "" for i in places)
         where = f"{path}, line {number}"
-        span = TimeSpan(_time(begin, where), _time(end, where))
+        span = TimeSpan(_time(begin, where, orders), _time(end, where, orders))
         if span.first > span.last:
             raise refusal(
                 where,

@@ -1,4 +1,4 @@
-"""`submerge model`: show, save and compare what a fleet considers normal."""
+"""`submerge model`: show, save and compare what a fleet considers normal; push histories."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from submerge_fleet.console.options import (
     aggregator_options,
     json_option,
 )
+from submerge_fleet.operate.model_histories import forget, histories, push
 
 if TYPE_CHECKING:
     from submerge.protocol.summaries import Summary
@@ -27,7 +28,14 @@ AGGREGATOR = aggregator_options("Whose model; needed where there are several gro
 
 @click.group(cls=AdminGroup, epilog="Example: submerge model show --config root.toml")
 def command() -> None:
-    """Show, save and compare models: of a running aggregator, or saved ones."""
+    """Show, save and compare models: of a running aggregator, or saved ones.
+
+    A root takes models of files or of other fleets as histories: `push`, `histories`, `forget`.
+    """
+
+
+for each in (push, histories, forget):
+    command.add_command(each)
 
 
 @command.command(epilog="Example: submerge model show --config root.toml --group pumps")

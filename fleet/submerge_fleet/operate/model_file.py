@@ -65,7 +65,8 @@ def decoded(data: bytes, whence: str) -> SavedModel:
         # Of bytes that are no message at all the codec has nothing to explain.
         why = "" if str(error).startswith("expected a watch") else f" ({error})"
         raise UsageError(
-            f"{whence} is not a model file{why}: expected what `submerge model save` writes"
+            f"{whence} is not a model file{why}: expected what `submerge fit` or"
+            " `submerge model save` writes"
         ) from error
     return SavedModel(whence, model, schema, shown, learnt)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from submerge.condition import Condition
 from submerge.errors import whole
 from submerge.history.fit import fit
 from submerge.history.learnt import Learnt
 from submerge.history.settings import FitSettings
+from submerge_fleet.console.conditions import condition_of
 from submerge_fleet.fit.saving import learnt_of
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.model_file import SavedModel
@@ -16,11 +16,11 @@ from submerge_proto.files import learnt as learnt_file
 
 def learnt_from(source: Source, *, rank: int | None, when: str | None, keep_all: bool) -> Learnt:
     """Learn rows; options as in `Model.fit`."""
-    condition = None if when is None else Condition.parse(when, source.names)
+    condition = condition_of(when, source.names)
     directions = 0 if rank is None else whole("rank", rank, least=1)
     most = max(FitSettings().rank_max, directions)
     settings = FitSettings(directions, rank_max=most, when=condition, leaves_out=not keep_all)
-    return learnt_of(fit(source.rows, source.names, settings))
+    return learnt_of(fit(source.rows, source.channels, settings))
 
 
 def reread(learnt: Learnt) -> SavedModel:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, UsageError
+from submerge.headings import channel_of, channels_of, place_of
 from submerge.history.recorded import Recorded
 from submerge_client.datasets.source import refusal
 from submerge_fleet.files.options import NO_TIME
@@ -38,8 +39,10 @@ class FrameRows:
 
     Attributes
     ----------
-    names : tuple of str
-        Channels.
+    headings : tuple of str
+        Of the channels' columns.
+    channels : tuple of Channel
+        What they are, with their units.
     values : (n, channels)
     notes : tuple of str
         Sentences on what was left out.
@@ -65,11 +68,17 @@ class FrameRows:
         self._times = None
         if time != NO_TIME and (self.clock is not None or frame.has_time_index):
             self._times = _checked_times(frame.times(self.clock))
-        self.names, self.notes = _channels(frame, columns, self.clock)
+        self.headings, self.notes = _channels(frame, columns, self.clock)
+        self.channels = channels_of(self.headings)
         if frame.passed_over and self._times is None and time != NO_TIME:
             self.notes += (f"the index is {frame.passed_over}: rows are learnt without times",)
-        each = [frame.numbers(name) for name in self.names]
+        each = [frame.numbers(name) for name in self.headings]
         self.values: Array = np.column_stack(each) if each else np.empty((len(frame), 0))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels' names."""
+        return tuple(channel.name for channel in self.channels)
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks."""
@@ -118,9 +127,13 @@ def _channels(
     if isinstance(columns, str):
         raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
     if columns is not None:
-        for name in columns:
-            if name not in frame.names:
-                raise _unknown(name, frame.names)
+        found = []
+        for wanted in columns:
+            place = place_of(channel_of(wanted), frame.names)
+            if wanted not in frame.names and place is None:
+                raise _unknown(wanted, frame.names)
+            name = wanted if wanted in frame.names or place is None else frame.names[place]
+            found.append(name)
             if not frame.is_number(name):
                 raise refusal(
                     f"{PLACE}, column {name}",
@@ -128,7 +141,7 @@ def _channels(
                     got=frame.type_of(name),
                     hint="convert it first, or leave it out",
                 )
-        return tuple(columns), ()
+        return tuple(found), ()
     chosen = tuple(name for name in frame.names if frame.is_number(name))
     others = [name for name in frame.names if name not in chosen and name != clock]
     notes = tuple(f"column {name} is {frame.type_of(name)} and is left out" for name in others)

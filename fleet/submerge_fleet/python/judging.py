@@ -10,14 +10,16 @@ import numpy as np
 
 from submerge import UsageError
 from submerge.condition import Condition
+from submerge.headings import heading_of
 from submerge.history.detection import RowPlace
 from submerge.history.learnt import Learnt
+from submerge_fleet.console.conditions import condition_of
+from submerge_fleet.detect.level import AnotherLevel
 from submerge_fleet.detect.run import DetectRequest, alarms_at, detect, learnt_of
 from submerge_fleet.operate.model_file import SavedModel
 from submerge_fleet.python.alarm import AlarmSpan, alarm_span, when_in
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of
-from submerge_fleet.python.level import AnotherLevel
 from submerge_fleet.python.scoring import FrameScorer
 from submerge_fleet.python.sources import Source, WatchedRows, paths_of, source_of
 from submerge_fleet.score.columns import lags_of
@@ -52,6 +54,11 @@ class FrameJudge:
         """Their names, in the order of the model."""
         return self.saved.schema.names
 
+    @property
+    def _headings(self) -> tuple[str, ...]:
+        """Their columns, in the same order."""
+        return tuple(map(heading_of, self.saved.schema.named))
+
     def frame(
         self,
         rows: Any,
@@ -66,7 +73,7 @@ class FrameJudge:
             )
         if names is None and isinstance(rows, np.ndarray):
             names = self.channels
-        found = FrameRows(frame_of(rows, names), self.channels, time)
+        found = FrameRows(frame_of(rows, names), self._headings, time)
         if machine is not None:
             found.machine = machine
         return found
@@ -76,7 +83,7 @@ class FrameJudge:
     ) -> Source:
         """Return rows of a frame or of files, with the model's channels."""
         if paths_of(rows) is not None:
-            return source_of(rows, names, self.channels, time)
+            return source_of(rows, names, self._headings, time)
         return self.frame(rows, time, names, machine)
 
     def scorer(self, machine: str | None) -> FrameScorer:
@@ -99,7 +106,7 @@ class FrameJudge:
 
     def condition(self, when: str | None) -> Condition | None:
         """Return the state that rows have to be in."""
-        return None if when is None else Condition.parse(when, self.channels)
+        return condition_of(when, self.channels)
 
     def alarms(
         self, source: Source, level: AnotherLevel | None, when: Condition | None, at_most: str
@@ -108,7 +115,7 @@ class FrameJudge:
 
         level : takes the rows
         """
-        watched = WatchedRows(source, self.channels, level)
+        watched = WatchedRows(source, self.saved.schema.named, level)
         request = DetectRequest(watched, self.saved.model, self.learnt, alarms_at(at_most), when)
 
         def when_of(place: RowPlace) -> Any:

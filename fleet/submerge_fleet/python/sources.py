@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from submerge import UsageError
+from submerge import Channel, UsageError
+from submerge.headings import called
 from submerge.history.recorded import Recorded
+from submerge_fleet.detect.level import AnotherLevel
 from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of
-from submerge_fleet.python.level import AnotherLevel
 
 Source = FrameRows | Recordings
 
@@ -22,18 +23,19 @@ class WatchedRows:
     Parameters
     ----------
     source : Source
-    channels : sequence of str
+    channels : sequence of Channel
         Of the model, all of which the source has.
     level : AnotherLevel, optional
         Takes the rows.
     """
 
     def __init__(
-        self, source: Source, channels: Sequence[str], level: AnotherLevel | None = None
+        self, source: Source, channels: Sequence[Channel], level: AnotherLevel | None = None
     ) -> None:
         self._source, self._level = source, level
-        self.names = source.names
-        self._order = [self.names.index(name) for name in channels]
+        self.headings = source.headings
+        names = called(channels, self.headings)
+        self._order = [names.index(channel.name) for channel in channels]
 
     @property
     def notes(self) -> tuple[str, ...]:

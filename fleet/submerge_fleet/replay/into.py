@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from submerge import Array, Channel, Schema, UsageError
+from submerge import Array, Schema, UsageError
 from submerge.client.incarnation import ClientIncarnation
 from submerge.features import FeatureMap, Identity
+from submerge.headings import channels_of
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Center
@@ -96,7 +97,7 @@ def replay_into(
         its gamma.
     """
     schema = Schema(
-        tuple(Channel(name) for name in table.names),
+        channels_of(table.names),
         features=Identity() if features is None else features,
         center=center,
     )

@@ -2,11 +2,14 @@
 
 Without a request it is the model's. In a model of center = "own" each machine is measured from its
 own mean: that of its history, if the model knows the machine by the file's name; else the file's.
+Typical errors of channels, by which some are blamed, are those of the machine's history in any
+case, as `submerge detect` takes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from submerge import UsageError
@@ -15,6 +18,7 @@ from submerge.judge.prepare import Block
 from submerge.stats.node_mean import READY
 from submerge_client.datasets.table import counted
 from submerge_fleet.files.parts import ONLY_MACHINE
+from submerge_fleet.score.columns import lags_of
 from submerge_fleet.score.mean import (
     OWN,
     Center,
@@ -65,6 +69,14 @@ class Centers:
 
     def of(self, path: Path, read: Read) -> tuple[Center, bool]:
         """Return the mean for a file, and whether it is from elsewhere than from the file."""
+        center, elsewhere = self._of(path, read)
+        if center.typical is None and (state := self._state(path)) is not None:
+            schema = self._normal.schema
+            width = schema.width // lags_of(schema.names)
+            center = replace(center, typical=state.of_schema(schema, width).residual_scale)
+        return center, elsewhere
+
+    def _of(self, path: Path, read: Read) -> tuple[Center, bool]:
         if self._shared is not None:
             return self._shared, True
         if self._each:
@@ -94,4 +106,8 @@ class Centers:
         """Return the state of a file's machine, called as `fit` calls it."""
         states = self._normal.states
         stem = path.name.split(".")[0] or path.name
-        return states.get(stem) or states.get(str(path)) or states.get(ONLY_MACHINE)
+        known = states.get(stem) or states.get(str(path)) or states.get(ONLY_MACHINE)
+        if known is None and self._normal.schema.center != "own":
+            # One machine's files may be named in another way than its history's.
+            known = next(iter(states.values()), None)
+        return known

@@ -10,14 +10,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from submerge import Array, Schema, UsageError
+from submerge.headings import called
 from submerge_client.datasets.source import refusal
-from submerge_client.datasets.table import columns_but, counted
+from submerge_client.datasets.table import counted
 from submerge_fleet.files.selecting import some, unknown
 from submerge_fleet.score.table import ScoredFile
 
@@ -49,10 +50,11 @@ class Columns:
 
 
 def columns_of(
-    file: ScoredFile, schema: Schema, skip: Collection[str], *, allow_missing: bool = False
+    file: ScoredFile, schema: Schema, left: Sequence[int], *, allow_missing: bool = False
 ) -> Columns:
     """Find the channels of a schema in a file.
 
+    left : places of the columns that may be channels
     allow_missing : whether a channel without a column is a gap in every row
 
     Raises
@@ -61,10 +63,10 @@ def columns_of(
         If a header lacks a name, or less than half are there if that is allowed; or if there is no
         header, and the number of columns is not that of channels.
     """
-    left = columns_but(file.path, file.names, skip)
     names, lags = schema.names, lags_of(schema.names)
     sensed = names[: len(names) // lags]
-    places = {file.names[i]: i for i in left}
+    # A heading may have a unit beside the channel's name.
+    places = dict(zip(called(schema.named, [file.names[i] for i in left]), left, strict=True))
     nameless = isinstance(schema.channels, int)
     if file.named and (not nameless or places.keys() >= set(names)):
         if lags > 1 and places.keys() >= set(names):

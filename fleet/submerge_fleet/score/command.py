@@ -22,6 +22,7 @@ from submerge_fleet.console.options import (
     json_option,
     skip_option,
 )
+from submerge_fleet.console.reading_options import COLUMNS, TIMES, reading_options
 
 if TYPE_CHECKING:
     from submerge_fleet.score.mean import Mean
@@ -71,16 +72,12 @@ Example: submerge fit history/*.csv -o plant.model
 @click.option(
     "--when", metavar="CONDITION", help='Score only rows like "rpm > 50 and load >= 0.2".'
 )
-@click.option(
-    "--time", metavar="COLUMN", help='The column of times; "none" if none is.  [default: found]'
-)
-@click.option(
-    "--long", metavar="CHANNEL,VALUE", help="Read long tables: a row is one value of a channel."
-)
+@COLUMNS
+@TIMES
 @flag_option("--allow-missing", "Fill channels without a column, up to half of them.")
 @ZERO_IS_MISSING
 @QUANTITY
-@skip_option("Leave a column out, by name; needed if columns go by place.")
+@skip_option("Leave a column out, by name or pattern; needed if columns go by place.")
 @click.option("--plot", type=FILE, help="Draw scores and limits into this PNG.")
 def command(
     at: AggregatorOptions,
@@ -112,13 +109,13 @@ def command(
     blame with their shares; how many numbers were filled. A row that cannot be scored has the
     reason: lead-in, gaps, too large, other state.
     """
-    from submerge.condition import Condition
+    from submerge_fleet.console.conditions import condition_of
     from submerge_fleet.console.picture import check_target as check_picture
     from submerge_fleet.score.output import check_target
     from submerge_fleet.score.run import ScoreRequest, all_files
 
     target = None if str(output) == "-" else output
-    files = tuple(all_files(files))
+    files = tuple(all_files(files, note=lambda said: click.echo(f"note: {said}", err=True)))
     inputs = files if model is None else (*files, model)
     check_target(target, inputs=inputs)
     curves = None
@@ -129,7 +126,7 @@ def command(
         check_picture(plot, inputs=inputs)
         curves = ScoreCurves()
     normal = _normal(model, at, rank)
-    condition = None if when is None else Condition.parse(when, normal.schema.names)
+    condition = condition_of(when, normal.schema.names)
     request = ScoreRequest(_mean(mean), condition, **_reading(**reading))
     form = _form(files, normal, request, target, as_json=as_json)
     summary, notes = _write_scores(files, normal, request, target, form, curves)
@@ -165,6 +162,8 @@ def _form(
         if as_json:
             raise UsageError(f"--json writes lines of JSON, got {target}: leave one of the two out")
         return ParquetScores(headings)
+    if target is not None and not as_json and target.suffix in (".json", ".jsonl"):
+        raise UsageError(f"{target} would hold CSV: give --json, or name it .csv")
     return JsonScoreLines(normal.schema, headings) if as_json else CsvScoreLines(headings)
 
 
@@ -177,6 +176,7 @@ def _write_scores(
     curves: ScoreCurves | None,
 ) -> tuple[ScoreSummary, Iterable[str]]:
     """Score the files and write a line for each row; return the summary, and remarks."""
+    from submerge.judge.none_left import none_left
     from submerge_fleet.console.progress import counting
     from submerge_fleet.score.output import open_output
     from submerge_fleet.score.run import score
@@ -200,7 +200,8 @@ def _write_scores(
                 curves.add(path, part)
         if not summary.scored:
             # Raised here, so that older scores are not overwritten.
-            raise UsageError(f"expected rows that can be scored, got none of {summary.counts}")
+            none = none_left(summary.rows, summary.reasons, request.when)
+            raise UsageError(f"expected rows that can be scored, got {none}")
     return summary, remarks
 
 
@@ -211,13 +212,19 @@ def _mean(mean: str | None) -> Mean | None:
 
 
 def _reading(
-    quantity: str, keep: tuple[str, ...], time: str | None, long: str | None, **others: Any
+    quantity: str,
+    keep: tuple[str, ...],
+    columns: str | None,
+    time: str | None,
+    time_format: str | None,
+    long: str | None,
+    **others: Any,
 ) -> dict[str, Any]:
     """Return the options of reading as the request takes them."""
-    from submerge_fleet.console.reading_options import long_columns
     from submerge_fleet.score.table import TableOptions
 
-    table = TableOptions(quantity, time or "", long_columns(long), tuple(dict.fromkeys(keep)))
+    reading = reading_options(columns, time, time_format, long)
+    table = TableOptions(quantity, reading, tuple(dict.fromkeys(keep)))
     return {"table": table} | others
 
 

@@ -25,6 +25,9 @@ from submerge_fleet.score.rows import FileRows
 ScoreForm = CsvScoreLines | JsonScoreLines | ParquetScores
 Write = Callable[[Path, FileRows], None]
 
+OTHERS = frozenset((".xlsx", ".xls", ".ods", ".feather", ".arrow", ".npy", ".pkl", ".h5", ".hdf5"))
+"""Endings of formats that scores are not written in."""
+
 GZIP = ".gz"
 LEVEL = 6
 """The gzip command's default."""
@@ -37,6 +40,11 @@ def check_target(path: Path | None, *, inputs: Iterable[Path]) -> None:
     """
     if path is None:
         return
+    if path.suffix.lower() in OTHERS:
+        raise UsageError(
+            f"scores are written as CSV, lines of JSON (--json) or Parquet, got {path.name}:"
+            " name it .csv, .jsonl or .parquet"
+        )
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise UsageError(
             f"expected a folder that can be written to, got {path.parent} for {path.name}:"

@@ -18,7 +18,8 @@ from submerge.condition import Condition
 from submerge.judge.prepare import Block
 from submerge_client.datasets.source import Source
 from submerge_client.sensors.lags import Lags
-from submerge_fleet.files.opening import files_of
+from submerge_fleet.files.finding import files_of
+from submerge_fleet.files.selecting import matching
 from submerge_fleet.score.centers import Centers
 from submerge_fleet.score.columns import Columns, columns_of
 from submerge_fleet.score.level import Levels
@@ -61,15 +62,20 @@ class RowBlock(NamedTuple):
     carried: Carried
 
 
-def all_files(paths: Sequence[Path]) -> list[Path]:
+def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: None) -> list[Path]:
     """Return the files that paths mean: folders and globs too. One named twice is read twice.
+
+    note : takes sentences on what was passed over
 
     Raises
     ------
     UsageError
         If one is not there.
     """
-    found = [file for path in paths for file in files_of([path])]
+    meant = [files_of([path]) for path in paths]
+    for said in dict.fromkeys(said for each in meant for said in each.notes):
+        note(said)
+    found = [file for each in meant for file in each.files]
     for path in found:
         Source.of(path)  # refuses a missing file before hours of work on others
     return found
@@ -78,7 +84,10 @@ def all_files(paths: Sequence[Path]) -> list[Path]:
 def opened(path: Path, normal: Normal, wanted: ScoreRequest) -> tuple[ScoredFile, Columns]:
     """Open one file and find the channels of the model in it."""
     file = open_table(path, wanted.table, normal.schema.names)
-    columns = columns_of(file, normal.schema, wanted.skip, allow_missing=wanted.allow_missing)
+    asked = wanted.table.reading.columns or file.names
+    skipped = matching(path, file.names, wanted.skip, "--skip")
+    left = [i for i in matching(path, file.names, asked, "--columns") if i not in skipped]
+    columns = columns_of(file, normal.schema, left, allow_missing=wanted.allow_missing)
     return file, columns
 
 

@@ -64,11 +64,16 @@ class ScoreSummary:
         self.scored += len(part.scores.spe)
 
     @property
+    def reasons(self) -> dict[str, int]:
+        """How many rows have no score, by reason."""
+        return {why: self._why[why] for why in REASONS if self._why[why]}
+
+    @property
     def counts(self) -> str:
         """How many rows there were, and how many of them are scored."""
         of = f" of {len(self._files)} files" if len(self._files) > 1 else ""
         counts = [f"{self.scored:,} scored"]
-        counts += [f"{self._why[why]:,} not ({why})" for why in REASONS if self._why[why]]
+        counts += [f"{n:,} not ({why})" for why, n in self.reasons.items()]
         counts += [f"{self._filled:,} with gaps filled"] if self._filled else []
         return f"{self.rows:,}{of}: {', '.join(counts)}"
 

@@ -10,15 +10,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from submerge import Array, UsageError
 from submerge_client.datasets import intel_lab, text
-from submerge_client.datasets.instants import to_micros, to_seconds
 from submerge_client.datasets.reading import check_quantity, format_of
 from submerge_client.datasets.source import Source, refusal
 from submerge_fleet.files import ReadingOptions, arrow_file, open_recordings
@@ -26,6 +23,8 @@ from submerge_fleet.files.clock_column import ClockColumn, clock_of
 from submerge_fleet.files.opening import is_log, open_file
 from submerge_fleet.files.selecting import check_numbers, place_of
 from submerge_fleet.files.tables import TableFile, names_of
+from submerge_fleet.files.time_errors import either_order
+from submerge_fleet.files.time_form import TEXT, TimeForm
 from submerge_fleet.files.time_order import iso
 
 
@@ -34,30 +33,22 @@ class Carried(NamedTuple):
 
     times : n texts; "" where a row has none; empty if the file has no times
     kept : of each kept column, its n texts
-    scale : how many units of a number are a second; None where times are text
+    form : how the texts of times become seconds
     """
 
     times: Sequence[str] = ()
     kept: tuple[Sequence[str], ...] = ()
-    scale: float | None = None
+    form: TimeForm = TEXT
 
     def part(self, begin: int, end: int) -> Carried:
         """Return what some of the rows bring."""
         kept = tuple(column[begin:end] for column in self.kept)
-        return Carried(self.times[begin:end], kept, self.scale)
+        return Carried(self.times[begin:end], kept, self.form)
 
     @property
     def seconds(self) -> Array:
         """(n,), times in seconds since 1970; NaN for what is no time."""
-        if self.scale is None:
-            return to_seconds(self.times)
-        found = np.full(len(self.times), np.nan)
-        for i, time in enumerate(self.times):
-            try:
-                found[i] = float(time) / self.scale
-            except ValueError:
-                continue
-        return to_micros(found)
+        return self.form.of_text(list(self.times))
 
 
 class TableRows(NamedTuple):
@@ -103,13 +94,12 @@ class TableOptions:
     """How files are read for scoring.
 
     quantity : of an Intel Lab log
-    time : as in `ReadingOptions`, as `long`
+    reading : of its fields, columns, time, time_format and long
     keep : columns that are carried along
     """
 
     quantity: str = "temperature"
-    time: str = ""
-    long: tuple[str, str] | None = None
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
     keep: tuple[str, ...] = ()
 
 
@@ -119,14 +109,14 @@ def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> Sc
     channels : of the model; a column of that name is no time unless it is named as one
     """
     source = Source.of(path)
-    if options.long is not None:
+    if options.reading.long is not None:
         return _long(path, options)
     if not arrow_file.recognizes(source):
         with source.damage_first():
             if format_of(source) == "log" and is_log(source.head):
                 return _log(source, options)
     file = open_file(path)
-    clock, notes = _clock(file, options.time, channels)
+    clock, notes = _clock(file, options.reading, channels)
     kept = tuple(place_of(file, name, "--keep") for name in options.keep)
     taken = frozenset([*(clock.places if clock else ()), *kept])
 
@@ -138,17 +128,20 @@ def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> Sc
 
 
 def _clock(
-    file: TableFile, option: str, channels: Sequence[str]
+    file: TableFile, options: ReadingOptions, channels: Sequence[str]
 ) -> tuple[ClockColumn | None, tuple[str, ...]]:
     """Return the column of times, and notes."""
+    asked = options.time or options.time_format
     try:
-        clock, notes, _ = clock_of(file, option)
+        clock, notes, _ = clock_of(file, options)
+        if clock is not None and clock.either:
+            raise either_order(file, clock.places, clock.either)
     except UsageError as error:
-        if option:
+        if asked:
             raise
         # Scores need no times: a column that cannot be read as such is left out as others are.
         return None, (f"no times are carried along, since one column is unclear: {error}",)
-    if clock is None or option:
+    if clock is None or asked:
         return clock, notes
     # A model may have a channel that is called like a time.
     taken = {file.columns[i].name for i in clock.places} & {*channels}
@@ -158,7 +151,7 @@ def _clock(
 def _blocks(
     file: TableFile, used: Sequence[int], clock: ClockColumn | None, kept: Sequence[int]
 ) -> Iterator[TableRows]:
-    typed = clock is not None and clock.typed
+    typed = clock is not None and clock.form.typed
     places = () if clock is None else clock.places
     numbers, texts = [*used], [*kept]
     (numbers if typed else texts).extend(places)
@@ -171,7 +164,7 @@ def _blocks(
             yield TableRows(rows, Carried(times, carried))
             continue
         times = [" ".join(parts).strip() for parts in zip(*raw.texts[len(kept) :], strict=True)]
-        yield TableRows(rows, Carried(times, carried, None if clock is None else clock.scale))
+        yield TableRows(rows, Carried(times, carried, TEXT if clock is None else clock.form))
 
 
 def _log(source: Source, options: TableOptions) -> ScoredFile:
@@ -205,7 +198,7 @@ def _long(path: Path, options: TableOptions) -> ScoredFile:
             got="--keep of a long table",
             hint="leave --keep out: times are carried along",
         )
-    recordings = open_recordings([path], ReadingOptions(time=options.time, long=options.long))
+    recordings = open_recordings([path], replace(options.reading, skip=(), columns=()))
 
     def read(used: Sequence[int]) -> Iterator[TableRows]:
         for recorded in recordings.rows():

@@ -29,6 +29,7 @@ INVARIANTS = {
     "I9": "a node that contradicts itself is quarantined, and no other is",
     "I10": "what an aggregator sends can be decoded",
     "I11": "the root knows each alarm as its client does; orders arrive",
+    "I12": "each row of a history counts once, until the history is forgotten",
 }
 
 SHOWN = 60
@@ -148,7 +149,7 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
             f" {found.generated:,} readings; causes are known with sample ids only"
         )
         checked = (
-            "end state checked (I1, I3 to I5, I7, I10, I11); others need sample ids (no --dim)"
+            "end state checked (I1, I3 to I5, I7, I10 to I12); others need sample ids (no --dim)"
         )
         lines += [("invariants", checked), ("coverage", coverage), ("angle", _angle(found))]
     if found.settled is not None:

@@ -43,6 +43,8 @@ def unpack(key: Key, data: bytes) -> Any:
         raise PeerError(f"expected a whole record {'/'.join(key)} of this version{why}") from error
     if key[0] == "row" and key != row_key(record):
         raise PeerError(f"expected the record {'/'.join(key)}, got {'/'.join(row_key(record))}")
+    if key[0] == "history" and key[2:] != (record.name,):
+        raise PeerError(f"expected the record {'/'.join(key)}, got history {record.name}")
     return record
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from submerge.aggregator.group import GroupPlan
 from submerge.errors import UsageError
+from submerge.features import RandomFourier
 from submerge.history.fit import Fitted, fit
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
@@ -152,6 +153,41 @@ def test_it_counts_once_whatever_is_pushed_again(march, april, both):
     assert "march.csv" in objection(table, some)
 
 
+def test_of_one_fleet_the_latest_model_counts(march):
+    """With what it was given itself; an earlier one, or the same, is nothing new."""
+    table = fleet(march.folds.schema)
+    early, late = (
+        history_of(march, origin="f 1", model=replace(march.model, version=version))
+        for version in (5, 6)
+    )
+    assert ["history taken"] == pushed(table, early)
+    assert "nothing new" in objection(table, early)
+    assert ["history taken"] == pushed(table, late)
+    assert [late.name] == list(table.hosts["r"].node.histories(GROUP))
+    assert f"history {late.name} is this model of that fleet, or later" in objection(table, early)
+    other = replace(late, origin="g 1")
+    assert "forget that one first" in objection(table, other)
+    table.passes(MINUTE)
+    assert march.model.counts.learnt == table.hosts["r"].model.counts.learnt
+
+
+def test_rows_without_keys_are_refused(march):
+    """They could count again and again."""
+    table = fleet(march.folds.schema)
+
+    assert "expected keys of its rows" in objection(table, history_of(march, chunks=()))
+
+
+def test_a_fleet_that_holds_files_has_learnt_more_than_they_are(march):
+    """That all of its chunks are here does not make it nothing new: the rest would be lost."""
+    table = fleet(march.folds.schema)
+    pushed(table, history_of(march))
+    line = objection(table, history_of(march, origin="f 1"))
+
+    assert "1 of its 1 chunks" in line
+    assert "forget that one first" in line
+
+
 def other_chunk(done: Fitted):
     """A chunk that no history holds."""
     return replace(done.chunks[0], key=bytes(32), file="may.csv")
@@ -227,6 +263,25 @@ def test_it_settles_a_scaling_that_is_still_open(march):
     assert march.folds.schema.fingerprint == table.hosts["r"].ledger.fingerprint
 
 
+def test_one_without_a_scaling_is_refused_where_one_is_learnt(march):
+    """It would be in the model only until the group has settled its own."""
+    open_schema = replace(march.folds.schema, scaling=None)
+    history = history_of(march)
+    history = replace(history, model=replace_schema(history, open_schema))
+
+    assert "learns a scaling" in objection(fleet(open_schema, settles=True), history)
+
+
+def test_it_settles_nothing_that_the_group_does_not_learn(march):
+    """A group whose gamma is open, and which is configured without a scaling, gets none."""
+    unscaled = replace(march.folds.schema, scaling=None, features=RandomFourier(features=64))
+    settled = replace(march.folds.schema, features=unscaled.features.settled_at(0.03))
+    history = history_of(march)
+    history = replace(history, model=replace_schema(history, settled))
+
+    assert "another schema" in objection(fleet(unscaled), history)
+
+
 def test_rows_of_a_node_that_reports_are_refused_unless_it_is_said(march):
     """If they are of a time when it was there, or of an unknown time."""
     table = with_client(fleet(march.folds.schema))
@@ -253,6 +308,52 @@ def test_a_fleets_own_model_and_a_place_below_the_root_are_refused(march):
     table.passes(MINUTE)
     with pytest.raises(UsageError, match="push this one there"):
         table.hosts["a"].node.check_history(PushHistory(GROUP, history_of(march)), table.now("a"))
+
+
+def saved(table: Table) -> History:
+    """The model of a fleet, as it is saved from the root."""
+    host = table.hosts["r"]
+    origin = f"{GROUP} {host.node.incarnation}"
+    return History(host.model, host.ledger.summary(), None, (), origin)
+
+
+def loses_its_root(table: Table) -> None:
+    """A root with an empty store takes the place of the root."""
+    table.dies("r")
+    table.hosts["r"].disk.clear()
+    table.passes(MINUTE)
+    table.starts("r")
+
+
+def test_a_fleets_own_model_is_refused_also_after_its_root_was_lost(march):
+    """Its nodes have come over with all their rows, live ones and closed ones."""
+    table = with_client(fleet(march.folds.schema))
+    reads(table, rows(60))
+    own = saved(table)
+    assert "this very fleet" in objection(table, own)
+
+    loses_its_root(table)
+    reads(table, rows(30))
+    assert 90 == table.hosts["r"].model.counts.learnt
+    assert "node c is older than this model" in objection(table, own)
+    table.restarts("c")
+    reads(table, rows(10))
+    assert "node c is older than this model" in objection(table, own)
+    assert ["history taken"] == pushed(table, own, anyway=True)
+
+
+def test_another_fleets_model_is_no_own_one(march):
+    """Older than all nodes here, or of another group, or made while this root was there."""
+    table = with_client(fleet(march.folds.schema))
+    reads(table, rows(60))
+    made = replace(saved(table), origin=f"{GROUP} elsewhere")
+    assert ["history taken"] == pushed(table, made)
+
+    loses_its_root(table)
+    reads(table, rows(30))
+    assert ["history taken"] == pushed(table, replace(made, origin="others elsewhere"))
+    early = replace(made, model=replace(made.model, created=BEFORE))
+    assert ["history taken"] == pushed(table, early)
 
 
 def test_it_counts_for_no_more_rows_than_an_operator_says(march):

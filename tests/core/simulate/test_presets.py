@@ -61,6 +61,14 @@ def test_robust_groups_count_all_but_those_that_are_far_at_the_end(monkeypatch):
     assert len(far) > 2
 
 
+@pytest.mark.slow
+def test_a_root_that_is_lost_takes_along_what_was_far_from_the_others():
+    """It was in no model, and in no other store."""
+    plan = Plan(nodes=6, depth=1, faults="all-1", given=(("histories", 0.0), ("root_lost", 0.3)))
+
+    assert [] == run(plan, 219).violations
+
+
 ALARMS = replace(SMALL, faults=Faults(loss=0.2, duplicate=0.2, reorder=0.1, alarms=4, orders=2))
 
 

@@ -121,6 +121,14 @@ def test_readings_that_settle_a_scaling_count_once_under_every_fault(faults):
 
 
 @pytest.mark.slow
+def test_a_store_from_before_the_scaling_was_settled_may_refuse_what_was_learnt_in_it():
+    """An aggregator is cut off from the root, and its store is rolled back by hours."""
+    plan = replace(MEASURING, given=(("histories", 4.0),))
+
+    assert [] == run(plan, 2017).violations
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("dim", "rank"), [(6, 2), (40, 1)], ids=["scatter", "rows"])
 def test_measured_readings_weigh_as_many_as_they_are(dim, rank):
     """Real subspaces, kept as a scatter or as rows: messages alone lose none of them."""

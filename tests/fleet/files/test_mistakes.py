@@ -152,8 +152,105 @@ MISTAKES = {
         "line 2, column 1 (time)",
         "got 'later'",
     ),
-    "slashes": ("a.csv", "date,a,b\n11/10/2026,1,2\n", {}, "got '11/10/2026'", "write 2026-11-23"),
-    "half days": ("a.csv", table("time,a,b", "{t} AM,{i},1"), {}, "00 AM'", "(--time none)"),
+    "slashes": (
+        "a.csv",
+        "date,a,b\n11/10/2026 2:05 PM,1,2\n11/10/2026 2:06 PM,1,2\n",
+        {},
+        "got only such as '11/10/2026 2:05 PM' (11 October or 10 November); say which is first",
+        "--time-format '%d/%m/%Y %I:%M %p' or '%m/%d/%Y %I:%M %p'",
+    ),
+    "both orders": (
+        "a.csv",
+        "date,a,b\n13/02/2026,1,2\n02/13/2026,1,2\n",
+        {},
+        "column 1 (date): expected dates in one order",
+        "write all of them as 2026-11-23",
+    ),
+    "slashes beside a clock": (
+        "a.csv",
+        "date,at,a,b\n11/10/2026,14:05,1,2\n11/10/2026,14:06,1,3\n",
+        {},
+        "'%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M' (with --time date+at)",
+    ),
+    "long not asked for": (
+        "a.csv",
+        LONG,
+        {},
+        "column tag is text ('a', ...) and is left out; if a row is one value of one channel",
+        "--long tag,v",
+    ),
+    "comments above": (
+        "a.csv",
+        "# plant 7\n# made today by me\n" + HEAD + ROWS,
+        {},
+        "line 2: expected 3 fields",
+        "if lines stand above its headings, remove them",
+    ),
+    "clocks set back": (
+        "a.csv",
+        "time,a,b\n2026-10-25 02:59,1,2\n2026-10-25 02:00,2,3\n",
+        {},
+        "no time before 2026-10-25T02:59:00Z (line 2)",
+        "(--sort); if clocks were set back then, write times in UTC or with their zone",
+    ),
+    "blanks between": (
+        "a.csv",
+        HEAD + ROWS,
+        {"columns": ("flow temp",)},
+        "got 'flow temp'; write commas between names: flow,temp",
+    ),
+    "no headings": (
+        "a.csv",
+        "1,2\n3,5\n",
+        {"columns": ("flow", "temp"), "columns_are": "a channel of the model"},
+        "expected headings with flow, temp (a channel of the model), got none, and columns x0, x1",
+        "write the channels' names above the first row",
+    ),
+    "machines by a reading": (
+        "a.csv",
+        "time,a,b,c\n" + "".join(f"{i},{i / 7},{i * i % 11},1\n" for i in range(200)),
+        {"node_by": "a"},
+        "expected a column that names machines ('a'), got 200 names in 200 rows",
+    ),
+    "a model": ("a.model", "submerge model 3 {}\n\0", {}, "got a model; name it as --model"),
+    "two digits": (
+        "a.csv",
+        table("time,a,b", "23/11/26 10:{i:02},{i},1"),
+        {},
+        "got '23/11/26 10:00'",
+        "--time-format '%d/%m/%y %H:%M'",
+    ),
+    "half days": ("a.csv", table("time,a,b", "{t}0 PMX,{i},1"), {}, "0 PMX'", "(--time none)"),
+    "serial dates": (
+        "a.csv",
+        "date,a,b\n45000.5,1,2\n45001,3,4\n",
+        {},
+        "column 1 (date): expected times such as",
+        "got 45000.5, which looks like a serial date of Excel (2023-03-15 12:00)",
+        "give --time-format excel, or s if it counts seconds",
+    ),
+    "serial times": (
+        "a.csv",
+        "time,a,b\n45000.5,1,2\n45000.50069444,3,4\n",
+        {},
+        "a serial date of Excel (2023-03-15 12:00)",
+    ),
+    "far future": (
+        "a.csv",
+        "time,a,b\n20260302140500123,1,2\n20260302140600123,3,4\n",
+        {},
+        "got 20260302140500123; say how they are written",
+        "'%Y%m%d%H%M%S%f'",
+    ),
+    "other format": (
+        "a.csv",
+        HEAD + ROWS,
+        {"time_format": "%d/%m/%Y"},
+        "(time): expected times (%d/%m/%Y), got '2026-11-23 10:00:00'; correct --time-format",
+    ),
+    "no format": ("a.csv", HEAD + ROWS, {"time_format": "iso"}, "got 'iso'", "us, ns, or excel"),
+    "bad format": ("a.csv", HEAD + ROWS, {"time_format": "%Q"}, "got '%Q'", "as of strptime"),
+    "half format": ("a.csv", HEAD + ROWS, {"time_format": "%H:%M"}, "with a year", "DATE+CLOCK"),
     "no date": ("a.csv", table("time,a,b", "10:00:00,{i},1"), {}, "got '10:00:00'", "--time none"),
     "inf": ("a.csv", table("time,a,b", "{t},inf,1"), {}, "got 'inf'", "write NA for a missing"),
     "open quote": ("a.csv", 'a,b\n1,"2\n3,4\n' * 2, {}, "a.csv", ""),
@@ -165,6 +262,20 @@ MISTAKES = {
         {},
         "line 2: expected numbers below the headings, got a row of text ('bar', ...)",
         "write them into the headings",
+    ),
+    "ids": (
+        "a.csv",
+        table("time,a,id,b", "{t},{i},17640000001{i:02},1\n{t},{i},17640000000{i:02},1"),
+        {},
+        "column 3 (id): expected readings below 1e+12, got 1764000000100, ..., as ids",
+        "leave it out (--skip id), or say that it is the time (--time)",
+    ),
+    "ids named": (
+        "a.csv",
+        table("time,a,part id,b", "{t},{i},17640000000{i:02},1"),
+        {"columns": ("a", "part id", "b")},
+        "column 3 (part id)",
+        "(--skip 'part id')",
     ),
     "no such file": ("b.csv", "a,b\n1,2\n", {}, "nothing of that name", "check the path"),
     "sort what": (
@@ -206,6 +317,58 @@ def test_a_pattern_or_folder_without_tables_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path / "*.csv").endswith("got none; check the pattern and its folder")
     assert "expected a folder of tables" in refused(tmp_path)
     assert refused() == "expected at least one file to read, got none; name one"
+
+
+def test_a_folder_of_folders_is_refused_with_a_pattern(tmp_path: Path) -> None:
+    """So is a pattern that matches folders alone; an empty folder is said to be empty."""
+    for day in ("monday", "tuesday"):
+        (tmp_path / "days" / day).mkdir(parents=True)
+        (tmp_path / "days" / day / "a.csv").write_text(HEAD + ROWS)
+    (tmp_path / "none").mkdir()
+    days = tmp_path / "days"
+
+    assert refused(days).endswith(
+        f"got 2 folders (monday, ...); name their files: '{days}/*/*.csv'"
+    )
+    assert refused(days / "*").endswith(f"got 2 folders; name their files: '{days}/*/*.csv'")
+    assert refused(tmp_path / "none").endswith("got an empty one; check its name")
+
+
+def test_folders_beside_tables_are_noted(tmp_path: Path) -> None:
+    """Half of a history could be missing without a word."""
+    (tmp_path / "old").mkdir()
+    for name in ("a.csv", "old/b.csv"):
+        (tmp_path / name).write_text(HEAD + ROWS)
+    (tmp_path / "pictures").mkdir()
+
+    note = open_recordings([tmp_path], ReadingOptions()).notes[0]
+
+    assert f"1 folder in {tmp_path} passed over: '{tmp_path}/*/*' means their files" == note
+
+
+def test_commas_between_files_are_refused(tmp_path: Path) -> None:
+    """As --columns has them."""
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(HEAD + ROWS)
+
+    message = refused(Path(f"{tmp_path / 'a.csv'},{tmp_path / 'b.csv'}"))
+
+    assert message.endswith("expected a file, got several; write blanks between them")
+
+
+def test_a_file_for_each_sensor_is_refused_with_two_ways_out(tmp_path: Path) -> None:
+    """One column says nothing of others; one such file among others is its own mistake."""
+    (tmp_path / "flow.csv").write_text(table("time,value", "{t},{i}"))
+    (tmp_path / "temp.csv").write_text(table("time,value", "{t},{i}"))
+
+    message = refused(tmp_path)
+    (tmp_path / "temp.csv").write_text(HEAD + ROWS)
+
+    assert "2 files: expected a column for each sensor in each file" in message
+    assert "got a file for each sensor (flow.csv has time, value)" in message
+    assert "join them by their times into one table" in message
+    assert "(--long sensor,value --sort)" in message
+    assert "flow.csv: expected at least two columns of numbers, got value" in refused(tmp_path)
 
 
 def test_files_of_other_columns_are_refused_with_the_nearest_name(tmp_path: Path) -> None:

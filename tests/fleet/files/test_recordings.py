@@ -126,7 +126,10 @@ def test_a_file_given_twice_is_read_once_whatever_its_format(tmp_path: Path) -> 
 
     np.testing.assert_array_equal(rows, whole(read)[0])
     assert [f"{name} has the rows of a.csv: they are read once" for name in names[1:]] == [
-        note for note in read.notes if "read once" in note
+        note for note in read.notes if "has the rows" in note
+    ]
+    assert [f"{path} is named twice, and read once" for path in paths] == [
+        note for note in read.notes if "named twice" in note
     ]
 
 

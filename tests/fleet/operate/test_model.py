@@ -461,7 +461,7 @@ def test_different_vectors_are_not_compared(submerge, tmp_path):
         (["show", "{none}"], "expected a saved model in {none}, got: No such file"),
         (
             ["show", "{other}"],
-            "{other} is not a model file: expected what `submerge model save` writes",
+            "{other} is not a model file: expected what `submerge fit` or",
         ),
         (["compare", "{a}"], "expected a second FILE, --config FILE or --store PATH"),
         (["compare", "{a}", "{a}", "{a}"], "expected one model or two, got 3"),

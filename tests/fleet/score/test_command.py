@@ -555,7 +555,7 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
     [
         (["x.csv"], "expected --model FILE, --config FILE or --store PATH of an aggregator"),
         (["x.csv", "--model", "m.model", "--group", "a"], "--group is for the model of a running"),
-        (["x.csv", "--model", "x.csv"], "x.csv is not a model file: expected what `submerge model"),
+        (["x.csv", "--model", "x.csv"], "x.csv is not a model file: expected what `submerge fit"),
         (["x.csv", "--model", "none"], "expected a saved model in none, got: No such file"),
         (["x.csv", "--model", "zip"], "zip is neither a model file nor a saved engine: expected a"),
         (["x.csv", "--model", "young"], "young has learnt nothing yet: score with a later one"),
@@ -584,7 +584,7 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
             ["narrow.dat", "--model", "m.model"],
             "expected 6 columns, one for each channel of the model",
         ),
-        (["gaps.csv", "--model", "m.model"], "got none of 2: 0 scored, 2 not (gaps)"),
+        (["gaps.csv", "--model", "m.model"], "got none of 2 (2 gaps): a row needs values"),
         (["x.csv", "--model", "m.model", "-o", "no/s.csv"], "a folder that can be written to"),
         (["x.csv", "--model", "m.model", "-o", "x.csv"], "x.csv is an input, and would be"),
         (["x.csv", "--model", "m.model", "-o", "m.model"], "m.model is an input, and would be"),

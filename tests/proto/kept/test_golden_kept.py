@@ -181,7 +181,7 @@ KINDS = {
     *("checkpoint", "past", "model", "lookout"),
     *("store", "line", "row", "sealed", "member", "banned", "quarantined", "suspected"),
     *("wishes", "heard", "schema", "asked", "version", "reference"),
-    *("first", "elapsed", "rank"),
+    *("first", "elapsed", "rank", "history"),
 }
 """First words of keys. They are bytes."""
 

@@ -143,7 +143,13 @@ def aggregator(file: str, **schemas: Schema) -> tuple[AggregatorNode, list[Any]]
 
 
 SITE = "site.store"
-ROOTS = ("root.store", "root_form_1.store", "root_form_2.store", "root_ages.store")
+ROOTS = (
+    "root.store",
+    "root_form_1.store",
+    "root_form_2.store",
+    "root_ages.store",
+    "root_histories.store",
+)
 
 
 def configured(file: str) -> dict[str, Schema]:
@@ -202,6 +208,16 @@ def test_an_aggregator_holds_what_is_said_of_nodes(file):
         assert was["banned", group] == banned
         assert was["quarantined", group] == quarantined
         assert was.get(("wishes", group), {}) == node.desired_states(group)
+
+
+def test_a_root_holds_its_histories():
+    """With what an operator said of each, the same bytes."""
+    file = "root_histories.store"
+    node, _ = aggregator(file, **configured(file))
+    held = {("history", "pumps", name): each for name, each in node.histories("pumps").items()}
+
+    assert {k: data for k, data in read(file).items() if k[0] == "history"} == packed(held)
+    assert 2 == len(held)
 
 
 def test_a_line_goes_on_under_another_fence():

@@ -21,15 +21,19 @@ from submerge.aggregator.store_records import StoreIdentity
 from submerge.aggregator.upward import Lineage
 from submerge.client.incarnation import Checkpoint
 from submerge.client.pending_finals import Past
+from submerge.protocol.history import History
 from submerge.protocol.kernel_summary import KernelSummary
-from submerge.protocol.machine import Drop, Flush, Forget, Reading, SetQuarantine
+from submerge.protocol.machine import Drop, Flush, Forget, PushHistory, Reading, SetQuarantine
 from submerge.protocol.messages import Counts, Incarnation, Left, Pin
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.moments import Moments
 from submerge.stats.run_lengths import RunLengths
+from submerge_proto.files.learnt import packed, unpacked
 from submerge_proto.kept import records
+from submerge_proto.kept.histories import history_from
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
+from support import golden_learnt, histories
 from support.alarm_statuses import desired_states, monitor_of, monitors
 from support.edges import positive
 from support.nodes import EPOCH, GROUP, Table, new_incarnation
@@ -135,11 +139,19 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "reference": reals,
     "first": positive,
     "elapsed": st.builds(GroupTime, positive, reals),
+    "history": st.builds(
+        history_from,
+        st.sampled_from((golden_learnt.from_files(), golden_learnt.of_a_fleet())),
+        most_rows=st.just(np.inf) | positive.filter(bool),
+        pushed=reals,
+    ),
 }
 
 
 def key_of(kind: str, record: Any) -> tuple[str, ...]:
     """Return a key that a record of this kind may have."""
+    if isinstance(record, History):
+        return kind, GROUP, record.name
     return records.row_key(record) if isinstance(record, Row) else (kind, GROUP)
 
 
@@ -264,7 +276,12 @@ def test_every_record_that_nodes_keep_can_be_kept(played):
         open_gamma.passes(300)
         if i % 2:
             open_gamma.restarts("c")
-    seen = seen + moments_only.seen + open_gamma.seen
+    day = histories.fitted(histories.recorded(1))
+    of_files = WiredTable(moments_only.summaries, day.folds.schema)
+    of_files.root("r")
+    given = history_from(unpacked(histories.file_of(day)).learnt, most_rows=100.0)
+    of_files.step("r", PushHistory(GROUP, given))
+    seen = seen + moments_only.seen + open_gamma.seen + of_files.seen
 
     for key, record in seen:
         assert reported(record) == reported(records.unpack(key, records.pack(key, record)))
@@ -312,6 +329,15 @@ def _sealed(**fields: Any) -> Callable[[], Any]:
     return lambda: pb.Sealed.FromString(
         records.pack(key, Sealed(**surveyed, counts=Counts(9), as_of=EPOCH))
     )
+
+
+HISTORY = history_from(golden_learnt.from_files(), most_rows=100.0, pushed=EPOCH)
+
+
+def _history(**fields: Any) -> Callable[[], bytes]:
+    return lambda: pb.History(
+        **{"learnt": packed(golden_learnt.from_files()), "pushed_s": EPOCH, **fields}
+    ).SerializeToString()
 
 
 def _checkpoint() -> pb.Checkpoint:
@@ -467,6 +493,24 @@ LIES: dict[str, tuple[tuple[str, ...], Callable[[], bytes]]] = {
         lambda: pb.Real(value=NAN).SerializeToString(),
     ),
     "a model of no version": (("model",), lambda: b""),
+    "a history in another's place": (("history", GROUP, "0" * 12), _history()),
+    "a history of no place": (("history", GROUP), _history()),
+    "a history of nothing": (("history", GROUP, HISTORY.name), _history(learnt=b"")),
+    "a history that is damaged": (
+        ("history", GROUP, HISTORY.name),
+        _history(learnt=packed(golden_learnt.from_files())[:-1]),
+    ),
+    "a history of a model alone": (
+        ("history", GROUP, HISTORY.name),
+        _history(learnt=packed(golden_learnt.below_a_root())),
+    ),
+    "a history for fewer rows than none": (
+        ("history", GROUP, HISTORY.name),
+        _history(most_rows=-1.0),
+    ),
+    "a history for no number of rows": (("history", GROUP, HISTORY.name), _history(most_rows=NAN)),
+    "a history of no time": (("history", GROUP, HISTORY.name), _history(pushed_s=INF)),
+    "a history cut short": (("history", GROUP, HISTORY.name), lambda: _history()()[:-1]),
     "sums of no time": (
         ("sealed", GROUP, "c", "ab"),
         _changed(_sealed(), lambda m: setattr(m, "as_of_s", NAN)),

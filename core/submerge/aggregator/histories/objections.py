@@ -48,6 +48,7 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
     _check_chunks(group, history)
     if not order.anyway:
         _check_nodes(ledger, history, now)
+        _check_earlier_root(group, ledger, history, root)
     return replace(history, summary=summary)
 
 
@@ -60,9 +61,12 @@ def fitted(summaries: Summaries, schema: Schema, summary: Summary) -> Summary | 
 
 def opens(group: Group, ledger: Ledger, schema: Schema) -> bool:
     """Return whether a history settles what a group's schema still leaves open."""
-    ours = ledger.schema
-    is_open = ours.scaling is None or not ours.features.settled
-    return group.plan.settles and is_open and schema.is_like(ours)
+    ours, plan = ledger.schema, group.plan
+    brings_scaling = ours.scaling is None and schema.scaling is not None
+    brings_gamma = not ours.features.settled and schema.features.settled
+    if not schema.is_like(ours) or (brings_scaling and not plan.learns_scaling):
+        return False
+    return plan.settles and (brings_scaling or brings_gamma)
 
 
 def _check_origin(group: Group, history: History, root: Incarnation) -> None:
@@ -75,13 +79,17 @@ def _check_origin(group: Group, history: History, root: Incarnation) -> None:
 
 def _schema_of(group: Group, ledger: Ledger, history: History) -> Schema:
     theirs = Schema.parse(history.model.schema)
+    if group.plan.learns_scaling and ledger.schema.scaling is None and theirs.scaling is None:
+        raise UsageError(
+            f"group {group.name!r} learns a scaling, and the history has none: it would leave the"
+            " model with the first one. Fit its rows again (submerge fit): then it has a scaling"
+        )
     if theirs.fingerprint == ledger.fingerprint or opens(group, ledger, theirs):
         return theirs
     lines = differences(ledger.schema, theirs)
     raise UsageError(
         f"the history has another schema than group {group.name!r}: {'; '.join(lines)}. Fit it"
-        " with the group's columns and scaling, or write the group's configuration from it"
-        " (submerge aggregator init --from)"
+        " with the group's (submerge model save fleet.model, then submerge fit --like fleet.model)"
     )
 
 
@@ -91,8 +99,15 @@ def _check_chunks(group: Group, history: History) -> None:
         raise UsageError("expected a summary of the rows that were learnt, got one of more")
     table = group.ledger.histories if group.ledger is not None else group.histories
     held, covered = table.holders(history.chunks), table.covered_by(history)
+    later = table.later_than(history)
+    if later:
+        raise UsageError(f"nothing new: history {later[0]} is this model of that fleet, or later")
     where = ", ".join(sorted(set(held.values())))
-    if history.name in table.by_name or (held and len(held) == len(history.keys)):
+    # A fleet has learnt more than the histories that it holds.
+    of_files = not history.origin
+    if of_files and not history.keys:
+        raise UsageError("expected keys of its rows, by which they count once, got none: fit it")
+    if of_files and (history.name in table.by_name or len(held) == len(history.keys)):
         raise UsageError(
             f"nothing new: all of its rows are held already, by history {where or history.name}"
         )
@@ -125,6 +140,29 @@ def _check_nodes(ledger: Ledger, history: History, now: Now) -> None:
         raise UsageError(
             f"node {_some(twice)} has reported here since before the last of these rows: they may"
             " count twice. Fit earlier rows alone (--exclude), or say --anyway"
+        )
+
+
+def _check_earlier_root(group: Group, ledger: Ledger, history: History, root: Incarnation) -> None:
+    """Refuse what this fleet has learnt under a root that was lost.
+
+    Its nodes go over to this root with all their rows (`messages.binds`): they are older than the
+    model, and this root is younger.
+    """
+    made = history.model.created * 1000
+    if history.origin.rpartition(" ")[0] != group.name or root.created_ms <= made:
+        return
+    live = {node for node, incarnation in ledger.rows if incarnation.created_ms < made}
+    closed = {
+        node
+        for node, _ in ledger.sealed
+        if any(each.created_ms < made for each in ledger.member(node).closed)
+    }
+    if live | closed:
+        raise UsageError(
+            f"node {_some(sorted(live | closed))} is older than this model, and this root is"
+            " younger: if it is of this fleet, from before the root's store was lost, its readings"
+            " would count twice. Say --anyway if it is of another fleet"
         )
 
 

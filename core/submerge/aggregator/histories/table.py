@@ -4,8 +4,8 @@ They stand beside the rows: outside incarnations, floors and ages. A history ent
 row of an aggregator does, and in full: no bound holds for it, since an operator has ordered it.
 
 Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are held
-already changes nothing; one that holds all chunks of another takes its place; and one that shares
-some of them is refused (`objections`).
+already changes nothing; one that holds all chunks of another takes its place, as a later model of a
+fleet does that of an earlier one; and one that shares some of them is refused (`objections`).
 """
 
 from __future__ import annotations
@@ -68,14 +68,24 @@ class Histories:
         return True
 
     def covered_by(self, history: History) -> tuple[str, ...]:
-        """Return the names of those that a history of files holds all chunks of, and itself."""
+        """Return the names of those whose rows a history holds all of, and itself.
+
+        Of files: those with no other chunks. Of a fleet: earlier models of that fleet.
+        """
         if history.origin:
-            return tuple(name for name in self._by_name if name == history.name)
+            version = history.model.version
+            same = self._of_fleet(history.origin)
+            return tuple(name for name, held in same.items() if held.model.version <= version)
         return tuple(
             name
             for name, held in self.by_name.items()
             if not held.origin and held.keys <= history.keys
         )
+
+    def later_than(self, history: History) -> tuple[str, ...]:
+        """Return the names of those of the same fleet that are of its version, or later."""
+        version, same = history.model.version, self._of_fleet(history.origin)
+        return tuple(name for name, held in same.items() if held.model.version >= version)
 
     def holders(self, chunks: Iterable[Chunk]) -> Mapping[bytes, str]:
         """Return which of some chunks are held, by key, and the name of the history that does."""
@@ -100,6 +110,12 @@ class Histories:
         """Return the rank of the one with the most rows; 0 without any."""
         ranked = [(each.model.counts.learnt, each.model.rank) for each in self.of(fingerprint)]
         return max(ranked, default=(0, 0))[1]
+
+    def _of_fleet(self, origin: str) -> dict[str, History]:
+        """Return those of a fleet; none of files."""
+        return {
+            name: held for name, held in self.by_name.items() if origin and held.origin == origin
+        }
 
     def _key(self, name: str) -> Key:
         return "history", self._group, name

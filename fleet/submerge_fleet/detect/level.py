@@ -48,8 +48,14 @@ class AnotherLevel:
 
     def warn(self, stacklevel: int) -> None:
         """Warn if a channel is far from where it was learnt."""
+        if self.said:
+            warnings.warn(self.said, UserWarning, stacklevel=stacklevel + 1)
+
+    @property
+    def said(self) -> str:
+        """Which channels are far from where they were learnt; empty if none is."""
         if self._rows < FEWEST:
-            return
+            return ""
         medians = np.array(self._medians)
         known = np.isfinite(medians).any(axis=0) & (self._deviation > 0)
         far = np.zeros(len(self._names))
@@ -57,15 +63,12 @@ class AnotherLevel:
         far[known] = (level - self._mean[known]) / self._deviation[known]
         worst = [i for i in np.argsort(-np.abs(far), kind="stable") if abs(far[i]) > FAR]
         if not worst:
-            return
+            return ""
         said = [
             f"{self._names[i]} is {abs(far[i]):.0f} standard deviations"
             f" {'higher' if far[i] > 0 else 'lower'}"
             for i in worst[:SHOWN]
         ]
         more = f", and {len(worst) - SHOWN} more" if len(worst) > SHOWN else ""
-        warnings.warn(
-            f"these rows are at another level than those that were learnt: {', '.join(said)}{more}",
-            UserWarning,
-            stacklevel=stacklevel + 1,
-        )
+        where = f"{', '.join(said)}{more}"
+        return f"these rows are at another level than those that were learnt: {where}"
