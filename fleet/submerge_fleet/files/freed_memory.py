@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-BYTES = 1 << 24
+BYTES = 1 << 23
 """The block that is freed: some blocks of rows (`tables.block_rows`) of a hundred columns."""
 
 
