@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge import Array
 from submerge.judge.prepare import LARGEST_SCALED
@@ -57,7 +58,7 @@ class _Edge:
         folded = self._outermost.reduce(rows, axis=0, initial=nothing).reshape(-1, width)
         return np.asarray(self._sign * self._outermost.reduce(folded, axis=0, initial=nothing))
 
-    def _count(self, rows: Array, value: Array, channels: Array) -> None:
+    def _count(self, rows: Array, value: Array, channels: npt.NDArray[np.intp]) -> None:
         """Count the values of some channels that are as far out as any before, or further."""
         count = (rows == value).sum(axis=0)
         after = np.fmin.reduce(np.where(rows > value, rows, np.inf), axis=0, initial=np.inf)

@@ -32,6 +32,7 @@ from submerge_fleet.files.reading import Span
 from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 
+
 class Recordings:
     """Files that were opened to be read together.
 

@@ -22,7 +22,7 @@ from submerge_fleet.files import (
     tables,
     time_order,
 )
-from submerge_fleet.files.recordings import FOLDED, ColumnRanges
+from submerge_fleet.files.column_ranges import FOLDED, ColumnRanges
 
 START = 1_795_428_000.0
 NAMES = ("flow", "temp", "load")
