@@ -15,7 +15,7 @@ import click
     "path",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    help="The machine's settings, as TOML. SUBMERGE__SECTION__KEY in the environment overrides one.",
+    help="Its settings, as TOML. SUBMERGE__SECTION__KEY in the environment overrides one.",
 )
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
 def command(path: Path, log_json: bool) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
 from submerge_aggregator.questions import alarm_survey, survey
-from submerge_aggregator.questions.alarm_views import AlarmView
+from submerge_aggregator.questions.alarm_views import AlarmView, WatchView
+from submerge_fleet.console.units import in_words
 
 MOST_NAMED = 2
 """Most channels that a line names."""
@@ -51,12 +52,22 @@ class Line:
 
 def line_of(node: AggregatorNode, now: Now, group: str, name: str) -> Line:
     """Return how a machine is, as its root knows it."""
-    rows = [each for view in survey.nodes(node, now, group, name) for each in view.rows]
-    sealed = [each for view in survey.nodes(node, now, group, name) for each in view.sealed]
-    watch = next((view.watch for view in survey.nodes(node, now, group, name)), None)
+    views = survey.nodes(node, now, group, name)
+    held = [(each.learnt, each.withheld) for view in views for each in view.rows]
+    held += [(each.learnt, each.withheld) for view in views for each in view.sealed]
+    watch = next((view.watch for view in views if view.watch is not None), None)
     return Line(
-        sum(each.learnt for each in (*rows, *sealed)),
-        sum(each.withheld for each in (*rows, *sealed)),
-        "" if watch is None else watch.state,
+        sum(learnt for learnt, _ in held),
+        sum(withheld for _, withheld in held),
+        "" if watch is None else _state(watch),
         tuple(alarm_survey.alarms(node, now, group, name, open_only=True)),
     )
+
+
+def _state(watch: WatchView) -> str:
+    """Return an alarm status in words."""
+    if watch.waiting:
+        return f"waits for {watch.waiting}"
+    if watch.armed_in_s:
+        return f"limits are provisional for {in_words(watch.armed_in_s)}"
+    return ", ".join(state for state, nodes in watch.states.items() if nodes)
