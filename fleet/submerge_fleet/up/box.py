@@ -72,7 +72,7 @@ async def _read(
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, agent.stop)
-    reading = _Reading(agent, partial(loop.call_soon_threadsafe, over.set))
+    reading = _ClientThread(agent, partial(loop.call_soon_threadsafe, over.set))
     telling = asyncio.create_task(_tell(config, agent, server.ask, tell))
     await over.wait()
     telling.cancel()
@@ -81,7 +81,7 @@ async def _read(
     return reading.status
 
 
-class _Reading(threading.Thread):
+class _ClientThread(threading.Thread):
     """The thread of the client.
 
     status : the exit status of its agent; 1 if it failed

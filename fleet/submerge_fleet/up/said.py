@@ -67,7 +67,7 @@ def line_of(node: AggregatorNode, now: Now, group: str, name: str) -> Line:
 def _state(watch: WatchView) -> str:
     """Return an alarm status in words."""
     if watch.waiting:
-        return f"waits for {watch.waiting}"
+        return f"no limits yet: waits for {watch.waiting}"
     if watch.armed_in_s:
         return f"limits are provisional for {in_words(watch.armed_in_s)}"
     return ", ".join(state for state, nodes in watch.states.items() if nodes)
