@@ -61,3 +61,13 @@ def test_a_mistake_is_one_line_that_names_its_place(tmp_path, text, message):
         box(tmp_path, text)
 
     assert "\n" not in str(caught.value)
+
+
+def test_the_page_has_a_configuration_that_is_read(tmp_path):
+    """And what it says of names and files."""
+    page = (Path(__file__).parents[3] / "docs" / "one-machine.md").read_text()
+    toml = page.partition("```toml\n")[2].partition("```")[0]
+    config = box(tmp_path, toml)
+
+    assert ("desk-root", "box") == (config.root, config.group)
+    assert Path("kept/root.db") == config.aggregator.store
