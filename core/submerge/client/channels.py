@@ -90,11 +90,17 @@ class ChannelState:
         if waiting < min(GATHERED, max(1, NUMBERS // n)):
             known = self.run_lengths, self.habits, self.residual_scale
             return ChannelState(*known, gathered, waiting, passed_s)
-        shown, predicted, errors, normal, held = (
-            np.concatenate(each) for each in zip(*gathered, strict=True)
-        )
+        shown, predicted, errors, normal, held = gathered[0]
+        if len(gathered) > 1:
+            shown, predicted, errors, normal, held = (
+                np.concatenate(each) for each in zip(*gathered, strict=True)
+            )
         stuck_detector = self.stuck_detector
         stuck_detector.update(shown, predicted, normal, held if held.any() else None)
-        errors = np.where(np.isnan(shown), np.nan, errors)[normal]
+        gaps = np.isnan(shown)
+        if gaps.any():
+            errors = np.where(gaps, np.nan, errors)
+        if not normal.all():
+            errors = errors[normal]
         scale = self.residual_scale.after(errors, passed_s * float(normal.mean()))
         return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, scale)

@@ -114,8 +114,9 @@ def prepare(
     ShapeError
         If the rows have another number of channels than the schema.
     """
-    scaled, gaps, why = schema.scaled(rows), None, np.zeros(len(rows), dtype=np.int8)
-    if fill is not None:
+    scaled, gaps = schema.scaled(rows), None
+    plain = _all_within(scaled, largest)
+    if fill is not None and not plain:
         gaps = np.isnan(scaled)
         some = gaps.any(axis=1) & ~np.isinf(scaled).any(axis=1)
         # The score of a row with less than half would follow from what was filled in.
@@ -123,12 +124,13 @@ def prepare(
         if some.any():
             scaled = scaled.copy()
             scaled[some] = fill(scaled[some])
-    why[~(np.abs(scaled) < largest).all(axis=1)] = TOO_LARGE
-    why[np.isnan(scaled).any(axis=1) & ~np.isinf(scaled).any(axis=1)] = GAPS
+    why = np.zeros(len(rows), dtype=np.int8) if plain else _reasons(scaled, largest)
     if when is not None:
         why[~when.holds(rows)] = OTHER_STATE
     fine = why == 0
-    scaled = scaled[fine]
+    # A block has rows of its own: those that came may be overwritten.
+    if schema.scaling is None or not fine.all():
+        scaled = scaled[fine]
     features: Storage = scaled
     if lifts and not schema.linear:
         features = schema.features.lift(scaled)
@@ -140,6 +142,20 @@ def prepare(
     if gaps is not None:
         gaps = gaps[fine] if gaps[fine].any() else None
     return Block(why, scaled, features, gaps, time, None if held is None else held[fine])
+
+
+def _reasons(scaled: Array, largest: float) -> npt.NDArray[np.int8]:
+    """Return why rows cannot be scored by their numbers, as in `Block.why`."""
+    why = np.zeros(len(scaled), dtype=np.int8)
+    why[~(np.abs(scaled) < largest).all(axis=1)] = TOO_LARGE
+    why[np.isnan(scaled).any(axis=1) & ~np.isinf(scaled).any(axis=1)] = GAPS
+    return why
+
+
+def _all_within(rows: Array, largest: float) -> bool:
+    """Return whether all numbers are smaller: then there is no gap. Mostly they are."""
+    # NaN is not smaller than anything.
+    return bool(rows.max(initial=0.0) < largest and rows.min(initial=0.0) > -largest)
 
 
 def in_units(rows: Array, schema: Schema) -> Array:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from submerge import Channel
 from submerge.headings import called, channels_of
 from submerge.history.recorded import Recorded
 from submerge_fleet.files import long_table
+from submerge_fleet.files.ahead import ahead
 from submerge_fleet.files.column_ranges import ColumnRanges
 from submerge_fleet.files.finding import files_of
+from submerge_fleet.files.freed_memory import keep_freed_memory
 from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import MachinePart, parts_of
@@ -87,7 +89,7 @@ class Recordings:
         return (*self._notes, *self._found, *(self._ranged or ()))
 
     def rows(self) -> Iterator[Recorded]:
-        """Read all rows from the start, in blocks.
+        """Read all rows from the start, in blocks; the next is read while one is in use.
 
         Raises
         ------
@@ -95,6 +97,10 @@ class Recordings:
             At the first row that cannot be read, or goes back in time. One line: the place, what
             was expected, what came, what to do.
         """
+        keep_freed_memory()
+        return ahead(self._rows())
+
+    def _rows(self) -> Generator[Recorded, None, None]:
         ranges = None if self._ranged is not None else ColumnRanges(self.names)
         said = list[str]()
         for machine in self.machines:

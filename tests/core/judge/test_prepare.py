@@ -44,6 +44,17 @@ def test_a_whole_row_is_scaled():
     assert [WHOLE] == in_units(block.rows, SCHEMA).tolist()
 
 
+@pytest.mark.parametrize("scaling", [None, SCHEMA.scaling])
+def test_a_block_has_rows_of_its_own(scaling):
+    """A reader may put its next rows where these were."""
+    rows = np.array([WHOLE])
+    block = prepare(rows, replace(SCHEMA, scaling=scaling), fill=None)
+    before = block.rows.copy()
+    rows[:] = 0.0
+
+    assert before.tolist() == block.rows.tolist()
+
+
 def test_what_was_filled_is_said():
     """Of rows that are left in: where, and among all that came, which they are."""
     rows = np.array([WHOLE, [GAP] * 4, [GAP, *WHOLE[1:]]])
