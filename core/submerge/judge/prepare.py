@@ -114,16 +114,9 @@ def prepare(
     ShapeError
         If the rows have another number of channels than the schema.
     """
-    scaled, gaps = schema.scaled(rows), None
+    scaled = schema.scaled(rows)
     plain = _all_within(scaled, largest)
-    if fill is not None and not plain:
-        gaps = np.isnan(scaled)
-        some = gaps.any(axis=1) & ~np.isinf(scaled).any(axis=1)
-        # The score of a row with less than half would follow from what was filled in.
-        some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
-        if some.any():
-            scaled = scaled.copy()
-            scaled[some] = fill(scaled[some])
+    scaled, gaps = (scaled, None) if fill is None or plain else _filled(scaled, fill)
     why = np.zeros(len(rows), dtype=np.int8) if plain else _reasons(scaled, largest)
     if when is not None:
         why[~when.holds(rows)] = OTHER_STATE
@@ -142,6 +135,18 @@ def prepare(
     if gaps is not None:
         gaps = gaps[fine] if gaps[fine].any() else None
     return Block(why, scaled, features, gaps, time, None if held is None else held[fine])
+
+
+def _filled(scaled: Array, fill: Fill) -> tuple[Array, Mask]:
+    """Return rows whose gaps are filled where that helps, and which numbers are gaps."""
+    gaps = np.isnan(scaled)
+    some = gaps.any(axis=1) & ~np.isinf(scaled).any(axis=1)
+    # The score of a row with less than half would follow from what was filled in.
+    some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
+    if some.any():
+        scaled = scaled.copy()
+        scaled[some] = fill(scaled[some])
+    return scaled, gaps
 
 
 def _reasons(scaled: Array, largest: float) -> npt.NDArray[np.int8]:
