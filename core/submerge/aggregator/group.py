@@ -43,6 +43,10 @@ from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
 from submerge.schema import Schema
 
+SETTLE_EVERY_S = 1.0
+"""How often a root looks whether there are enough readings to settle the schema, at most: each look
+adds up the moments of all rows."""
+
 
 class Group:
     """One group of one aggregator.
@@ -84,7 +88,7 @@ class Group:
         self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
-        self._model_at = -math.inf
+        self._model_at = self._settle_at = -math.inf
         self._notes = InfluenceNotes(name)
         self._check = SelfCheck(plan.objection)
         self._rejections: list[Note] = []
@@ -126,7 +130,9 @@ class Group:
         """When something is due, on the steady clock."""
         if self._settings.parent is not None:
             return self.upward.due_at
-        return self._model_at if self._stirred and self.ledger is not None else math.inf
+        if not self._stirred or self.ledger is None:
+            return math.inf
+        return min(self._model_at, self._settle_at) if self._is_open() else self._model_at
 
     def tidy(self, now: Now) -> None:
         """Seal silent rows, and forget what is old."""
@@ -343,7 +349,13 @@ class Group:
     def make_model(self, now: Now) -> Model | None:
         """Return the root's rows as a model, if one is due."""
         ledger = self.ledger
-        if ledger is None or not self._stirred or self._model_at > now.steady:
+        if ledger is None or not self._stirred:
+            return None
+        if self._is_open() and self._settle_at <= now.steady:
+            # Until it is settled the fleet learns nothing: this does not wait for a model's time.
+            self._settle_at = now.steady + SETTLE_EVERY_S
+            self._settle(ledger)
+        if self._model_at > now.steady:
             return None
         self._settle(ledger)
         model = self._readable(Model, lambda: self._new_model(ledger, now), now)
@@ -372,3 +384,8 @@ class Group:
         schema, self.rank = settle(self.plan, ledger, self.rank, self._settings.scaling_rows)
         if schema != ledger.schema:
             self.learn_schema(schema.canonical, 0.0)
+            self.stir(now=True)  # the model's text is how nodes below hear of it
+
+    def _is_open(self) -> bool:
+        """Return whether the readings are still to settle a part of the schema."""
+        return self.plan.settles and self.canonical == self.plan.configured
