@@ -34,6 +34,7 @@ from submerge.protocol.machine import (
 from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
 from submerge_client.disk import RecordStore
+from submerge_client.fates import fates, unsettled
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
@@ -150,7 +151,7 @@ class Agent:
         self._durable = 0  # the seq that the root is known to hold
         self._first = 0  # the sensor's rows before the block that is being read
         self._reach = Reach()
-        self._scoring = False
+        self._scoring = self._has_read_all = False
 
     def stop(self) -> None:
         """End the run; callable from any thread or signal handler."""
@@ -184,6 +185,7 @@ class Agent:
             item = self._next(self.node.wakes_at)
             match item:
                 case SensorEnded(None):
+                    self._has_read_all = True
                     say("the sensor has no more rows", rows=self.rows)
                     return 0
                 case SensorEnded(error):
@@ -324,15 +326,9 @@ class Agent:
         delivered = max(0, self.delivered - self.node.current.counts.lost)
         if not self.node.finals.waiting:
             delivered += self._earlier
-        waits = self._measured
+        waits = unsettled(self.node)
         measured = f", {waits} wait for the fleet to settle its schema" if waits else ""
         return f"{self.rows} rows, {delivered} with the parent{measured}{away}"
-
-    @property
-    def _measured(self) -> int:
-        """Readings of which a parent has moments only, until the fleet settles its schema."""
-        current = self.node.current
-        return self.node.finals.measured + (0 if current.learns else current.counts.learnt)
 
     @property
     def _earlier(self) -> int:
@@ -344,6 +340,15 @@ class Agent:
     def _traffic(self) -> dict[str, int]:
         return {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
 
+    @property
+    def _awaits_parent(self) -> bool:
+        """Whether the parent may still take something before the process ends.
+
+        The end of a file also waits for a schema that is about to be settled: else the first pass
+        would teach the fleet nothing.
+        """
+        return not self.node.all_delivered or (self._has_read_all and unsettled(self.node) > 0)
+
     def _finish(self) -> None:
         """Report and keep all readings, and wait a little for the parent to have them."""
         self._watchdog.stopping(self._linger_s)
@@ -353,9 +358,9 @@ class Agent:
             pass  # what the sensor has handed over is learnt before the end
         self._step(Flush())
         until = self._clock().steady + self._linger_s
-        if not self.node.all_delivered:
+        if self._awaits_parent:
             say("waiting for the parent to have everything", at_most_s=self._linger_s)
-        while not self.node.all_delivered and self._clock().steady < until:
+        while self._awaits_parent and self._clock().steady < until:
             item = self._next(min(until, self.node.wakes_at))
             if isinstance(item, Stopped):
                 break  # the second request
@@ -364,18 +369,9 @@ class Agent:
         self._uplink.close()
         self._sinks.close()
         self._disk.close()
-        current = self.node.current
-        unreported = current.counts.generated - current.delivered
-        # Unreported readings are in the checkpoint. The next start reports them, if this
-        # incarnation has ever joined.
-        level = logging.WARNING if unreported else logging.INFO
-        # `delivered` includes declared losses, which are no rows.
-        facts = {"delivered": max(0, current.delivered - current.counts.lost)}
-        facts |= {"unreported": unreported, "withheld": current.counts.withheld}
-        # So all rows are accounted for: delivered + unreported + earlier.
-        facts |= {"earlier": self._earlier} if self._earlier else {}
-        facts |= {"measured": self._measured} if self._measured else {}
-        facts |= {"lost": current.counts.lost}
+        level, facts = fates(
+            self.node, lead_in=self._lags.counts["lead_in"], kept=self._disk.is_written
+        )
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         say("ended", level=level, rows=self.rows, **facts, **self._traffic)
 
@@ -388,3 +384,4 @@ class Agent:
             self._inbox.put(SensorEnded(error))
         else:
             self._inbox.put(SensorEnded(None))
+

@@ -197,7 +197,7 @@ def test_a_parent_that_is_away_costs_no_more_than_the_lingering(log):
     (waiting,) = said(log, "waiting for the parent to have everything")
     assert 0.1 == waiting["at_most_s"]
     (ended,) = said(log, "ended")
-    assert (200, "warning") == (ended["unreported"], ended["level"])
+    assert (200, "warning") == (ended["lost"], ended["level"])
 
 
 def test_a_sensor_that_fails_ends_it_with_status_1(log):

@@ -186,7 +186,8 @@ class Ingest:
             held=held,
         )
         self._clock = clock
-        current.withhold(block.left_out)
+        if block.left_out:
+            current.leave_out(block.why)
         judgement = None
         if monitor is not None and model is not None and len(block):
             judgement = monitor.judge(block, model, now)
