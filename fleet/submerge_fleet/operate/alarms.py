@@ -17,7 +17,14 @@ from submerge_fleet.console.options import (
     flag_option,
     json_option,
 )
-from submerge_fleet.operate.alarms_table import CAUSES, line_of, lines_of, table_of, table_of_nodes
+from submerge_fleet.operate.alarms_table import (
+    CAUSES,
+    line_of,
+    lines_of,
+    table_of,
+    table_of_nodes,
+    value_lines,
+)
 from submerge_fleet.operate.orders import desired_state_command, when_applied
 
 if TYPE_CHECKING:
@@ -73,7 +80,8 @@ def list_alarms(
 
     Each node reports the last eight of those that are over. `over` is the worst score over its
     limit, `channels` names those to blame, with the difference of each from what the others say of
-    it, in its unit. The lines above show how each group is watched: what
+    it, in its unit. A line below the table says what the first of them reads, and what was
+    expected. The lines above show how each group is watched: what
     was promised, and what was raised. `--nodes` has that for each node that reports here.
     """
     admin, query = at.admin(), at.query
@@ -157,6 +165,7 @@ def _show(
         return
     narrow = console.width < NARROW
     console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
+    click.echo("".join(f"{line}\n" for line in value_lines(views)), nl=False)
 
 
 def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None:

@@ -213,6 +213,20 @@ def values_text(view: AlarmView) -> str:
     return ", ".join(f"{name} {off.value:.6g}, expected {off.expected:.6g}" for name, off in each)
 
 
+def value_lines(views: Sequence[AlarmView]) -> list[str]:
+    """Return a line for each open alarm: what the channel most to blame reads, and what not."""
+    lines = []
+    for view in views:
+        name = next((each for each in view.top if each in view.deviations), None)
+        if view.open and name is not None:
+            off = view.deviations[name]
+            lines.append(
+                f"{view.id}: {name} reads {figure(off.value)}, where the others say"
+                f" {figure(off.expected)}"
+            )
+    return lines
+
+
 def duration_text(view: AlarmView) -> str:
     """Return how long an alarm lasted; nothing while it is open."""
     return "" if view.ended is None else ago(max(0.0, view.ended - view.began))
