@@ -153,6 +153,7 @@ def line_of(event: str, view: AlarmView) -> str:
     """Return an event of an alarm as a line; `event`: start, end or gone."""
     if event == "start":
         facts = [f"{view.cause} {excess_text(view)}".strip(), channels_text(view)]
+        facts += ["provisional"] if view.provisional else []
         return f"{moment(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
     if event == "gone":
         return f"{moment(view.began)} gone  {view.id}: no node reports it any more"

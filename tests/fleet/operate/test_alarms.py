@@ -362,7 +362,7 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
         (["alarms", "accept"], "Missing argument 'ID...'"),
         (["alarms", "accept", "pump"], "an alarm's name is like pump-3-19aa41f2c30, got 'pump'"),
         (["alarms", "burn", "c-1"], "No such command 'burn'"),
-        (["alarms", "--follow", "--open"], "leave out --open and --nodes"),
+        (["alarms", "--follow", "--open"], "leave out --open, --all and --nodes"),
         (["learn", "pause"], "Missing argument 'NODE'"),
         (["learn", "pause", "d"], "no node d of group room has reported here"),
     ],
@@ -512,6 +512,19 @@ def test_a_person_sees_how_far_channels_are_off(alarms, house):
     (found,) = json.loads(alarms("--json").out)
     assert {"mote-4": 0.625} == found["first"]
     assert {"value": 21.5, "expected": 19.25, "difference": 2.25} == found["deviations"]["mote-1"]
+
+
+def test_a_provisional_alarm_that_is_over_is_only_counted(alarms, house):
+    """Most of them were false. An open one is listed, and all are with `--all`."""
+    message(house, "c", replace(alarm("c"), ended=EPOCH + 60, provisional=True))
+    message(house, "d", replace(alarm("d"), provisional=True))
+    ran = alarms().out
+
+    assert ("d-" in ran, "c-" in ran) == (True, False)
+    assert "without 1 that ended and were provisional: --all lists them" in ran
+    assert "c-" in alarms("--all").out
+    assert 2 == len(json.loads(alarms("--json").out))
+    assert line_of("start", view(provisional=True)).endswith("flow 75%, provisional")
 
 
 def test_an_open_alarm_says_what_a_channel_reads_and_what_was_expected(alarms, house):
