@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from submerge import PeerError
+from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import (
@@ -34,7 +35,6 @@ from submerge.protocol.machine import (
 from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
 from submerge_client.disk import RecordStore
-from submerge_client.fates import fates, unsettled
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
@@ -326,9 +326,15 @@ class Agent:
         delivered = max(0, self.delivered - self.node.current.counts.lost)
         if not self.node.finals.waiting:
             delivered += self._earlier
-        waits = unsettled(self.node)
+        waits = self._unsettled
         measured = f", {waits} wait for the fleet to settle its schema" if waits else ""
         return f"{self.rows} rows, {delivered} with the parent{measured}{away}"
+
+    @property
+    def _unsettled(self) -> int:
+        """Readings of which a parent has moments only, until the fleet settles its schema."""
+        current = self.node.current
+        return self.node.finals.measured + (0 if current.learns else current.counts.learnt)
 
     @property
     def _earlier(self) -> int:
@@ -342,12 +348,8 @@ class Agent:
 
     @property
     def _awaits_parent(self) -> bool:
-        """Whether the parent may still take something before the process ends.
-
-        The end of a file also waits for a schema that is about to be settled: else the first pass
-        would teach the fleet nothing.
-        """
-        return not self.node.all_delivered or (self._has_read_all and unsettled(self.node) > 0)
+        """Whether the parent may take more. The end of a file also waits for a settled schema."""
+        return not self.node.all_delivered or (self._has_read_all and self._unsettled > 0)
 
     def _finish(self) -> None:
         """Report and keep all readings, and wait a little for the parent to have them."""
@@ -369,11 +371,23 @@ class Agent:
         self._uplink.close()
         self._sinks.close()
         self._disk.close()
-        level, facts = fates(
-            self.node, lead_in=self._lags.counts["lead_in"], kept=self._disk.is_written
-        )
+        self._log_end()
+
+    def _log_end(self) -> None:
+        """Write the last line: each row has one fate, and the fates add up to `rows`."""
+        node, before = self.node, self.node.finals.from_before
+        account = RowAccount(lead_in=self._lags.counts["lead_in"])
+        account += node.finals.account(node.current, ends=True)
+        if not self._disk.is_written:
+            account = account.given_up
+        pinned = node.current.pin is not None
+        todo = advice(account, has_parent=pinned, unsettled=self._unsettled)
+        facts: dict[str, object] = {**account.shown}
+        facts |= {"from_before": before} if before else {}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
-        say("ended", level=level, rows=self.rows, **facts, **self._traffic)
+        facts |= self._traffic | ({"todo": todo} if todo else {})
+        level = logging.WARNING if todo else logging.INFO
+        say("ended", level=level, rows=self.rows, **facts)
 
     # -- the sensor's thread ---------------------------------------------------
 
@@ -384,4 +398,3 @@ class Agent:
             self._inbox.put(SensorEnded(error))
         else:
             self._inbox.put(SensorEnded(None))
-

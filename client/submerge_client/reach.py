@@ -1,8 +1,9 @@
 """Reach: logs that the parent is out of reach, and that it is back.
 
 A client and its parent that start together find each other within seconds: the first warning waits
-START_S for that. It logs at most one warning in REMIND_S. A parent that comes and goes, or a connection that fails
-for a new reason each second, must not fill the log of a node that runs for years.
+START_S for that. It logs at most one warning in REMIND_S. A parent that comes and goes, or a
+connection that fails for a new reason each second, must not fill the log of a node that runs for
+years.
 """
 
 from __future__ import annotations

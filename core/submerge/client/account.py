@@ -1,7 +1,7 @@
 """RowAccount: what has become of each row that a process has read. Every row has one fate.
 
-Counts of a report say what a parent is told, and are of one incarnation. An account is for people:
-of all incarnations of one process, and with the reason where a row was not learnt.
+The counts of a report are for a parent, and of one incarnation. An account is for people: of all
+incarnations of one process, and with the reason where a row was not learnt.
 """
 
 from __future__ import annotations
@@ -63,3 +63,23 @@ class RowAccount:
         """Return the sum, fate by fate."""
         names = (each.name for each in fields(self))
         return RowAccount(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+def advice(account: RowAccount, *, has_parent: bool, unsettled: int) -> str:
+    """Return what a person may do about rows that are not learnt, in one line; empty if nothing.
+
+    has_parent : whether the running incarnation has ever reached a parent
+    unsettled : readings that wait for the fleet to settle its schema
+    """
+    if account.lost:
+        if has_parent:
+            return "see the lines above that begin with `lost`"
+        return "check the way to the parent: what a client reads before it reaches one is lost"
+    if unsettled:
+        return (
+            "the fleet still measures its scaling (scaling_rows at the root): what waits is learnt"
+            " when the client is started again after that"
+        )
+    if account.waiting:
+        return "start the client again when it can reach its parent: it then sends what waits"
+    return ""
