@@ -20,7 +20,7 @@ from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.quarantine import Cause, Quarantine
 from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import census, scores
-from submerge.aggregator.root.new_model import new_model, without_energies
+from submerge.aggregator.root.new_model import begins_to_score, new_model, without_energies
 from submerge.aggregator.root.settling import settle
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
@@ -39,13 +39,13 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.report_bytes import digest
-from submerge.protocol.session import ParentSession
+from submerge.protocol.session import SCHEMA_NEWS_S, ParentSession
 from submerge.protocol.settings import AggregatorSettings
 from submerge.schema import Schema
 
-SETTLE_EVERY_S = 1.0
-"""How often a root looks whether there are enough readings to settle the schema, at most: each look
-adds up the moments of all rows."""
+LOOK_EVERY_S = 1.0
+"""How often a root looks, at most, whether there are enough readings to settle the schema, or for a
+first model: each look adds up all rows."""
 
 
 class Group:
@@ -88,7 +88,7 @@ class Group:
         self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
-        self._model_at = self._settle_at = -math.inf
+        self._model_at = self._look_at = -math.inf
         self._notes = InfluenceNotes(name)
         self._check = SelfCheck(plan.objection)
         self._rejections: list[Note] = []
@@ -132,7 +132,7 @@ class Group:
             return self.upward.due_at
         if not self._stirred or self.ledger is None:
             return math.inf
-        return min(self._model_at, self._settle_at) if self._is_open() else self._model_at
+        return min(self._model_at, self._look_at) if self._begins else self._model_at
 
     def tidy(self, now: Now) -> None:
         """Seal silent rows, and forget what is old."""
@@ -328,7 +328,7 @@ class Group:
     def take_model(self, model: Model) -> bool:
         """Take a model that is newer; return whether to send it down."""
         if model.schema != self.canonical:
-            self.upward.session.rejoin()
+            self.upward.session.rejoin(SCHEMA_NEWS_S)
             return False
         known = 0 if self.model is None else self.model.version
         if not known < model.version <= HIGHEST:
@@ -351,10 +351,13 @@ class Group:
         ledger = self.ledger
         if ledger is None or not self._stirred:
             return None
-        if self._is_open() and self._settle_at <= now.steady:
-            # Until it is settled the fleet learns nothing: this does not wait for a model's time.
-            self._settle_at = now.steady + SETTLE_EVERY_S
+        if self._begins and self._look_at <= now.steady:
+            # Until then no node scores a row: this does not wait for the time of a model.
+            self._look_at = now.steady + LOOK_EVERY_S
             self._settle(ledger)
+            is_open = self.plan.is_open(self.canonical)
+            if not is_open and self.waiting is None and begins_to_score(ledger):
+                self._model_at = -math.inf
         if self._model_at > now.steady:
             return None
         self._settle(ledger)
@@ -386,6 +389,8 @@ class Group:
             self.learn_schema(schema.canonical, 0.0)
             self.stir(now=True)  # the model's text is how nodes below hear of it
 
-    def _is_open(self) -> bool:
-        """Return whether the readings are still to settle a part of the schema."""
-        return self.plan.settles and self.canonical == self.plan.configured
+    @property
+    def _begins(self) -> bool:
+        """Whether the schema is open, or no model has learnt anything."""
+        known = self.model is not None and self.model.summary is not None
+        return not known or self.plan.is_open(self.canonical)
