@@ -359,9 +359,12 @@ class Agent:
         while self._take_rows():
             pass  # what the sensor has handed over is learnt before the end
         self._step(Flush())
-        until = self._clock().steady + self._linger_s
+        # Where the schema is settled only now, a node joins again `patience_s` after its last try.
+        patience_s = self.node.settings.patience_s if self._has_read_all and self._unsettled else 0
+        at_most_s = self._linger_s + patience_s
+        until = self._clock().steady + at_most_s
         if self._awaits_parent:
-            say("waiting for the parent to have everything", at_most_s=self._linger_s)
+            say("waiting for the parent to have everything", at_most_s=at_most_s)
         while self._awaits_parent and self._clock().steady < until:
             item = self._next(min(until, self.node.wakes_at))
             if isinstance(item, Stopped):
@@ -386,8 +389,7 @@ class Agent:
         facts |= {"from_before": before} if before else {}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         facts |= self._traffic | ({"todo": todo} if todo else {})
-        level = logging.WARNING if todo else logging.INFO
-        say("ended", level=level, rows=self.rows, **facts)
+        say("ended", level=logging.WARNING if todo else logging.INFO, rows=self.rows, **facts)
 
     # -- the sensor's thread ---------------------------------------------------
 

@@ -39,7 +39,7 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.report_bytes import digest
-from submerge.protocol.session import SCHEMA_NEWS_S, ParentSession
+from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
 from submerge.schema import Schema
 
@@ -328,7 +328,7 @@ class Group:
     def take_model(self, model: Model) -> bool:
         """Take a model that is newer; return whether to send it down."""
         if model.schema != self.canonical:
-            self.upward.session.rejoin(SCHEMA_NEWS_S)
+            self.upward.session.rejoin()
             return False
         known = 0 if self.model is None else self.model.version
         if not known < model.version <= HIGHEST:

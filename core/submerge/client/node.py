@@ -59,7 +59,7 @@ from submerge.protocol.messages import (
     binds,
 )
 from submerge.protocol.randomness import RandomSource
-from submerge.protocol.session import SCHEMA_NEWS_S, TWIN_S, Contradictions, ParentSession
+from submerge.protocol.session import TWIN_S, Contradictions, ParentSession
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
@@ -324,7 +324,7 @@ class ClientNode:
         """Take a model that is newer, of this node's own schema."""
         if model.fingerprint != self.current.fingerprint:
             if model.schema != self.fleet.configured.canonical:
-                self._session.rejoin(SCHEMA_NEWS_S)  # the fleet may have settled a scaling or gamma
+                self._session.rejoin()  # the fleet may have settled on a scaling, or a gamma
         elif self.fleet.take(model):
             effects.append(Keep({MODEL: self.model}))
 

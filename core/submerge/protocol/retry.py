@@ -42,12 +42,12 @@ class Retry:
         """Make a first try due at once."""
         self.tries, self.at = 0, -math.inf
 
-    def again(self, pace_s: float = math.inf) -> None:
-        """Make a first try due, not sooner than `patience_s` after the last one, or `pace_s`.
+    def again(self) -> None:
+        """Make a first try due, not sooner than `patience_s` after the last one.
 
         Two sides that cannot agree repeat at that pace, not at the network's.
         """
-        self.tries, self.at = 0, self._tried_at + min(self._patience, pace_s)
+        self.tries, self.at = 0, self._tried_at + self._patience
 
     def soon(self, steady: float, rng: RandomSource) -> None:
         """Make a first try due within `patience_s`: many nodes get this hello at once."""

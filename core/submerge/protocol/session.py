@@ -24,10 +24,6 @@ AGAIN = 10
 """Intervals without news after which the last report is sent again, in case the parent was restored
 from a backup."""
 
-SCHEMA_NEWS_S = 1.0
-"""Least time between two joins because models are of another schema: the fleet has settled it, and
-learns nothing until its nodes have it."""
-
 TWIN_S = 3600.0
 """A node that is contradicted twice within this time is silent for as long."""
 
@@ -106,10 +102,10 @@ class ParentSession:
         again = self._built_at + AGAIN * self._every
         return min(self._report_at if news else again, self.wait.at)
 
-    def rejoin(self, pace_s: float = math.inf) -> None:
-        """Join, unless a join is pending already; `pace_s` as in `Retry.again`."""
+    def rejoin(self) -> None:
+        """Join, unless a join is pending already."""
         if not self.joining:
-            self.join.again(pace_s)
+            self.join.again()
 
     def take_hello(self, steady: float, rng: RandomSource, *, first: bool) -> None:
         """Join soon, because the parent has announced itself.
