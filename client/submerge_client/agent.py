@@ -359,9 +359,9 @@ class Agent:
         while self._take_rows():
             pass  # what the sensor has handed over is learnt before the end
         self._step(Flush())
-        # Where the schema is settled only now, a node joins again `patience_s` after its last try.
-        patience_s = self.node.settings.patience_s if self._has_read_all and self._unsettled else 0
-        at_most_s = self._linger_s + patience_s
+        at_most_s = self._linger_s
+        if self._has_read_all and self._unsettled:
+            at_most_s += self.node.settings.patience_s  # until it joins again
         until = self._clock().steady + at_most_s
         if self._awaits_parent:
             say("waiting for the parent to have everything", at_most_s=at_most_s)
@@ -377,16 +377,14 @@ class Agent:
         self._log_end()
 
     def _log_end(self) -> None:
-        """Write the last line: each row has one fate, and the fates add up to `rows`."""
-        node, before = self.node, self.node.finals.from_before
-        account = RowAccount(lead_in=self._lags.counts["lead_in"])
-        account += node.finals.account(node.current, ends=True)
+        """Write the last line: the fates of all rows, which add up to `rows`."""
+        current, finals, before = self.node.current, self.node.finals, self.node.finals.from_before
+        account = finals.account(current, ends=True)
+        account += RowAccount(lead_in=self._lags.counts["lead_in"])
         if not self._disk.is_written:
             account = account.given_up
-        pinned = node.current.pin is not None
-        todo = advice(account, has_parent=pinned, unsettled=self._unsettled)
-        facts: dict[str, object] = {**account.shown}
-        facts |= {"from_before": before} if before else {}
+        todo = advice(account, has_parent=bool(current.pin), unsettled=self._unsettled)
+        facts: dict[str, object] = {**account.shown, **({"from_before": before} if before else {})}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
         facts |= self._traffic | ({"todo": todo} if todo else {})
         say("ended", level=logging.WARNING if todo else logging.INFO, rows=self.rows, **facts)
