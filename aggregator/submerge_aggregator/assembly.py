@@ -50,8 +50,13 @@ def serve(config: AggregatorConfig) -> None:
     asyncio.run(_run(config))
 
 
-def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> Server:
-    """Return an aggregator that has not started."""
+def server_of(
+    config: AggregatorConfig, now: Callable[[], Now] = clock.now, *, inside: bool = False
+) -> Server:
+    """Return an aggregator that has not started.
+
+    inside : whether children inside this process reach it, at memory://NAME
+    """
     settings, parent, uplink = config.settings, config.parent, None
     coarse = parent is not None and parent.columns == "i8"
     plans = checked(config.plans, coarse=coarse)
@@ -90,7 +95,10 @@ def server_of(config: AggregatorConfig, now: Callable[[], Now] = clock.now) -> S
     )
     return Server(
         worker,
-        downlinks=_downlinks(config, refusals, admits, admission),
+        downlinks=[
+            *_downlinks(config, refusals, admits, admission),
+            *(_inside(config, refusals) if inside else ()),
+        ],
         uplink=uplink,
         clock=now,
         watchdog=Watchdog(environ=os.environ),
@@ -136,6 +144,14 @@ async def _run(config: AggregatorConfig) -> None:
     finally:
         trimming.cancel()
         await endpoints.stop()
+
+
+def _inside(config: AggregatorConfig, refusals: Refusals) -> list[Downlink]:
+    """Return the way down inside this process."""
+    from submerge_aggregator.downlink.in_memory import InMemoryDownlink
+    from submerge_client.uplink.in_memory import hub
+
+    return [InMemoryDownlink(hub(config.node), refusals=refusals)]
 
 
 def _downlinks(

@@ -28,6 +28,7 @@ from submerge_client.config.links import (
     check_insecure,
     check_pair,
     endpoint_of,
+    is_here,
 )
 from submerge_client.config.removed import AGGREGATOR
 from submerge_client.config.schemas import SchemaConfig
@@ -105,6 +106,11 @@ class GrpcListen(Section, frozen=True, kw_only=True):
     def endpoint(self) -> Endpoint:
         """The address that it listens on."""
         return endpoint_of(self.address)
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether only programs of this machine reach it."""
+        return is_here(self.endpoint.host)
 
 
 class MqttListen(Link, frozen=True, kw_only=True):

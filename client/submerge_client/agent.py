@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from submerge import PeerError
+from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import (
@@ -150,7 +151,7 @@ class Agent:
         self._durable = 0  # the seq that the root is known to hold
         self._first = 0  # the sensor's rows before the block that is being read
         self._reach = Reach()
-        self._scoring = False
+        self._scoring = self._has_read_all = False
 
     def stop(self) -> None:
         """End the run; callable from any thread or signal handler."""
@@ -184,6 +185,7 @@ class Agent:
             item = self._next(self.node.wakes_at)
             match item:
                 case SensorEnded(None):
+                    self._has_read_all = True
                     say("the sensor has no more rows", rows=self.rows)
                     return 0
                 case SensorEnded(error):
@@ -245,15 +247,17 @@ class Agent:
 
     def _take_rows(self) -> bool:
         """Let the node read rows that wait; return whether there were any."""
-        rows = self._gatherer.take(self._clock().steady)
-        if rows is None:
+        gathered = self._gatherer.take(self._clock().steady)
+        if gathered is None:
             return False
+        rows, held = gathered
         self._watchdog.rows()
         self._first, self.rows = self.rows, self.rows + len(rows)
         embedded = self._lags.embed(rows)
         self._first += len(rows) - len(embedded)  # rows that only began a window
         if len(embedded):
-            self._step(Reading(embedded))
+            held = None if held is None else held[len(rows) - len(embedded) :]
+            self._step(Reading(embedded, held))
         return True
 
     # -- the node --------------------------------------------------------------
@@ -322,12 +326,12 @@ class Agent:
         delivered = max(0, self.delivered - self.node.current.counts.lost)
         if not self.node.finals.waiting:
             delivered += self._earlier
-        waits = self._measured
+        waits = self._unsettled
         measured = f", {waits} wait for the fleet to settle its schema" if waits else ""
         return f"{self.rows} rows, {delivered} with the parent{measured}{away}"
 
     @property
-    def _measured(self) -> int:
+    def _unsettled(self) -> int:
         """Readings of which a parent has moments only, until the fleet settles its schema."""
         current = self.node.current
         return self.node.finals.measured + (0 if current.learns else current.counts.learnt)
@@ -342,6 +346,11 @@ class Agent:
     def _traffic(self) -> dict[str, int]:
         return {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
 
+    @property
+    def _awaits_parent(self) -> bool:
+        """Whether the parent may take more. The end of a file also waits for a settled schema."""
+        return not self.node.all_delivered or (self._has_read_all and self._unsettled > 0)
+
     def _finish(self) -> None:
         """Report and keep all readings, and wait a little for the parent to have them."""
         self._watchdog.stopping(self._linger_s)
@@ -350,10 +359,13 @@ class Agent:
         while self._take_rows():
             pass  # what the sensor has handed over is learnt before the end
         self._step(Flush())
-        until = self._clock().steady + self._linger_s
-        if not self.node.all_delivered:
-            say("waiting for the parent to have everything", at_most_s=self._linger_s)
-        while not self.node.all_delivered and self._clock().steady < until:
+        at_most_s = self._linger_s
+        if self._has_read_all and self._unsettled:
+            at_most_s += self.node.settings.patience_s  # until it joins again
+        until = self._clock().steady + at_most_s
+        if self._awaits_parent:
+            say("waiting for the parent to have everything", at_most_s=at_most_s)
+        while self._awaits_parent and self._clock().steady < until:
             item = self._next(min(until, self.node.wakes_at))
             if isinstance(item, Stopped):
                 break  # the second request
@@ -362,20 +374,20 @@ class Agent:
         self._uplink.close()
         self._sinks.close()
         self._disk.close()
-        current = self.node.current
-        unreported = current.counts.generated - current.delivered
-        # Unreported readings are in the checkpoint. The next start reports them, if this
-        # incarnation has ever joined.
-        level = logging.WARNING if unreported else logging.INFO
-        # `delivered` includes declared losses, which are no rows.
-        facts = {"delivered": max(0, current.delivered - current.counts.lost)}
-        facts |= {"unreported": unreported, "withheld": current.counts.withheld}
-        # So all rows are accounted for: delivered + unreported + earlier.
-        facts |= {"earlier": self._earlier} if self._earlier else {}
-        facts |= {"measured": self._measured} if self._measured else {}
-        facts |= {"lost": current.counts.lost}
+        self._log_end()
+
+    def _log_end(self) -> None:
+        """Write the last line: the fates of all rows, which add up to `rows`."""
+        current, finals, before = self.node.current, self.node.finals, self.node.finals.from_before
+        account = finals.account(current, ends=True)
+        account += RowAccount(lead_in=self._lags.counts["lead_in"])
+        if not self._disk.is_written:
+            account = account.given_up
+        todo = advice(account, has_parent=bool(current.pin), unsettled=self._unsettled)
+        facts: dict[str, object] = {**account.shown, **({"from_before": before} if before else {})}
         facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
-        say("ended", level=level, rows=self.rows, **facts, **self._traffic)
+        facts |= self._traffic | ({"todo": todo} if todo else {})
+        say("ended", level=logging.WARNING if todo else logging.INFO, rows=self.rows, **facts)
 
     # -- the sensor's thread ---------------------------------------------------
 

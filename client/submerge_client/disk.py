@@ -72,6 +72,11 @@ class RecordStore:
         if set(effect.records) != {MODEL}:
             self.flush()
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the file holds the newest records."""
+        return self._file is not None and self._written
+
     def flush(self) -> None:
         """Write what waits."""
         if self._file is None or self._written:

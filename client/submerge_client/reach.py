@@ -1,7 +1,9 @@
 """Reach: logs that the parent is out of reach, and that it is back.
 
-It logs at most one warning in REMIND_S. A parent that comes and goes, or a connection that fails
-for a new reason each second, must not fill the log of a node that runs for years.
+A client and its parent that start together find each other within seconds: the first warning waits
+START_S for that. It logs at most one warning in REMIND_S. A parent that comes and goes, or a
+connection that fails for a new reason each second, must not fill the log of a node that runs for
+years.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from submerge_client.logs import say
 
 REMIND_S = 60.0
 """Seconds between two warnings that the parent is out of reach."""
+
+START_S = 5.0
+"""How long a parent may be away after the start, without a warning."""
 
 SILENT_S = 20.0
 """How long a parent may be silent once the connection is open. Over a broker, a misspelt name
@@ -39,7 +44,7 @@ class Reach:
         self.why: str | None = None
         self._steady = steady
         self._logged = False  # this absence
-        self._next_at = -math.inf
+        self._next_at = steady() + START_S
         self._refusal, self._refused_at = "", -math.inf
         self._slowed_at = -math.inf
         self._silent_at = math.inf  # when its silence is too long

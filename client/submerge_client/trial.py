@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -82,7 +82,7 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
     stop = threading.Event()
     failed: list[Exception] = []
 
-    def hand(rows: Array, /, **_: bool) -> None:
+    def hand(rows: Array, /, **_: Any) -> None:
         blocks.append(rows)
         if sum(len(block) for block in blocks) >= enough:
             stop.set()

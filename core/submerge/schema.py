@@ -213,9 +213,18 @@ class Schema:
         X = np.asarray(readings, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.width:
             raise ShapeError("readings", expected=f"(n, {self.width})", got=X.shape)
-        if self.scaling is not None:
-            X = (X - self.scaling.offset) / self.scaling.scale
-        return X
+        if self.scaling is None:
+            return X
+        offset, scale = self._scaling
+        X = np.subtract(X, offset)
+        return np.divide(X, scale, out=X)
+
+    @cached_property
+    def _scaling(self) -> tuple[Array, Array]:
+        """The offsets and scales as arrays: a client reads row by row."""
+        if self.scaling is None:
+            return np.zeros(self.width), np.ones(self.width)
+        return np.array(self.scaling.offset), np.array(self.scaling.scale)
 
     def lift(self, readings: Array) -> Array:
         """Scale readings (n, channels) in their units and map them to (n, dim)."""

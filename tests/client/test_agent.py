@@ -13,6 +13,7 @@ import pytest
 
 from submerge import Schema, UsageError
 from submerge.client.node import ClientNode
+from submerge.protocol.machine import Reading
 from submerge.protocol.messages import Answer, Hello, Incarnation, Joined, Reason
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
@@ -152,6 +153,31 @@ def log():
     return lines
 
 
+class Holding(Rows):
+    """Says of each number whether it is held: in every second row, all are."""
+
+    def read(self, hand, stop):
+        hand(ROWS, held=np.arange(ROWS.size).reshape(ROWS.shape) // 4 % 2 == 1)
+
+
+@pytest.mark.parametrize("lags", [1, 3])
+def test_what_a_sensor_holds_goes_with_its_rows(lags, monkeypatch):
+    """Also behind the rows that only begin a window of lags."""
+    driven, held = agent(uplink=Parent(), sensor=Holding(), lags=lags), []
+    step = driven.node.step
+
+    def stepped(event, at):
+        if isinstance(event, Reading):
+            held.extend(zip(event.rows[:, 0].tolist(), event.held[:, 0].tolist(), strict=True))
+        return step(event, at)
+
+    monkeypatch.setattr(driven.node, "step", stepped)
+    driven.run()
+
+    expected = [(value, i % 2 == 1) for i, value in enumerate(ROWS[:, 0].tolist())]
+    assert expected[lags - 1 :] == held
+
+
 def test_every_row_is_delivered_before_it_ends():
     """The sensor ends; what it said is reported and acknowledged; status 0."""
     parent = Parent()
@@ -171,7 +197,7 @@ def test_a_parent_that_is_away_costs_no_more_than_the_lingering(log):
     (waiting,) = said(log, "waiting for the parent to have everything")
     assert 0.1 == waiting["at_most_s"]
     (ended,) = said(log, "ended")
-    assert (200, "warning") == (ended["unreported"], ended["level"])
+    assert (200, "warning") == (ended["lost"], ended["level"])
 
 
 def test_a_sensor_that_fails_ends_it_with_status_1(log):

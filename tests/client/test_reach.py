@@ -7,7 +7,7 @@ import io
 import pytest
 
 from submerge_client import logs
-from submerge_client.reach import REMIND_S, Reach
+from submerge_client.reach import REMIND_S, START_S, Reach
 
 
 class Clock:
@@ -31,8 +31,9 @@ def log():
 
 def test_a_parent_that_goes_and_comes_back_is_said_once_each(log):
     """At once, with the reason."""
-    reach = Reach(Clock())
+    reach = Reach(clock := Clock())
     reach.opened()
+    clock.at += START_S
     reach.parted("no route")
     reach.opened()
 
@@ -40,10 +41,29 @@ def test_a_parent_that_goes_and_comes_back_is_said_once_each(log):
     assert reach.why is None
 
 
+def test_a_parent_that_starts_a_moment_later_is_no_warning(log):
+    """Nothing is logged if it is there within seconds; if not, `due_s` says when to look."""
+    clock = Clock()
+    reach = Reach(clock)
+    reach.parted("refused")
+    assert pytest.approx(START_S) == reach.due_s
+    clock.at += START_S / 2
+    reach.remind()
+    reach.opened()
+    assert [] == log()
+
+    reach = Reach(clock)
+    reach.parted("refused")
+    clock.at += START_S
+    reach.remind()
+    assert ["parent unreachable, trying on why=refused"] == log()
+
+
 def test_a_way_that_fails_for_many_reasons_is_said_once_a_minute(log):
     """The newest of them is said then."""
     clock = Clock()
     reach = Reach(clock)
+    clock.at += START_S
     for n in range(100):
         reach.parted(f"reason-{n}")
         reach.remind()
@@ -59,6 +79,7 @@ def test_a_parent_that_comes_and_goes_is_said_once_a_minute(log):
     """And that it is back only if it was said that it had gone."""
     clock = Clock()
     reach = Reach(clock)
+    clock.at += START_S
     for _ in range(100):
         reach.parted("gone")
         clock.at += 0.5
@@ -72,6 +93,7 @@ def test_one_that_stays_away_is_reminded_of_when_it_is_time(log):
     """`due_s` says when; before that nothing is said."""
     clock = Clock()
     reach = Reach(clock)
+    clock.at += START_S
     reach.parted("gone")
     clock.at += REMIND_S - 1.0
     reach.remind()

@@ -188,7 +188,7 @@ for way in grpc mqtt; do
     sleep 1
   done
   wait $job || die "the client: $(tail -3 $node.log)"
-  grep -q 'unreported=0' $node.log || die "not all arrived: $(tail -1 $node.log)"
+  grep -q 'waiting=0 lost=0' $node.log || die "not all arrived: $(tail -1 $node.log)"
   grep -E "reading|scoring|ended" $node.log
   tail -1 $node.scores
   stand_out $node.scores || die "the odd rows do not stand out"

@@ -16,8 +16,8 @@ import pytest
 paho = pytest.importorskip("paho.mqtt.client")
 
 from submerge_client.config.sensors import MqttSensor  # noqa: E402
-from submerge_client.sensors import mqtt  # noqa: E402
-from submerge_client.sensors.mqtt import MqttReadings  # noqa: E402
+from submerge_client.sensors.mqtt import readings  # noqa: E402
+from submerge_client.sensors.mqtt.readings import MqttReadings  # noqa: E402
 from support.broker import PROGRAM, REQUIRED, Mosquitto  # noqa: E402
 from support.patience import PATIENCE_S, until  # noqa: E402
 
@@ -50,7 +50,7 @@ class Reading:
         self.put = self.rows.put
         self.stop = threading.Event()
         self.thread = threading.Thread(
-            target=sensor.read, args=(lambda rows: self.put(rows), self.stop)
+            target=sensor.read, args=(lambda rows, **_: self.put(rows), self.stop)
         )
         self.thread.start()
 
@@ -90,7 +90,9 @@ def listening(broker: Broker) -> Iterator[Callable[..., Reading]]:
     """Sensors of this broker, connected, unless told not to wait for that."""
     begun: list[Reading] = []
 
-    def begin(*, connected: bool = True, **chosen: Any) -> Reading:
+    def begin(
+        *, connected: bool = True, channels: tuple[str, ...] = ("temp", "hum"), **chosen: Any
+    ) -> Reading:
         notes: list[tuple[str, dict[str, object]]] = []
         chosen = {
             "url": broker.url,
@@ -102,7 +104,7 @@ def listening(broker: Broker) -> Iterator[Callable[..., Reading]]:
             "max_age_s": 60.0,
         } | chosen
         sensor = MqttReadings(
-            ("temp", "hum"),
+            channels,
             MqttSensor(**chosen),
             note=lambda what, /, **facts: notes.append((what, facts)),
         )
@@ -181,14 +183,14 @@ def test_a_broker_may_come_later(broker, listening) -> None:
 def test_a_callback_that_fails_does_not_end_the_thread(broker, listening, monkeypatch) -> None:
     """paho's thread would die of it, and say that it is connected ever after."""
     reading = listening()
-    read = reading.sensor._published.read
+    read = reading.sensor._decoder._published.read
 
     def failing(payload: bytes) -> Any:
         if payload == b"13":
             raise RuntimeError("a bug of ours")
         return read(payload)
 
-    monkeypatch.setattr(reading.sensor._published, "read", failing)
+    monkeypatch.setattr(reading.sensor._decoder._published, "read", failing)
     broker.publish("plant/temp/value", "13")
     broker.publish("plant/temp/value", "14")
 
@@ -204,7 +206,7 @@ def test_a_loop_that_fails_is_started_anew(broker, listening, monkeypatch) -> No
     def failing() -> Any:
         raise IndexError("bytearray index out of range")
 
-    monkeypatch.setattr(reading.sensor._client, "_packet_handle", failing)
+    monkeypatch.setattr(reading.sensor._listener._client, "_packet_handle", failing)
     broker.publish("plant/temp/value", "1")
     until(lambda: reading.noted("subscribed") == 2)
     broker.publish("plant/temp/value", "8")
@@ -215,7 +217,7 @@ def test_a_loop_that_fails_is_started_anew(broker, listening, monkeypatch) -> No
 
 def test_a_node_that_is_behind_loses_readings_by_number(broker, listening, monkeypatch) -> None:
     """What does not fit into the queue is counted; nothing grows."""
-    monkeypatch.setattr(mqtt, "WAITING", 4)
+    monkeypatch.setattr(readings, "WAITING", 4)
     reading = listening()
     behind, gate = threading.Event(), threading.Event()
 
@@ -246,3 +248,59 @@ def test_it_stops_at_once_connected_or_not(broker, listening) -> None:
     took.append(listening(connected=False).ended())
 
     assert max(took) < 5.0
+
+
+def test_messages_of_two_devices_become_rows(broker, listening) -> None:
+    """As behind Zigbee2MQTT: fields of both, in the schema's order; others are named in the log."""
+    reading = listening(
+        topic="",
+        value="value",
+        topics=("zigbee2mqtt/+",),
+        states={"ON": 1.0, "OFF": 0.0},
+        channels=("bath/temperature", "lamp/state"),
+        max_age_s=None,
+    )
+    broker.publish("zigbee2mqtt/bath", {"temperature": 27.34, "humidity": 44.72, "battery": None})
+    reading.row_with(27.34, np.nan)
+    broker.publish("zigbee2mqtt/lamp", {"state": "ON", "brightness": 215})
+    broker.publish("zigbee2mqtt/lamp/availability", {"state": "online"})
+    reading.row_with(27.34, 1)
+    broker.publish("zigbee2mqtt/lamp", {"state": "OFF"})
+    reading.row_with(27.34, 0)
+
+    assert 2 == reading.sensor.counts["unknown"]
+    assert (0, 0) == tuple(reading.sensor.counts[kind] for kind in ("malformed", "failed"))
+
+
+def test_unknown_names_are_logged_in_one_line(broker, listening, monkeypatch) -> None:
+    """Those of a minute together, and not more of them than a number."""
+    monkeypatch.setattr(readings, "FIRST_NAMES_S", 0.2)
+    monkeypatch.setattr(readings, "MOST_NAMED", 2)
+    reading = listening(
+        topic="", value="value", topics=("zigbee2mqtt/+",), channels=("bath/temperature",)
+    )
+    broker.publish("zigbee2mqtt/lamp", {"a": 1, "b": 2, "c": 3})
+    until(lambda: reading.noted("no channels of the schema, ignored") > 0)
+    _, facts = reading.notes[-1]
+
+    assert "lamp/a, lamp/b, …" == facts["names"]
+
+
+def test_a_birth_is_asked_for_over_the_broker(broker, listening) -> None:
+    """Data with an alias alone, and rebirth = true: the edge node gets its command."""
+    asked: queue.SimpleQueue[str] = queue.SimpleQueue()
+    node = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    node.on_message = lambda _client, _data, message: asked.put(message.topic)
+    node.on_subscribe = lambda *_: asked.put("subscribed")
+    node.connect("127.0.0.1", broker.port)
+    node.subscribe("spBv1.0/g/NCMD/n")
+    node.loop_start()
+    assert "subscribed" == asked.get(timeout=PATIENCE_S)
+    listening(
+        topic="", value="value", topics=("spBv1.0/#",), rebirth=True, channels=("g.n/p", "g.n/q")
+    )
+    broker.publish("spBv1.0/g/NDATA/n", b"\x12\x04\x10\x05\x50\x06")
+
+    assert "spBv1.0/g/NCMD/n" == asked.get(timeout=PATIENCE_S)
+    node.disconnect()
+    node.loop_stop()

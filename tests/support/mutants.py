@@ -171,9 +171,9 @@ def names_the_parent_only(measured, _fingerprint):
     return measured
 
 
-def loses_what_was_measured(self, last, why, effects):
+def loses_what_was_measured(self, current, last, why, effects):
     """An incarnation that measured ends as any other: what the parent has confirmed is not lost."""
-    return _close(self, replace(last, measured=None), why, effects)
+    return _close(self, current, replace(last, measured=None), why, effects)
 
 
 def keeps_no_readings(self, report, now):

@@ -31,11 +31,14 @@ def variants(sample: str) -> Iterator[dict[str, Any]]:
 
 
 def spoken_of(table: dict[str, Any], place: str = "") -> Iterator[str]:
-    """Every setting that a table has, as `sensor.mqtt.url`; the name of a group is NAME."""
+    """Every setting that a table has, as `sensor.mqtt.url`; the name of a group is NAME.
+
+    `states` is a setting, whose value is a table.
+    """
     kind = table.get("kind")
     for key, value in table.items():
         inner = f"{place}{kind}." if kind else place
-        if isinstance(value, dict):
+        if isinstance(value, dict) and key != "states":
             yield from spoken_of(value, f"{inner}{'NAME' if place == 'groups.' else key}.")
         elif key != "kind":
             yield inner + key

@@ -27,7 +27,7 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_aggregator.notify.urls import SETTING, SecretUrl
 from submerge_client.alarms.event import headline, sentence
 from submerge_client.alarms.post import HttpAnswer
-from submerge_client.config.alarm_sinks import is_here
+from submerge_client.config.links import is_here
 
 LIMIT_S = 60.0
 """Longest wait for a service; the delivery then tries again later."""

@@ -207,6 +207,7 @@ def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now
         final=report.final,
         schema=_age(ledger, report.fingerprint),
         certified_until_s=report.certified_until,
+        moved=report.counts.moved,
     )
 
 

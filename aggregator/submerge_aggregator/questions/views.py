@@ -72,6 +72,8 @@ class RowView:
         When it began, by its own clock; the time of the report, by ours. Unix seconds.
     learnt, withheld, lost : int
         Readings.
+    moved : int
+        Readings that measured the fleet's schema, and that another incarnation counts since.
     lifetime : int
         Readings of the node since it was made, earlier incarnations included.
     silent_s : float
@@ -96,6 +98,7 @@ class RowView:
     final: bool
     schema: Age
     certified_until_s: float = 0.0
+    moved: int = 0
 
 
 @dataclass(frozen=True, slots=True)

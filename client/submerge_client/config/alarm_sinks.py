@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,7 +10,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from submerge_client.config.links import Link, UplinkConfig, check_insecure
+from submerge_client.config.links import Link, UplinkConfig, check_insecure, is_here
 from submerge_client.config.sections import Name, Section, Text, refusal, shown
 
 PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"
@@ -107,6 +106,11 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
             )
 
     @property
+    def stays_here(self) -> bool:
+        """Whether nothing of it leaves this machine."""
+        return is_here(urlsplit(self.url).hostname or "")
+
+    @property
     def topic(self) -> str:
         """The topic of ntfy in the url."""
         found = TOPIC.fullmatch(urlsplit(self.url).path)
@@ -147,13 +151,3 @@ def _parts(key: str, url: str) -> SplitResult:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or not fine:
         raise refusal(key, expected=expected, got="something else")
     return parts
-
-
-def is_here(host: str) -> bool:
-    """Return whether messages to a host stay on this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -38,7 +38,7 @@ from submerge_client.config.sizes import check_join, check_size, size_of_report
 from submerge_client.config.summary import LearntSummary, check_rank
 from submerge_client.config.tomlfile import read
 
-SILENCE_S = 600.0
+SILENCE_S, DEVICES_SILENCE_S = 600.0, 7200.0
 """The default of `silence_s` for short periods."""
 
 
@@ -102,7 +102,7 @@ class WatchConfig(Section, frozen=True, kw_only=True):
     silence_s : float, optional
         How long the sensor may give no row before the program counts as stuck and systemd
         restarts it. Raising it allows a slower sensor, and finds a dead one later. Left out,
-        600, or ten of the sensor's periods if that is more.
+        600 (7200 with `topics`), or ten of the sensor's periods if that is more.
     alive : Path, optional
         A file that is touched every 15 s as long as the program is not stuck.
     """
@@ -190,7 +190,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         check_join(self.schema.text_bytes, limit, at=at, lower=self.schema.lengthy + raised)
 
     def _check_topics(self) -> None:
-        if isinstance(self.sensor, MqttSensor):
+        if isinstance(self.sensor, MqttSensor) and self.sensor.topic:
             for i, channel in enumerate(self.schema.sensed):
                 if set("+#\0") & set(channel.name):
                     raise refusal(
@@ -235,7 +235,9 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         """Seconds without a row after which the program counts as stuck."""
         if self.watch.silence_s is not None:
             return self.watch.silence_s
-        return max(SILENCE_S, 10 * self.period_s)
+        # Devices on batteries may speak once an hour, and there may be one of them.
+        devices = isinstance(self.sensor, MqttSensor) and self.sensor.topics
+        return max(DEVICES_SILENCE_S if devices else SILENCE_S, 10 * self.period_s)
 
     @property
     def settings(self) -> ClientSettings:

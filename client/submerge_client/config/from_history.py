@@ -44,6 +44,10 @@ insecure = true
 [sensor]
 kind = "ndjson"
 
+# Which rows are learnt and scored: what --when was for the history, which a model does not say.
+#[learn]
+#when = '{example} > 0'
+
 # Where the score of each row goes: "stdout", "mqtt" or "none".
 [scores]
 to = "stdout"

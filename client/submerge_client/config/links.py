@@ -6,6 +6,7 @@ they write there can reach the model.
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -119,6 +120,11 @@ class Link(Section, frozen=True, kw_only=True):
     def port(self) -> int:
         """The url's port, or the scheme's default; 0 in memory."""
         return address_of(self.url, self.schemes).port
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether nothing of it leaves this machine."""
+        return is_here(self.host)
 
     @property
     def takes_kit(self) -> bool:
@@ -254,3 +260,13 @@ def _no_url(url: str, schemes: tuple[str, ...], why: str = "") -> BadSetting:
     forms = [f"{scheme}://host:port" for scheme in schemes if scheme != "memory"]
     got = "a url with a user's name" if "@" in url else shown(url)
     return refusal("url", expected=" or ".join(forms), got=got + (f" ({why})" if why else ""))
+
+
+def is_here(host: str) -> bool:
+    """Return whether messages to a host stay on this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

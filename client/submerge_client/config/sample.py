@@ -165,7 +165,23 @@ kind = "ndjson"
 # From an Intel Lab log: "temperature", "humidity", "light", "voltage" or "all".
 #quantity = "temperature"
 
-# Messages of other devices, a topic for each channel.
+# Messages of devices, as Zigbee2MQTT, Tasmota, Shelly or Sparkplug B send them. A channel is called
+# "device/field", as in "lamp/temperature" or "plug/ENERGY.Power".
+#[sensor]
+#kind = "mqtt"
+#url = "mqtt://127.0.0.1:1883"
+#insecure = true
+# Where they publish; {device} and {field} take the place of names, + and # are as in MQTT.
+#topics = ["zigbee2mqtt/+", "tele/{device}/SENSOR"]
+# Channels to take, and those to leave out, with * and ?.
+#include = ["*"]
+#exclude = ["bridge/*", "*/linkquality"]
+# Numbers for words.
+#states = { ON = 1, OFF = 0, true = 1, false = 0 }
+# Ask Sparkplug B's edge nodes for the names of their metrics; it publishes a message for that.
+#rebirth = false
+
+# One number in each message, a topic for each channel.
 #[sensor]
 #kind = "mqtt"
 #url = "mqtt://127.0.0.1:1883"
@@ -180,7 +196,8 @@ kind = "ndjson"
 #period_s = 10.0
 # Seconds that a row waits for late values. Raising it catches more of them, and scores later.
 #lateness_s = 2.0
-# Seconds for which a value is used. Raising it bridges longer silence, with staler values.
+# Seconds for which a value is used. Raising it bridges longer silence, with staler values. With
+# topics it follows from how often each channel speaks, if it is left out.
 #max_age_s = 30.0
 # A channel's value in a row: "hold", the newest; "mean", of all since the row before, or else
 # the newest; "drop", the newest, but rows with a gap are left out.
@@ -309,8 +326,8 @@ to = "stdout"
 # How systemd (client/submerge-client.service) or a container's health check sees that it works.
 [watch]
 # Seconds without a row after which the program counts as stuck, and systemd restarts it; left
-# out, 600, or ten of the sensor's periods if that is more. Raising it allows a slower sensor, and
-# finds a dead one later.
+# out, 600 (7200 with topics), or ten of the sensor's periods if that is more. Raising it allows a
+# slower sensor, and finds a dead one later.
 #silence_s = 600.0
 
 # A file that is touched every 15 s as long as the program is not stuck.

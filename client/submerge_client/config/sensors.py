@@ -8,8 +8,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from submerge_client.config.links import Link
-from submerge_client.config.sections import NotBelowZero, Seconds, Section, Text, refusal, shown
+from submerge_client.config.sections import (
+    Finite,
+    NotBelowZero,
+    Seconds,
+    Section,
+    Text,
+    refusal,
+    shown,
+)
+from submerge_client.config.topic_patterns import wrong_with
+
+HELD_S = 30.0
+"""Seconds for which a value of the form with `topic` is used, if nothing else is set."""
 
 
 class NdjsonSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="ndjson"):
@@ -48,39 +62,79 @@ class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file
 
 
 class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
-    """Readings that others publish, a topic for each channel, put on one grid of time.
+    """Readings that others publish, put on one grid of time.
+
+    Either `topics`, for messages of devices as they are, or `topic`, for one number in each
+    message.
 
     Attributes
     ----------
+    topics : tuple of str
+        Where devices publish; `+` and `#` as in MQTT, and `{device}` and `{field}` in place of
+        names: "zigbee2mqtt/+", "tele/{device}/SENSOR". A channel is called "device/field".
+    include, exclude : tuple of str
+        Patterns of channels, with `*` and `?`: a name has to fit one that is included, and none
+        that is excluded.
+    states : dict of str to float
+        Numbers for words in place of numbers: { ON = 1, OFF = 0, true = 1, false = 0 }.
+    rebirth : bool
+        Ask edge nodes of Sparkplug B for the names of their metrics, when these are not known.
+        Without it the sensor publishes nothing.
     topic : str
         With `{channel}` in place of a channel's name: "plant/{channel}/value".
     value : str
-        The path of the number in a message's JSON: "value", "reading.celsius"; "" if the
-        message is a bare number.
+        With `topic`, the path of the number in a message's JSON: "value", "reading.celsius"; "" if
+        the message is a bare number.
     time : str
-        The path of its time, in seconds since 1970 or ISO 8601; "" takes the time of arrival.
+        The path of a message's time, in seconds since 1970 or ISO 8601; "" takes the time of
+        arrival.
     period_s : float
         Seconds between rows. Raising it gives fewer rows.
     lateness_s : float
         Seconds that a row waits for late values. Raising it catches more of them, and scores
         later.
-    max_age_s : float
+    max_age_s : float, optional
         Seconds for which a value is used. Raising it bridges longer silence, with staler values.
+        Left out, 30 with `topic`; with `topics`, three times the longest silence that is usual
+        for the channel.
     missing : {"hold", "mean", "drop"}
         A channel's value in a row: the newest; the mean of all since the row before, or else
         the newest; the newest, but rows with a gap are left out.
     """
 
-    topic: Text
+    topics: tuple[Text, ...] = ()
+    include: tuple[Text, ...] = ("*",)
+    exclude: tuple[Text, ...] = ()
+    states: dict[str, Finite] = msgspec.field(default_factory=dict)
+    rebirth: bool = False
+    topic: str = ""
     value: str = "value"
     time: str = ""
     period_s: Seconds = 10.0
     lateness_s: NotBelowZero = 2.0
-    max_age_s: NotBelowZero = 30.0
+    max_age_s: NotBelowZero | None = None
     missing: Literal["hold", "mean", "drop"] = "hold"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.topics:
+            self._check_topics()
+            return
+        if not self.topic:
+            raise refusal(
+                "topics",
+                expected="topics of devices, or topic with {channel} in it",
+                got="neither",
+                hint='add topics = ["zigbee2mqtt/+"], say',
+            )
+        for name in ("include", "exclude", "states", "rebirth"):
+            if getattr(self, name) not in (("*",), (), {}, False):
+                raise refusal(
+                    name,
+                    expected="topics beside it",
+                    got="topic",
+                    hint="write topics = [...], or leave it out",
+                )
         if self.topic.count("{channel}") != 1 or set("+#\0") & set(self.topic):
             raise refusal(
                 "topic",
@@ -88,6 +142,25 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
                 got=shown(self.topic),
                 hint='as in "plant/{channel}/value"',
             )
+
+    def _check_topics(self) -> None:
+        for name, default in (("topic", ""), ("value", "value")):
+            if getattr(self, name) != default:
+                raise refusal(
+                    name,
+                    expected="it without topics",
+                    got=shown(getattr(self, name)),
+                    hint="leave one of them out",
+                )
+        for i, topic in enumerate(self.topics):
+            wrong = wrong_with(topic)
+            if wrong:
+                raise refusal("topics", i, expected=wrong, got=shown(topic))
+
+    @property
+    def held_s(self) -> float | None:
+        """Seconds for which a value is used; None where the channel's habits say it."""
+        return HELD_S if self.max_age_s is None and not self.topics else self.max_age_s
 
 
 class HostSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="host"):

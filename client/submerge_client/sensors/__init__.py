@@ -82,7 +82,7 @@ def open_sensor(
             return FileReplay(channels, config, note=note)
         case MqttSensor():
             with _extra("paho", "mqtt"):
-                from submerge_client.sensors.mqtt import MqttReadings
+                from submerge_client.sensors.mqtt.readings import MqttReadings
 
             return MqttReadings(channels, config, note=note)
         case HostSensor():

@@ -21,11 +21,12 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from submerge import Array
+from submerge.judge.decision import Mask
 
 BLOCK = 64
 """Most rows that are put together, and so many that do not wait."""
@@ -37,12 +38,24 @@ AHEAD = 4 * BLOCK
 class Hand(Protocol):
     """Takes rows from a sensor."""
 
-    def __call__(self, rows: Array, /, *, waited: bool = False) -> None:
+    def __call__(self, rows: Array, /, *, waited: bool = False, held: Mask | None = None) -> None:
         """Take rows (n, channels) in the schema's order, float64, NaN for a gap.
 
         It blocks while the node is behind, and keeps the array. `waited`: whether rows may have
-        waited at the source for as long as rows may wait.
+        waited at the source for as long as rows may wait. `held`: of rows' shape, where a number
+        is repeated because no new one has come.
         """
+
+
+class Gathered(NamedTuple):
+    """Rows of a sensor.
+
+    rows : (n, channels)
+    held : (n, channels) of bool, or None, as in `Hand`
+    """
+
+    rows: Array
+    held: Mask | None = None
 
 
 class RowGatherer:
@@ -64,17 +77,17 @@ class RowGatherer:
     def __init__(self, gather_s: float, wake: Callable[[], None]) -> None:
         self._gather_s, self._wake = gather_s, wake
         self._changed = threading.Condition()
-        self._blocks: deque[Array] = deque()
+        self._blocks: deque[Gathered] = deque()
         self._waiting = 0
         self._is_open = self._has_ended = False
         self.due_at = math.inf
 
-    def put(self, rows: Array, /, *, waited: bool = False) -> None:
+    def put(self, rows: Array, /, *, waited: bool = False, held: Mask | None = None) -> None:
         """Take rows from the sensor, as a `Hand`."""
         with self._changed:
             while not self._has_ended and self._waiting and self._waiting + len(rows) > AHEAD:
                 self._changed.wait()
-            self._blocks.append(rows)
+            self._blocks.append(Gathered(rows, held))
             self._waiting += len(rows)
             wakes = waited or not self._is_open or self._waiting >= BLOCK
             self._is_open = self._gather_s > 0.0 and not waited
@@ -87,7 +100,7 @@ class RowGatherer:
             self._has_ended = True
             self._changed.notify_all()
 
-    def take(self, steady: float) -> Array | None:
+    def take(self, steady: float) -> Gathered | None:
         """Return the oldest rows: one block of the sensor's, or several of `BLOCK` rows at most.
 
         None if there are none.
@@ -98,12 +111,12 @@ class RowGatherer:
             Now, on a steady clock, in seconds.
         """
         with self._changed:
-            taken = list[Array]()
+            taken = list[Gathered]()
             rows = 0
             most = BLOCK if self._gather_s else 0
-            while self._blocks and (not taken or rows + len(self._blocks[0]) <= most):
+            while self._blocks and (not taken or rows + len(self._blocks[0].rows) <= most):
                 taken.append(self._blocks.popleft())
-                rows += len(taken[-1])
+                rows += len(taken[-1].rows)
             if taken:
                 self._waiting -= rows
                 self._changed.notify()
@@ -114,4 +127,16 @@ class RowGatherer:
                 self._is_open, self.due_at = False, math.inf
         if not taken:
             return None
-        return taken[0] if len(taken) == 1 else np.concatenate(taken)
+        return taken[0] if len(taken) == 1 else _joined(taken)
+
+
+def _joined(blocks: list[Gathered]) -> Gathered:
+    """Return blocks as one."""
+    rows = np.concatenate([block.rows for block in blocks])
+    if all(block.held is None for block in blocks):
+        return Gathered(rows)
+    masks = [
+        np.zeros(block.rows.shape, dtype=bool) if block.held is None else block.held
+        for block in blocks
+    ]
+    return Gathered(rows, np.concatenate(masks))

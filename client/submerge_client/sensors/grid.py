@@ -8,8 +8,9 @@ Pure: time is an argument. The points of the grid are the multiples of `period_s
 2. A point is given out once, when now >= p + lateness_s, and points in their order. A
    reading whose point has been given out is late: it is counted and dropped.
 3. "hold": a channel's value at p is its newest reading, if that is no older than
-   max_age_s at p. "mean": the mean of the readings that belong to p; if none do, as
-   "hold". "drop": as "hold", but a row with any gap is counted ("incomplete") and left out.
+   max_age_s at p; without max_age_s, no older than usual for the channel (`silences.py`).
+   "mean": the mean of the readings that belong to p; if none do, as "hold". "drop": as "hold",
+   but a row with any gap is counted ("incomplete") and left out.
 4. A channel without a value is a gap, NaN. A row of gaps alone is left out ("empty").
 5. Of many points due at once, the newest 256 are given out. The others are "skipped", but
    their readings are remembered. So a clock that leaps ahead makes no flood of rows.
@@ -20,6 +21,9 @@ Pure: time is an argument. The points of the grid are the multiples of `period_s
 8. The first `rows(now)` gives nothing out: it sets where the grid begins. Earlier readings
    are remembered by rule 3.
 9. At most `most` readings wait for their points; further ones are "crowded" out.
+
+10. `held` says which numbers of the last rows are of earlier points: from the rows alone, a device
+   that speaks seldom looks like a sensor that is stuck.
 
 The order of arrival does not change a bit of the rows, as long as no reading is late, repeated
 or crowded out. Each reading is one of `waiting`, or counted once as "taken", "late", "early",
@@ -36,7 +40,9 @@ import numpy as np
 
 from submerge import Array, UsageError
 from submerge.errors import whole
+from submerge.judge.decision import Mask
 from submerge.pca.subspace import LARGEST
+from submerge_client.sensors.silences import Silences
 
 Missing = Literal["hold", "mean", "drop"]
 
@@ -56,8 +62,9 @@ class Grid:
         How many there are.
     period_s : float
         Seconds from a row to the next. More: fewer rows, each of more readings.
-    max_age_s : float
-        How old a reading may be that is held. More: fewer gaps, staler values.
+    max_age_s : float or None
+        How old a reading may be that is held. More: fewer gaps, staler values. None follows from
+        the channel's usual silences.
     lateness_s : float
         How long a point waits for its readings. More: fewer late ones, later rows.
     missing : {"hold", "mean", "drop"}
@@ -69,6 +76,8 @@ class Grid:
     ----------
     counts : dict of str to int
         Readings and points, by outcome.
+    held : (n, channels) of bool
+        Of the rows that were returned last, where the reading is of an earlier point.
     """
 
     def __init__(
@@ -76,7 +85,7 @@ class Grid:
         channels: int,
         *,
         period_s: float,
-        max_age_s: float,
+        max_age_s: float | None,
         lateness_s: float,
         missing: Missing = "hold",
         most: int = MOST_WAITING,
@@ -85,15 +94,19 @@ class Grid:
         if not SHORTEST_S <= period_s < math.inf:
             raise UsageError(f"period_s must be at least {SHORTEST_S} seconds, got {period_s}")
         for name, seconds in (("max_age_s", max_age_s), ("lateness_s", lateness_s)):
-            if not 0 <= seconds < math.inf:
+            if seconds is not None and not 0 <= seconds < math.inf:
                 raise UsageError(f"{name} must be a time in seconds, at least 0, got {seconds}")
         if missing not in get_args(Missing):
             raise UsageError(f'missing must be "hold", "mean" or "drop", got {missing!r}')
         self._period = period_s
-        self._max_age = max_age_s
+        # The ages follow what the channels do, where none is set.
+        self._silences = Silences(channels, period_s) if max_age_s is None else None
+        ages = None if self._silences is None else self._silences.ages_s
+        self._ages: Array = np.full(channels, max_age_s) if ages is None else ages
         self._lateness = lateness_s
         self._missing = missing
         self._most = whole("most", most, least=1)
+        self.held: Mask = np.zeros((0, channels), dtype=bool)
         self._begun = False
         self._next = 0
         self._now = -math.inf
@@ -146,14 +159,21 @@ class Grid:
         if not self._begun or now < self._now - self._lateness - self._period:
             self._begin_after(due, now)
         self._now = max(now, self._now)
+        self.held = np.zeros((0, self.channels), dtype=bool)
         if due < self._next:
             return np.empty((0, self.channels))
         first = max(self._next, due - MOST_ROWS + 1)
         self.counts["skipped"] += first - self._next
         self._remember_until(first - 1)
-        rows = [self._row(point) for point in range(first, due + 1)]
+        rows = np.empty((due + 1 - first, self.channels))
+        held = np.empty(rows.shape, dtype=bool)
+        for i, point in enumerate(range(first, due + 1)):
+            rows[i] = self._row(point)
+            held[i] = self._times <= (point - 1) * self._period
         self._next = due + 1
-        return self._drop_gaps(np.array(rows).reshape(-1, self.channels))
+        kept = self._kept(rows)
+        self.held = held[kept] & ~np.isnan(rows[kept])
+        return np.asarray(rows[kept])
 
     def _drop_early(self, last: int) -> None:
         for point in [point for point in self._waiting if point > last]:
@@ -181,13 +201,22 @@ class Grid:
         self.counts["taken"] += self._count_out(bucket)
         for channel, readings in bucket.items():
             time = max(readings)
+            if self._silences is not None:
+                self._end_silences(self._silences, channel, readings)
             self._times[channel] = time
             self._values[channel] = readings[time]
         return bucket
 
+    def _end_silences(self, silences: Silences, channel: int, readings: dict[float, float]) -> None:
+        before = float(self._times[channel])
+        for time in sorted(readings):
+            if before > -math.inf:
+                silences.end(channel, time - before)
+            before = time
+
     def _row(self, point: int) -> Array:
         bucket = self._take(point)
-        fresh = self._times >= point * self._period - self._max_age
+        fresh = self._times >= point * self._period - self._ages
         row: Array = np.where(fresh, self._values, math.nan)
         if self._missing == "mean":
             for channel, readings in bucket.items():
@@ -195,15 +224,15 @@ class Grid:
                 row[channel] = math.fsum(readings.values()) / len(readings)
         return row
 
-    def _drop_gaps(self, rows: Array) -> Array:
-        """Leave out empty and incomplete rows."""
+    def _kept(self, rows: Array) -> Mask:
+        """Return which rows (n,) are neither empty nor left out as incomplete."""
         gaps = np.isnan(rows)
         empty = gaps.all(axis=1)
         left_out = gaps.any(axis=1) if self._missing == "drop" else empty
         self.counts["empty"] += int(np.count_nonzero(empty))
         self.counts["incomplete"] += int(np.count_nonzero(left_out & ~empty))
         self.counts["rows"] += int(np.count_nonzero(~left_out))
-        return rows[~left_out]
+        return np.asarray(~left_out)
 
     def _count_out(self, bucket: dict[int, dict[float, float]]) -> int:
         """Return how many readings a point has, and count them out of `waiting`."""

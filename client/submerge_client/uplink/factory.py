@@ -80,14 +80,18 @@ class Allowed(Protocol):
     def insecure(self) -> bool:
         """Whether it does."""
 
+    @property
+    def stays_here(self) -> bool:
+        """Whether it joins programs of one machine: no network is between them."""
+
 
 def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None = None) -> None:
-    """Log each link without TLS, and `idle`, a kit that is configured and protects no link."""
+    """Log each link over a network without TLS, and `idle`, a kit that protects no link."""
     if idle is not None:
         hint = "take out insecure, and write grpcs:// for grpc://"
         say("the kit is used by no link", level=WARNING, kit=str(idle), hint=hint)
     for setting, link in links.items():
-        if link is not None and link.insecure:
+        if link is not None and link.insecure and not link.stays_here:
             say("no TLS: others can read and forge this link", level=WARNING, link=setting)
 
 

@@ -20,7 +20,7 @@ from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.quarantine import Cause, Quarantine
 from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import census, scores
-from submerge.aggregator.root.new_model import new_model, without_energies
+from submerge.aggregator.root.new_model import begins_to_score, new_model, without_energies
 from submerge.aggregator.root.settling import settle
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
@@ -42,6 +42,10 @@ from submerge.protocol.report_bytes import digest
 from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
 from submerge.schema import Schema
+
+LOOK_EVERY_S = 1.0
+"""How often a root looks, at most, whether there are enough readings to settle the schema, or for a
+first model: each look adds up all rows."""
 
 
 class Group:
@@ -84,7 +88,7 @@ class Group:
         self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
-        self._model_at = -math.inf
+        self._model_at = self._look_at = -math.inf
         self._notes = InfluenceNotes(name)
         self._check = SelfCheck(plan.objection)
         self._rejections: list[Note] = []
@@ -126,7 +130,9 @@ class Group:
         """When something is due, on the steady clock."""
         if self._settings.parent is not None:
             return self.upward.due_at
-        return self._model_at if self._stirred and self.ledger is not None else math.inf
+        if not self._stirred or self.ledger is None:
+            return math.inf
+        return min(self._model_at, self._look_at) if self._begins else self._model_at
 
     def tidy(self, now: Now) -> None:
         """Seal silent rows, and forget what is old."""
@@ -343,7 +349,16 @@ class Group:
     def make_model(self, now: Now) -> Model | None:
         """Return the root's rows as a model, if one is due."""
         ledger = self.ledger
-        if ledger is None or not self._stirred or self._model_at > now.steady:
+        if ledger is None or not self._stirred:
+            return None
+        if self._begins and self._look_at <= now.steady:
+            # Until then no node scores a row: this does not wait for the time of a model.
+            self._look_at = now.steady + LOOK_EVERY_S
+            self._settle(ledger)
+            is_open = self.plan.is_open(self.canonical)
+            if not is_open and self.waiting is None and begins_to_score(ledger):
+                self._model_at = -math.inf
+        if self._model_at > now.steady:
             return None
         self._settle(ledger)
         model = self._readable(Model, lambda: self._new_model(ledger, now), now)
@@ -372,3 +387,10 @@ class Group:
         schema, self.rank = settle(self.plan, ledger, self.rank, self._settings.scaling_rows)
         if schema != ledger.schema:
             self.learn_schema(schema.canonical, 0.0)
+            self.stir(now=True)  # the model's text is how nodes below hear of it
+
+    @property
+    def _begins(self) -> bool:
+        """Whether the schema is open, or no model has learnt anything."""
+        known = self.model is not None and self.model.summary is not None
+        return not known or self.plan.is_open(self.canonical)

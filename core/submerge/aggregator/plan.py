@@ -63,6 +63,10 @@ class GroupPlan:
         """Whether the readings settle a part of the schema."""
         return self.learns_scaling or (self.schema is not None and not self.schema.features.settled)
 
+    def is_open(self, canonical: bytes) -> bool:
+        """Return whether readings are still to settle a part of a schema that is in use."""
+        return self.settles and canonical == self.configured
+
     @property
     def configured(self) -> bytes:
         """Text of the configured schema, as it was before the fleet settled what it leaves open."""

@@ -17,6 +17,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from submerge._linalg import Array
 from submerge.client.alarm_limits import AlarmLimits
 from submerge.client.alarm_peak import AlarmPeak, InAlarm, larger
@@ -192,26 +194,70 @@ class WatchedBlocks:
             correlation = correlation.after(scores, passed_s)
         block_s = self.tally.block_s
         now, first, whole = self, 0, block_rows(block_s, settings.period_s)
+        calm = n if alarm is None or not alarm.rows.any() else int(alarm.rows.argmax())
         while first < n:
+            if 0 < 2 * whole <= calm - first and now._is_plain:
+                last = calm - (calm - first) % whole
+                part = None if statistics is None else statistics[:, first:last]
+                now, each_s = replace(now, correlation=correlation), passed_s * whole / n
+                blocks = (last - first) // whole
+                now = now._with_blocks(kinds, part, blocks, each_s, limits, settings, young=young)
+                first = last
+                continue
             last = min(n, first + whole - now.row) if whole else n
             if statistics is not None:
                 later = None if alarm is None else alarm.later[first:last]
                 now = now._with_statistics(kinds, statistics[:, first:last], later, limits)
             is_open = alarm is not None and bool(alarm.rows[last - 1])
             if now.peak and not is_open:
-                high = alarm is not None and alarm.believed
-                highest = now.peak.counted(now.highest, high=high)
-                now = replace(now, highest=highest, peak=AlarmPeak())
-            now = replace(
-                now,
-                row=now.row + last - first,
-                passed_s=now.passed_s + passed_s * (last - first) / n,
-                correlation=correlation,
-            )
+                now = now._with_peak(high=alarm is not None and alarm.believed)
+            row, part_s = now.row + last - first, now.passed_s + passed_s * (last - first) / n
+            now = replace(now, row=row, passed_s=part_s, correlation=correlation)
             if now.row >= whole > 0 or (not whole and now.passed_s >= (block_s or HOUR_S)):
                 now = now._closed(limits, settings, young=young, waits=is_open)
             first = last
         return now
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether a block begins, and will count its own maximum alone."""
+        return not (self.row or self.highest or self.spared or self.peak or self.before)
+
+    def _with_blocks(
+        self,
+        kinds: Sequence[By],
+        statistics: Array | None,
+        blocks: int,
+        each_s: float,
+        limits: AlarmLimits,
+        settings: AlarmSettings,
+        *,
+        young: bool,
+    ) -> WatchedBlocks:
+        """Return them after whole blocks without an alarm, as one by one: histories have many.
+
+        statistics : (kinds, blocks times rows of each) or None
+        each_s : time that the rows of a block stand for
+        """
+        maxima: dict[By, Array] = {}
+        seen = np.zeros(blocks, dtype=bool)
+        if statistics is not None:
+            highest = statistics.reshape(len(kinds), blocks, -1).max(axis=2)
+            known = limits.known if limits.promised else {}
+            for kind, values in zip(kinds, highest, strict=True):
+                counted = values >= 0
+                seen |= counted
+                if counted.any():
+                    maxima[kind] = np.minimum(values[counted], known.get(kind, math.inf))
+        watched_s, allowed = self.watched_s, self.allowed
+        if limits.promised:
+            often = settings.often_per_s(self.correlation.row_s)
+            # One after another, so that sums are the same whatever came at once.
+            for _ in range(int(np.count_nonzero(seen))):
+                watched_s, allowed = watched_s + each_s, allowed + each_s * often
+        counted_blocks = blocks if young else int(np.count_nonzero(seen))
+        tally = self.tally.after_blocks(maxima, counted_blocks) if counted_blocks else self.tally
+        return replace(self, tally=tally, watched_s=watched_s, allowed=allowed)
 
     def _with_statistics(
         self, kinds: Sequence[By], statistics: Array, later: Mask | None, limits: AlarmLimits
@@ -241,6 +287,11 @@ class WatchedBlocks:
             if value >= 0 and known.get(kind, 0.0) > 0:
                 near[kind] = max(near.get(kind, 0.0), value / known[kind])
         return replace(self, near=near)
+
+    def _with_peak(self, *, high: bool) -> WatchedBlocks:
+        """Return them with what the alarm that has ended counts; `high` as in `AlarmPeak`."""
+        highest = self.peak.counted(self.highest, high=high)
+        return replace(self, highest=highest, peak=AlarmPeak())
 
     def _closed(
         self, limits: AlarmLimits, settings: AlarmSettings, *, young: bool, waits: bool

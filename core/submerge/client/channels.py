@@ -33,7 +33,7 @@ class ChannelState:
     run_lengths : RunLengths
     habits : Habits
     residual_scale : ResidualScale
-    gathered : tuple of (rows, predicted, errors, normal)
+    gathered : tuple of (rows, predicted, errors, normal, held)
         Rows that are not processed yet.
     waiting : int
         How many these are.
@@ -44,7 +44,7 @@ class ChannelState:
     run_lengths: RunLengths
     habits: Habits
     residual_scale: ResidualScale
-    gathered: tuple[tuple[Array, Array, Array, Mask], ...] = ()
+    gathered: tuple[tuple[Array, Array, Array, Mask, Mask], ...] = ()
     waiting: int = 0
     passed_s: float = 0.0
 
@@ -84,16 +84,23 @@ class ChannelState:
         n = len(self.residual_scale.squares)
         rows, errors = block.rows[:, :n], scores.errors
         shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)
-        gathered = (*self.gathered, (shown, rows - errors, errors, normal))
+        held = np.zeros(shown.shape, dtype=bool) if block.held is None else block.held[:, :n]
+        gathered = (*self.gathered, (shown, rows - errors, errors, normal, held))
         waiting, passed_s = self.waiting + len(rows), self.passed_s + passed_s
         if waiting < min(GATHERED, max(1, NUMBERS // n)):
             known = self.run_lengths, self.habits, self.residual_scale
             return ChannelState(*known, gathered, waiting, passed_s)
-        shown, predicted, errors, normal = (
-            np.concatenate(each) for each in zip(*gathered, strict=True)
-        )
+        shown, predicted, errors, normal, held = gathered[0]
+        if len(gathered) > 1:
+            shown, predicted, errors, normal, held = (
+                np.concatenate(each) for each in zip(*gathered, strict=True)
+            )
         stuck_detector = self.stuck_detector
-        stuck_detector.update(shown, predicted, normal)
-        errors = np.where(np.isnan(shown), np.nan, errors)[normal]
+        stuck_detector.update(shown, predicted, normal, held if held.any() else None)
+        gaps = np.isnan(shown)
+        if gaps.any():
+            errors = np.where(gaps, np.nan, errors)
+        if not normal.all():
+            errors = errors[normal]
         scale = self.residual_scale.after(errors, passed_s * float(normal.mean()))
         return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, scale)

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.client.account import RowAccount
 from submerge.client.measuring import MeasuredRows, MeasuringMemory
-from submerge.judge.prepare import LARGEST_SCALED
+from submerge.judge.prepare import GAPS, LARGEST_SCALED, LEAD_IN, OTHER_STATE, REASONS, TOO_LARGE
 from submerge.pca.expected import Guesses
 from submerge.pca.subspace import LARGEST
 from submerge.protocol.alarm_status import AlarmStatus
@@ -80,6 +81,8 @@ class ClientIncarnation:
         Rises with every report and every checkpoint.
     delivered : int
         Readings of it that the parent holds.
+    held : int
+        Those of them that are learnt.
     root, durable : Incarnation or None, int
         The root's incarnation, and the newest seq that it surely holds.
     """
@@ -100,7 +103,7 @@ class ClientIncarnation:
         self.fingerprint = schema.fingerprint
         self.counts = Counts(lost=lost)
         self.pin: Pin | None = None
-        self.seq = self.delivered = self.durable = 0
+        self.seq = self.delivered = self.held = self.durable = 0
         self.root: Incarnation | None = None
         self.shown: Summary | None = None
         """The summary of the newest confirmed report."""
@@ -109,6 +112,7 @@ class ClientIncarnation:
         self._moments: Moments | None = None
         self._measuring = None if learns else MeasuringMemory(schema, summaries)
         self._faded_at = now.steady
+        self._not_learnt = RowAccount()
         self.raw = raw
 
     @property
@@ -139,9 +143,24 @@ class ClientIncarnation:
         """
         return LARGEST if self.raw else LARGEST_SCALED
 
+    @property
+    def account(self) -> RowAccount:
+        """What has become of its rows; those that no parent has learnt wait."""
+        held = self.held if self.learns else 0
+        return replace(self._not_learnt, learnt=held, waiting=self.counts.learnt - held)
+
     def withhold(self, rows: int) -> None:
-        """Count readings that were seen and are not learnt."""
+        """Count readings that are not learnt because of an alarm or an operator."""
+        self._not_learnt += RowAccount(withheld=rows)
         self.counts = self.counts + Counts(withheld=rows)
+
+    def leave_out(self, why: npt.NDArray[np.int8]) -> None:
+        """Count readings that cannot be learnt, by `prepare`'s reasons (n,)."""
+        n = np.bincount(why, minlength=len(REASONS)).tolist()
+        self._not_learnt += RowAccount(
+            lead_in=n[LEAD_IN], other_state=n[OTHER_STATE], gaps=n[GAPS], too_large=n[TOO_LARGE]
+        )
+        self.counts = self.counts + Counts(withheld=sum(n[1:]))
 
     def learn(
         self,
@@ -228,6 +247,7 @@ class ClientIncarnation:
     def confirm(self, report: Report) -> None:
         """Note that the parent holds a report."""
         self.delivered, self.shown = report.counts.generated, report.summary
+        self.held = report.counts.learnt
 
     def hear(self, answer: Answer) -> None:
         """Take what the root holds from an answer; another root begins at 0."""

@@ -20,6 +20,7 @@ from submerge.client.incarnation import ClientIncarnation, Priorities
 from submerge.client.monitor import Judgement, NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.judge.clock import RowClock
+from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block, Fill, prepare
 from submerge.pca.expected import Guesses
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
@@ -151,9 +152,16 @@ class Ingest:
         )
 
     def read(
-        self, rows: Array, current: ClientIncarnation, model: Model | None, now: Now
+        self,
+        rows: Array,
+        current: ClientIncarnation,
+        model: Model | None,
+        now: Now,
+        held: Mask | None = None,
     ) -> Scored | None:
         """Let an incarnation learn rows (n, channels), in their units; return their scores.
+
+        held : as in `Reading`
 
         Raises
         ------
@@ -175,9 +183,11 @@ class Ingest:
             largest=current.largest,
             lifts=current.learns,
             time=time,
+            held=held,
         )
         self._clock = clock
-        current.withhold(block.left_out)
+        if block.left_out:
+            current.leave_out(block.why)
         judgement = None
         if monitor is not None and model is not None and len(block):
             judgement = monitor.judge(block, model, now)

@@ -161,7 +161,7 @@ class ClientNode:
             case Reading():
                 self._ending = False
                 before = self._ingest.alarms
-                scored = self._ingest.read(event.rows, self.current, self.model, now)
+                scored = self._ingest.read(event.rows, self.current, self.model, now, event.held)
                 effects += [] if scored is None else [scored]
                 self._publish_alarms(before, now, effects)
             case Received():
@@ -210,7 +210,8 @@ class ClientNode:
 
     def _end(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """End the incarnation; the next one declares what this one could not deliver."""
-        self.finals.close(self.current.checkpoint(self._report(now), now), why, effects)
+        last = self.current.checkpoint(self._report(now), now)
+        self.finals.close(self.current, last, why, effects)
         self._begin(now, lost=self.finals.past.lost, floor=floor)
 
     # -- what comes in ---------------------------------------------------------
@@ -271,7 +272,7 @@ class ClientNode:
             current.pin = pin
             self.finals.meet(pin, current, self._summaries, effects)
             if session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
-                current.delivered = 0
+                current.delivered = current.held = 0
             effects += self._news.waiting(current)
 
     def keeps_incarnation(self, old: Pin | None, new: Pin) -> bool:
@@ -280,8 +281,7 @@ class ClientNode:
 
     def _adopt(self, canonical: bytes, pin: Pin, now: Now, effects: list[Effect]) -> None:
         """Take the fleet's schema: the same channels, and what it has settled since."""
-        refusal = self.fleet.adopt(canonical)
-        if refusal is not None:
+        if (refusal := self.fleet.adopt(canonical)) is not None:
             effects.append(refusal)
             return
         effects.append(settled_note(self.fleet.schema))

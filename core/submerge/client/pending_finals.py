@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from submerge.client.account import RowAccount
 from submerge.client.incarnation import Checkpoint, ClientIncarnation
 from submerge.client.measuring import successors_report
 from submerge.protocol.machine import Effect, Keep, Note, Now, Records, Send
@@ -77,6 +78,8 @@ class PendingFinals:
         self._settings = settings
         self.past = Past()
         self._waiting: list[PendingFinal] = []
+        self._closed = RowAccount()  # of incarnations of this process, without rows that wait
+        self._own = set[Incarnation]()  # those of this process whose finals wait
 
     @property
     def waiting(self) -> int:
@@ -87,6 +90,29 @@ class PendingFinals:
     def measured(self) -> int:
         """Readings that wait for the fleet to settle its schema."""
         return sum(each.report.counts.learnt for each in self._waiting if each.measures)
+
+    @property
+    def from_before(self) -> int:
+        """Readings of earlier processes that wait for an answer, or for a settled schema."""
+        return self._waiting_of(own=False)
+
+    def account(self, current: ClientIncarnation, *, ends: bool = False) -> RowAccount:
+        """Return what has become of each row of this process.
+
+        ends : whether it ends now: rows that are not kept for a parent are lost then
+        """
+        last = current.account
+        if ends and current.pin is None:
+            last = last.given_up
+        return self._closed + RowAccount(waiting=self._waiting_of(own=True)) + last
+
+    def _waiting_of(self, *, own: bool) -> int:
+        reports = (each.kept.report for each in self._waiting)
+        return sum(
+            report.counts.learnt
+            for report in reports
+            if (report.stamp.incarnation in self._own) == own
+        )
 
     def due_at(self, session: ParentSession) -> float:
         """Return when the next final is due that may be sent."""
@@ -122,7 +148,9 @@ class PendingFinals:
         """Return whether a checkpoint may be sent: unpinned, it could bind to a second parent."""
         return last.pin is not None
 
-    def close(self, last: Checkpoint, why: str, effects: list[Effect]) -> None:
+    def close(
+        self, current: ClientIncarnation, last: Checkpoint, why: str, effects: list[Effect]
+    ) -> None:
         """Note that an incarnation has ended while its process goes on, with its last checkpoint.
 
         That is not sent, and what no parent has is lost; except for readings that were measured
@@ -131,8 +159,13 @@ class PendingFinals:
         counts, lost = last.report.counts, last.undelivered
         if last.measured is None or last.pin is None:
             effects.append(lost_note(last.report, lost, why))
+            self._closed += current.account.given_up
         else:
+            self._closed += replace(current.account, waiting=0)
+            self._own.add(current.incarnation)
             most, waiting = self._settings.finals, [*self._waiting, self._pending(last)]
+            for each in waiting[:-most]:
+                self._count(each, served=False)
             lost = _pushed_out([each.kept for each in waiting[:-most]], effects)
             self._waiting = waiting[-most:]
         self.past = Past(
@@ -225,6 +258,7 @@ class PendingFinals:
     ) -> None:
         """Remove a final: it was accepted, or its readings are lost."""
         self._waiting.remove(final)
+        self._count(final, served=why is None)
         lost = self.past.lost
         if why is not None:
             lost += final.kept.undelivered
@@ -233,6 +267,16 @@ class PendingFinals:
         finals = tuple(other.kept for other in self._waiting)
         self.past = replace(self.past, finals=finals, lost=lost)
         effects.append(Keep({PAST: self.past}))
+
+    def _count(self, final: PendingFinal, *, served: bool) -> None:
+        """Account for the rows of a final that leaves, if they are of this process."""
+        name, measured = final.kept.report.stamp.incarnation, final.kept.report.counts.learnt
+        if name not in self._own:
+            return
+        self._own.discard(name)
+        learnt = final.report.counts.learnt
+        moved = RowAccount(learnt=learnt, only_measured=measured - learnt)
+        self._closed += moved if served else RowAccount(lost=measured)
 
     def _pending(self, final: Checkpoint) -> PendingFinal:
         return PendingFinal(final, self._due(), final.report)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.history.recorded import Recorded
@@ -51,7 +52,7 @@ class ChunkKeys:
             times = None if recorded.times is None else recorded.times[start:stop]
             if chunk is None:
                 self._hash.update(b"rows\n" if times is None else b"times and rows\n")
-            self._hash.update(_bytes(recorded.rows[start:stop], times))
+            self._hash.update(_bytes(recorded.rows[start:stop], times).data)
             last = np.nan if times is None else float(times[-1])
             if chunk is None:
                 first = np.nan if times is None else float(times[0])
@@ -75,8 +76,14 @@ def _whence(rows: Chunk | Recorded) -> tuple[str, str]:
     return rows.machine, rows.file
 
 
-def _bytes(rows: Array, times: Array | None) -> bytes:
-    """Return rows as bytes; a gap is a gap, whatever its bits are, and so is zero."""
-    numbers = rows if times is None else np.column_stack((times, rows))
-    plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
-    return np.ascontiguousarray(plain, dtype="<f8").tobytes()
+def _bytes(rows: Array, times: Array | None) -> npt.NDArray[np.float64]:
+    """Return rows as what is hashed; a gap is a gap, whatever its bits are, and so is zero."""
+    first = 0 if times is None else 1
+    plain = np.empty((len(rows), first + rows.shape[1]), dtype="<f8")
+    if times is not None:
+        np.add(times, 0.0, out=plain[:, 0])
+    np.add(rows, 0.0, out=plain[:, first:])
+    gaps = np.isnan(plain)
+    if gaps.any():
+        plain[gaps] = np.nan
+    return plain

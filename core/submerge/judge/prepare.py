@@ -54,6 +54,8 @@ class Block:
         True where a gap was filled; None if none was.
     time : RowTime
         The time that they stand for.
+    held : (m, k) of bool, or None
+        True where one of the k leading numbers is repeated because no new one has come.
     """
 
     why: npt.NDArray[np.int8]
@@ -61,6 +63,7 @@ class Block:
     features: Storage
     gaps: Mask | None
     time: RowTime = field(default_factory=RowTime)
+    held: Mask | None = None
 
     def __len__(self) -> int:
         """Number of rows that can be scored."""
@@ -86,6 +89,7 @@ def prepare(
     largest: float = LARGEST_SCALED,
     lifts: bool = True,
     time: RowTime = RowTime(),  # noqa: B008 - a value
+    held: Mask | None = None,
 ) -> Block:
     """Return rows as a block.
 
@@ -103,27 +107,23 @@ def prepare(
     lifts : bool
         Whether to make features; False while the schema does not settle how.
     time : RowTime
+    held : (n, k) of bool, optional
 
     Raises
     ------
     ShapeError
         If the rows have another number of channels than the schema.
     """
-    scaled, gaps, why = schema.scaled(rows), None, np.zeros(len(rows), dtype=np.int8)
-    if fill is not None:
-        gaps = np.isnan(scaled)
-        some = gaps.any(axis=1) & ~np.isinf(scaled).any(axis=1)
-        # The score of a row with less than half would follow from what was filled in.
-        some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
-        if some.any():
-            scaled = scaled.copy()
-            scaled[some] = fill(scaled[some])
-    why[~(np.abs(scaled) < largest).all(axis=1)] = TOO_LARGE
-    why[np.isnan(scaled).any(axis=1) & ~np.isinf(scaled).any(axis=1)] = GAPS
+    scaled = schema.scaled(rows)
+    plain = _all_within(scaled, largest)
+    scaled, gaps = (scaled, None) if fill is None or plain else _filled(scaled, fill)
+    why = np.zeros(len(rows), dtype=np.int8) if plain else _reasons(scaled, largest)
     if when is not None:
         why[~when.holds(rows)] = OTHER_STATE
     fine = why == 0
-    scaled = scaled[fine]
+    # A block has rows of its own: those that came may be overwritten.
+    if schema.scaling is None or not fine.all():
+        scaled = scaled[fine]
     features: Storage = scaled
     if lifts and not schema.linear:
         features = schema.features.lift(scaled)
@@ -133,9 +133,34 @@ def prepare(
         fine = why == 0
         scaled, features = scaled[bearable], features[bearable]
     if gaps is not None:
-        gaps = gaps[fine]
-        gaps = gaps if gaps.any() else None
-    return Block(why, scaled, features, gaps, time)
+        gaps = gaps[fine] if gaps[fine].any() else None
+    return Block(why, scaled, features, gaps, time, None if held is None else held[fine])
+
+
+def _filled(scaled: Array, fill: Fill) -> tuple[Array, Mask]:
+    """Return rows whose gaps are filled where that helps, and which numbers are gaps."""
+    gaps = np.isnan(scaled)
+    some = gaps.any(axis=1) & ~np.isinf(scaled).any(axis=1)
+    # The score of a row with less than half would follow from what was filled in.
+    some &= 2 * gaps.sum(axis=1) <= gaps.shape[1]
+    if some.any():
+        scaled = scaled.copy()
+        scaled[some] = fill(scaled[some])
+    return scaled, gaps
+
+
+def _reasons(scaled: Array, largest: float) -> npt.NDArray[np.int8]:
+    """Return why rows cannot be scored by their numbers, as in `Block.why`."""
+    why = np.zeros(len(scaled), dtype=np.int8)
+    why[~(np.abs(scaled) < largest).all(axis=1)] = TOO_LARGE
+    why[np.isnan(scaled).any(axis=1) & ~np.isinf(scaled).any(axis=1)] = GAPS
+    return why
+
+
+def _all_within(rows: Array, largest: float) -> bool:
+    """Return whether all numbers are smaller: then there is no gap. Mostly they are."""
+    # NaN is not smaller than anything.
+    return bool(rows.max(initial=0.0) < largest and rows.min(initial=0.0) > -largest)
 
 
 def in_units(rows: Array, schema: Schema) -> Array:

@@ -93,7 +93,8 @@ class Scorer:
         within = np.square(z) @ self._weights
         if self._complete:
             return np.zeros(len(z)), within
-        off = centered - z @ self._basis_t
+        off = z @ self._basis_t
+        np.subtract(centered, off, out=off)
         return np.einsum("ij,ij->i", off, off), within
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from submerge._linalg import Array
-from submerge.judge.decision import Decision
+from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
@@ -56,9 +56,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """Rows (n, channels) from the sensors, in their units; NaN is a gap."""
+    """Rows (n, channels) from the sensors, in their units; NaN is a gap.
+
+    held : (n, k) of bool, or None
+        True where one of the k leading numbers is repeated because no new one has come.
+    """
 
     rows: Array
+    held: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -87,15 +87,16 @@ class ScoreCorrelation:
         seen_s += self.seen_s
         # The first rows of a process stand for no time: without their end, none has a length.
         rows = self.rows + len(scores) if self.seen_s else len(scores) * (seen_s > 0)
-        waiting = (*self._waiting, *scores.tolist())
-        whole = len(waiting) - len(waiting) % FIRST
+        whole = len(self._waiting) + len(scores)
+        whole -= whole % FIRST
         if not whole:
+            waiting = (*self._waiting, *scores.tolist())
             return ScoreCorrelation(rows, seen_s, waiting, self._levels)
-        levels = list(self._levels)
-        for mean in np.array(waiting[:whole]).reshape(-1, FIRST).mean(axis=1).tolist():
-            # Scores are positive, and vary by factors: one wild row must not hide all others.
-            _add(levels, math.log(max(mean, 1e-300)))
-        return ScoreCorrelation(rows, seen_s, waiting[whole:], tuple(levels))
+        every = np.concatenate((self._waiting, scores))
+        means = every[:whole].reshape(-1, FIRST).mean(axis=1).tolist()
+        # Scores are positive, and vary by factors: one wild row must not hide all others.
+        levels = _with_means(self._levels, [math.log(max(mean, 1e-300)) for mean in means])
+        return ScoreCorrelation(rows, seen_s, tuple(every[whole:].tolist()), levels)
 
     @property
     def row_s(self) -> float:
@@ -130,24 +131,26 @@ class ScoreCorrelation:
         return () if i < 0 else (*i * (0,), 1)
 
 
-def _add(levels: list[_Level], mean: float) -> None:
-    """Take the mean of one more span of `FIRST` rows into the levels."""
+def _with_means(levels: tuple[_Level, ...], means: list[float]) -> tuple[_Level, ...]:
+    """Return the levels after the means of more spans of `FIRST` rows."""
+    known = list(levels)
     for j in range(LONGEST):
-        if j == len(levels):
-            levels.append((0, 0.0, 0.0, 0.0, mean))
-            return
-        pairs, sums, squares, products, before = levels[j]
-        if math.isnan(before):
-            levels[j] = pairs, sums, squares, products, mean
-            return
-        levels[j] = (
-            pairs + 1,
-            sums + before + mean,
-            squares + before * before + mean * mean,
-            products + before * mean,
-            math.nan,
-        )
-        mean = (before + mean) / 2
+        if not means:
+            break
+        if j == len(known):
+            known.append((0, 0.0, 0.0, 0.0, math.nan))
+        pairs, sums, squares, products, waiting = known[j]
+        if not math.isnan(waiting):
+            means = [waiting, *means]
+        both = list(zip(means[:-1:2], means[1::2], strict=True))
+        for one, next_ in both:
+            sums = sums + one + next_
+            squares = squares + one * one + next_ * next_
+            products += one * next_
+        waiting = means[-1] if len(means) % 2 else math.nan
+        known[j] = pairs + len(both), sums, squares, products, waiting
+        means = [(one + next_) / 2 for one, next_ in both]
+    return tuple(known)
 
 
 def group_block_s(lengths: Sequence[int], now_s: float) -> float:

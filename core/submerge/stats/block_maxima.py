@@ -74,6 +74,9 @@ CAUTION = 0.3
 """By how many standard deviations of a count a limit errs on the high side: with more, half of the
 promised rate was realised; with none, a heavy tail exceeds its limit too often."""
 
+MANY, FEW = 256, 16
+"""Rows from which k-of-m statistics are found by insertion, if m is at most `FEW`."""
+
 By = Literal["spe", "t2", "linear", "channel", "distance", "smoothed"]
 """A kind of score: SPE (squared prediction error) or T2 (Hotelling's T-squared) of the features,
 `linear`, the SPE of the readings themselves, `channel`, the largest residual of a single channel
@@ -271,9 +274,24 @@ def statistics(scores: Array, of: int, after: int) -> Array:
     -------
     (kinds, n)
     """
-    windows = scores[:, _windows(scores.shape[1] - of + 1, of)]
+    n = scores.shape[1] - of + 1
+    if n >= MANY and 1 < of <= FEW:
+        return _largest(scores, n, after)
+    windows = scores[:, _windows(n, of)]
     windows.partition(of - after, axis=2)
     return np.asarray(windows[:, :, of - after])
+
+
+def _largest(scores: Array, n: int, after: int) -> Array:
+    """Return the same for many rows: the largest of each window, by insertion."""
+    largest: list[Array] = []
+    for i in range(scores.shape[1] - n + 1):
+        each = scores[:, i : i + n]
+        for j, held in enumerate(largest):
+            largest[j], each = np.maximum(held, each), np.minimum(held, each)
+        if len(largest) < after:
+            largest.append(each)
+    return largest[-1]
 
 
 @lru_cache(maxsize=16)
@@ -308,11 +326,18 @@ class BlockMaximaTally:
 
     def after(self, highest: Mapping[By, float]) -> BlockMaximaTally:
         """Return the tally after one more block, with its maximum of each kind of score."""
+        return self.after_blocks({kind: np.array([each]) for kind, each in highest.items()}, 1)
+
+    def after_blocks(self, highest: Mapping[By, Array], blocks: int) -> BlockMaximaTally:
+        """Return the tally after more blocks, with their maxima of each kind of score.
+
+        highest : of each kind (n,), n at most `blocks`
+        """
         new = copy(self)
         new._tallies = dict(self._tallies)
-        for kind, maximum in highest.items():
-            new._tallies[kind] = self._tallies[kind].after(np.array([maximum]))
-        new.blocks += 1
+        for kind, maxima in highest.items():
+            new._tallies[kind] = self._tallies[kind].after(maxima)
+        new.blocks += blocks
         return new
 
     @property

@@ -32,6 +32,7 @@ from math import frexp
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt, PeerError, UsageError, whole
@@ -63,6 +64,8 @@ _SMALLEST, _LARGEST = 2.0**-_OCTAVES, 2.0**_OCTAVES
 _FINEST = min(COARSE.level, FINE.level)
 _PARTS = 8 << -_FINEST
 _EDGES = [2.0 ** (k / _PARTS) / 2 for k in range(_PARTS)]
+Indices = npt.NDArray[np.int64]
+
 # From this many scores on, NumPy is faster than a loop.
 _MANY = 32
 
@@ -91,7 +94,7 @@ class QuantileSketch:
         Scores below 2^-900, also 0, count as 2^-900; those above 2^900, also infinite
         ones, count as 2^900. A negative score or NaN is a `UsageError`.
         """
-        return _collapsed(grain, grain.level, Counter(_indices(values, grain)))
+        return _collapsed(grain, grain.level, _counts(_indices(values, grain)))
 
     @property
     def n(self) -> int:
@@ -191,11 +194,11 @@ class SketchTally:
         """Count scores, oldest first: all of them, or none on an error."""
         counts, indices = self._current, _indices(values, self._grain)
         if len(indices) < self._room:
-            for index, n in Counter(indices).items():
+            for index, n in _counts(indices).items():
                 counts[index] = counts.get(index, 0) + n
             self._room -= len(indices)
             return
-        for index in indices:
+        for index in map(int, indices):
             counts[index] = counts.get(index, 0) + 1
             self._room -= 1
             if not self._room:
@@ -300,7 +303,7 @@ def _widened(index: int, levels: int) -> int:
     return -(-index >> levels)
 
 
-def _indices(values: Array, grain: Grain) -> list[int]:
+def _indices(values: Array, grain: Grain) -> list[int] | Indices:
     """Return each score's bucket at a grain's smallest level."""
     values = np.asarray(values, dtype=np.float64).ravel()
     levels = grain.level - _FINEST
@@ -310,7 +313,17 @@ def _indices(values: Array, grain: Grain) -> list[int]:
         raise _refusal(score)
     mantissas, powers = np.frexp(np.clip(values, _SMALLEST, _LARGEST))
     finest = _PARTS * (powers - 1) + np.searchsorted(_EDGES, mantissas)
-    return list((-(-finest >> levels)).tolist())
+    return np.asarray(-(-finest >> levels))
+
+
+def _counts(indices: list[int] | Indices) -> dict[int, int]:
+    """Return how many scores are in each bucket."""
+    if isinstance(indices, list):
+        return Counter(indices)
+    least = int(indices.min())
+    counts = np.bincount(indices - least)
+    some = np.flatnonzero(counts)
+    return dict(zip((some + least).tolist(), counts[some].tolist(), strict=True))
 
 
 def _index(score: float) -> int:

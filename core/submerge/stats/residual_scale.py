@@ -58,11 +58,14 @@ class ResidualScale:
         if self.ready:
             # The first rows of a fault are not recognised yet, and one wild reading is not typical.
             most = WILD * np.sqrt(np.where(self.squares > 0, self.squares, np.inf))
-            errors = np.clip(errors, -most, most)
-        known = ~np.isnan(errors)
+            errors = np.maximum(errors, -most)
+            np.minimum(errors, most, out=errors)
         weight = self.weight * 2.0 ** (-passed_s / HALF_LIFE_S)
-        total = weight + known.sum(axis=0)
-        new = np.einsum("ij,ij->j", *2 * [np.where(known, errors, 0.0)])
+        total, new = weight + len(errors), np.einsum("ij,ij->j", errors, errors)
+        if np.isnan(new).any():
+            known = ~np.isnan(errors)
+            total = weight + known.sum(axis=0)
+            new = np.einsum("ij,ij->j", *2 * [np.where(known, errors, 0.0)])
         sums = weight * self.squares + new
         squares = np.divide(sums, total, out=self.squares.copy(), where=total > 0)
         return ResidualScale(squares, total, self.span_s + passed_s)
@@ -83,4 +86,6 @@ def largest_square(errors: Array, weights: Array) -> Array:
 
     weights : (channels,), of `ResidualScale.weights`
     """
-    return np.asarray((np.square(errors) * weights).max(axis=1, initial=0.0))
+    squares = np.square(errors)
+    squares *= weights
+    return np.asarray(squares.max(axis=1, initial=0.0))

@@ -23,6 +23,11 @@ from submerge._linalg import Array
 WEIGHT = 0.3
 """Weight of the newest score."""
 
+KEPT = 1 - WEIGHT
+
+MANY = 32
+"""Scores from which NumPy is faster than a loop."""
+
 
 def smoothed(scores: Array, before: tuple[float, float] = (0.0, 0.0), last: float = 0.0) -> Array:
     """Return the moving average after each score, oldest first: (n,).
@@ -39,11 +44,23 @@ def smoothed(scores: Array, before: tuple[float, float] = (0.0, 0.0), last: floa
     last : float
         The average before the first of them; it begins again where that is 0 or infinite.
     """
-    averages: list[float] = []
-    first, second = before
-    for each in scores.tolist():
-        median = sorted((first, second, each))[1]
-        last = WEIGHT * median + (1 - WEIGHT) * last if 0 < last < math.inf else median
+    medians, averages = _medians(scores, before), list[float]()
+    if 0 < last < math.inf and max(medians, default=0.0) < math.inf:
+        # It stays so, and the loop has less to ask: histories have millions of rows.
+        return np.array([last := WEIGHT * median + KEPT * last for median in medians])
+    for median in medians:
+        last = WEIGHT * median + KEPT * last if 0 < last < math.inf else median
         averages.append(last)
-        first, second = second, each
     return np.array(averages)
+
+
+def _medians(scores: Array, before: tuple[float, float]) -> list[float]:
+    """Return the median of each score and the two before it."""
+    if len(scores) < MANY:
+        known = (*before, *scores.tolist())
+        return [sorted(known[i : i + 3])[1] for i in range(len(scores))]
+    each = np.concatenate((before, scores))
+    first, second, third = each[:-2], each[1:-1], each[2:]
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    medians: list[float] = np.maximum(low, np.minimum(high, third)).tolist()
+    return medians

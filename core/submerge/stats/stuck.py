@@ -143,7 +143,13 @@ class StuckDetector:
         """The numbers of stuck channels; `run_lengths.run` counts their repeated readings."""
         return tuple(np.flatnonzero(self.habits.stuck).tolist())
 
-    def update(self, rows: Array, predicted: Array, learns: Flags | None = None) -> None:
+    def update(
+        self,
+        rows: Array,
+        predicted: Array,
+        learns: Flags | None = None,
+        held: Flags | None = None,
+    ) -> None:
         """Process readings, oldest first.
 
         Parameters
@@ -155,23 +161,37 @@ class StuckDetector:
         learns : (n,) of bool, optional
             Rows with typical errors, by default all: rows of an alarm are not learnt, but checked
             for stuck channels. Stuck channels are not learnt.
+        held : (n, channels) of bool, optional
+            Numbers that are repeated because no new one has come: these are no readings of a run.
 
         Notes
         -----
         O(channels) a row. Rows are taken in chunks; `stuck` changes at the end of each.
         """
         rows = rows[:, : self.channels]
+        learns = None if learns is None or learns.all() else learns
+        # Mostly no reading repeats the one before: then no channel can be stuck.
+        all_move = held is None and self.run_lengths.all_move(rows)
+        if all_move:
+            self.run_lengths, _ = self.run_lengths.after(rows)
         for first in range(0, len(rows), CHUNK):
             part = slice(first, first + CHUNK)
-            self._watch(rows[part], predicted[part])
-            self._learn(rows[part], predicted[part], None if learns is None else learns[part])
+            if all_move:
+                others = self._others(predicted[part])
+                stuck = np.zeros_like(self.habits.stuck)
+                self.habits = self.habits._replace(others=others, others_then=others, stuck=stuck)
+            else:
+                self._watch(rows[part], predicted[part], None if held is None else held[part])
+            which = None if learns is None else learns[part]
+            self._learn(rows[part], predicted[part], which, plain=all_move)
 
-    def _watch(self, rows: Array, predicted: Array) -> None:
+    def _watch(self, rows: Array, predicted: Array, held: Flags | None) -> None:
         """Find stuck channels."""
         was, run = self.habits, self.run_lengths.run
-        self.run_lengths, moved = self.run_lengths.after(rows)
-        before = predicted[0] if np.isnan(was.others[0]) else was.others
-        others = (1 - 1 / SMOOTH) ** len(rows) * before + _RECENT[-len(rows) :] @ predicted
+        self.run_lengths, moved = self.run_lengths.after(
+            rows if held is None else np.where(held, np.nan, rows)
+        )
+        others = self._others(predicted)
         fresh = moved | (run < SETTLED) | np.isnan(was.others_then)
         then = np.where(fresh, others, was.others_then)
         stuck = was.stuck & ~moved
@@ -181,11 +201,21 @@ class StuckDetector:
             elsewhere = self.virtual & (was.weight * (others - then) ** 2 > FAR**2 * typical)
             stuck |= (was.learnt >= ENOUGH) & (elsewhere | self.run_lengths.unusual)
         # A silent channel is missing or out of service, not stuck.
-        stuck &= ~np.isnan(rows).all(axis=0)
+        if stuck.any():
+            stuck &= ~np.isnan(rows).all(axis=0)
         self.habits = was._replace(others=others, others_then=then, stuck=stuck)
 
-    def _learn(self, rows: Array, predicted: Array, learns: Flags | None) -> None:
-        """Learn how each channel varies, and how well the others predict it."""
+    def _others(self, predicted: Array) -> Array:
+        """Return the averaged predictions after more of them."""
+        n, was = len(predicted), self.habits.others
+        before = predicted[0] if np.isnan(was[0]) else was
+        return np.asarray((1 - 1 / SMOOTH) ** n * before + _RECENT[-n:] @ predicted)
+
+    def _learn(self, rows: Array, predicted: Array, learns: Flags | None, *, plain: bool) -> None:
+        """Learn how each channel varies, and how well the others predict it.
+
+        plain : whether it is known that there is no gap, and no stuck channel
+        """
         was, n = self.habits, len(rows)
         # Deviations are taken about the mean, at first about a reading: offsets cost digits, and a
         # channel whose readings are all equal has no scatter, not even of rounding.
@@ -193,16 +223,18 @@ class StuckDetector:
         if not was.learnt.all():
             mean = np.where(was.learnt > 0, was.mean, _first_known(rows, predicted[0]))
         off, error = rows - mean, rows - predicted
-        used = None
-        if learns is not None or was.stuck.any() or np.isnan(off).any():
+        total = off.sum(axis=0)
+        known = plain or not (was.stuck.any() or np.isnan(total).any())
+        if learns is not None or not known:
             used = ~(np.isnan(rows) | was.stuck)
             if learns is not None:
                 used &= learns[:, None]
             off, error, n = np.where(used, off, 0.0), np.where(used, error, 0.0), used.sum(axis=0)
+            total = off.sum(axis=0)
         learnt = was.learnt + n
-        fade = np.exp(-n / np.clip(learnt / SHARE, 1, MEMORY))
+        fade = np.exp(-n / np.minimum(np.maximum(learnt / SHARE, 1), MEMORY))
         weight = fade * was.weight + n
-        step = off.sum(axis=0) / np.maximum(weight, 1)
+        step = total / np.maximum(weight, 1)
         scatter = fade * was.scatter + np.einsum("ij,ij->j", off, off) - step**2 * weight
         self.habits = was._replace(
             weight=weight,

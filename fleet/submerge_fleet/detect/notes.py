@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from submerge_fleet.console.units import in_words
+from submerge_fleet.files.parts import ONLY_MACHINE
 from submerge_fleet.files.selecting import some
 
 PACES = 2.0
@@ -29,7 +30,12 @@ def other_pace(learnt_s: float, period_s: float) -> Iterator[str]:
 def unknown_machines(machines: Collection[str], known: Collection[str]) -> Iterator[str]:
     """Yield a note if machines that have a mean of their own were not learnt."""
     others = [name for name in machines if name not in known]
-    if others and known:
+    if others == [ONLY_MACHINE] and known:
+        yield (
+            f"the model is of several machines ({some(known)}), and nothing says of which these"
+            " rows are: they are measured from their own mean; name machines as in fit (--node-by)"
+        )
+    elif others and known:
         yield (
             f"{some(others)} is no machine that was learnt ({some(known)}), and is measured from"
             " the mean of its own rows: name machines as in fit (--node-by)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge import UsageError
+from submerge import Array, UsageError
 from submerge.history.time_spans import TimeSpan
 from submerge_fleet.console.picture import save
 from submerge_fleet.detect.curves import Curves
@@ -36,6 +36,8 @@ def draw(
     # Machines come one after another, and may be of the same days.
     order = np.argsort(curves.times, kind="stable")
     times, over, errors = curves.times[order], curves.over[order], curves.errors[order]
+    if detection.machines > 1 and detection.period_s:
+        times, over, errors = at_once(times, over, errors, curves.each * detection.period_s)
     names = np.array(detection.channels)
     if errors.shape[1] < len(names):
         names = names[: errors.shape[1]]
@@ -73,10 +75,31 @@ def draw(
     below.invert_yaxis()
     figure.colorbar(mesh, ax=below, label="error over its typical size", pad=0.01)
     every = "each row" if curves.each == 1 else f"the highest of {curves.each} rows"
+    if detection.machines > 1:
+        every = f"{every} of {detection.machines} machines"
     grey = "; grey: left out" if left_out else ""
     unit = "UTC" if _timed(detection, curves) else "rows"
     below.set_xlabel(f"{unit}; {every}; red: alarms{grey}")
     save(figure, path, dpi=130)
+
+
+def at_once(times: Array, over: Array, errors: Array, width_s: float) -> tuple[Array, Array, Array]:
+    """Return the highest values of all machines at a time.
+
+    Else a machine without a fault would cover one that has it: both are of the same moment.
+
+    Parameters
+    ----------
+    times : (m,)
+        Ascending.
+    over : (m,)
+    errors : (m, channels)
+    width_s : float
+        Times that lie in the same span of so many seconds are one.
+    """
+    spans = np.floor((times - times[0]) / width_s)
+    first = np.flatnonzero(np.diff(spans, prepend=-1.0))
+    return times[first], np.maximum.reduceat(over, first), np.maximum.reduceat(errors, first)
 
 
 def _shade(axes: Any, span: Any, color: str, detection: Detected) -> None:

@@ -165,6 +165,9 @@ def request_of(
             " leave --columns and --skip out to take them by name"
         )
     condition = condition_of(when, schema.names, recordings.columns)
+    if condition is not None:
+        order, holds = [names.index(name) for name in schema.names], condition.holds
+        recordings.note_only(lambda rows: holds(rows[:, order]))
     level = None
     if schema.center != "own" and learnt.moments is not None:
         level = AnotherLevel(schema.names, learnt.moments.mean, np.sqrt(learnt.moments.variance))

@@ -125,6 +125,11 @@ def sensor(
         if heard.ended and isinstance(config.sensor, NdjsonSensor):
             message = "standard input ended without a row"
             hint = hint if left_out else f"pipe your program into doctor: {PIPE}"
+        if isinstance(config.sensor, MqttSensor) and config.sensor.topics and not also:
+            # The broker was reached: what fails there is counted.
+            hint = "devices on batteries speak once in minutes; else correct sensor.topics"
+            yield warning("sensor", f"{message}; no device has spoken", hint)
+            return
         yield fails("sensor", f"{message}{also}", hint)
         return
     known = ~np.isnan(heard.rows)

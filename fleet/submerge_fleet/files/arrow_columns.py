@@ -65,6 +65,10 @@ def column_of(pa: Any, field: Any, arrays: Sequence[Any] | None) -> ColumnHead:
 
 def numbers_in(pa: Any, array: Any) -> Array:
     """Return a column (n,) as float64, NaN for null; times in seconds since 1970."""
+    column: Array
+    if pa.types.is_float64(array.type):
+        column = array.to_numpy(zero_copy_only=False)
+        return column
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if kind_of(pa, array.type) == Kind.TIMES:
@@ -76,7 +80,7 @@ def numbers_in(pa: Any, array: Any) -> Array:
         return np.asarray(seconds)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
-    column: Array = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    column = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return column
 
 

@@ -10,18 +10,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 
 import numpy as np
 
-from submerge import Channel
+from submerge import Array, Channel
 from submerge.headings import called, channels_of
 from submerge.history.recorded import Recorded
+from submerge.judge.decision import Mask
 from submerge_fleet.files import long_table
+from submerge_fleet.files.ahead import ahead
 from submerge_fleet.files.column_ranges import ColumnRanges
 from submerge_fleet.files.finding import files_of
+from submerge_fleet.files.freed_memory import keep_freed_memory
 from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import MachinePart, parts_of
@@ -66,6 +69,7 @@ class Recordings:
         self._found: tuple[str, ...] = ()
         self._ranged: tuple[str, ...] | None = None
         self._options = options
+        self._counted: Callable[[Array], Mask] | None = None
         self._read, self._order = headings, list(range(len(headings)))
 
     def ordered(self, channels: Sequence[Channel]) -> Recordings:
@@ -75,6 +79,13 @@ class Recordings:
         other.headings = tuple(self._read[place] for place in other._order)
         other.channels = tuple(channels)
         return other
+
+    def note_only(self, counted: Callable[[Array], Mask]) -> None:
+        """Have notes on values tell of some rows alone.
+
+        counted : returns which of rows (n, channels) they are, (n,)
+        """
+        self._counted = counted
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,7 +98,7 @@ class Recordings:
         return (*self._notes, *self._found, *(self._ranged or ()))
 
     def rows(self) -> Iterator[Recorded]:
-        """Read all rows from the start, in blocks.
+        """Read all rows from the start, in blocks; the next is read while one is in use.
 
         Raises
         ------
@@ -95,6 +106,10 @@ class Recordings:
             At the first row that cannot be read, or goes back in time. One line: the place, what
             was expected, what came, what to do.
         """
+        keep_freed_memory()
+        return ahead(self._rows())
+
+    def _rows(self) -> Generator[Recorded, None, None]:
         ranges = None if self._ranged is not None else ColumnRanges(self.names)
         said = list[str]()
         for machine in self.machines:
@@ -102,7 +117,7 @@ class Recordings:
             for span, file in self._in_order(machine, parts, said.append):
                 rows = span.rows if self.headings == self._read else span.rows[:, self._order]
                 if ranges is not None:
-                    ranges.add(rows)
+                    ranges.add(rows if self._counted is None else rows[self._counted(rows)])
                 first, numbers = int(span.numbers[0]), span.numbers
                 apart = None if (np.diff(numbers) == 1).all() else numbers
                 yield Recorded(machine, rows, span.times, str(file.path), first, apart)

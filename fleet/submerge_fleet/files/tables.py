@@ -14,11 +14,11 @@ HEAD_ROWS = 256
 """Rows that show what a column holds."""
 
 BLOCK_ROWS = 4096
-"""Most rows in memory at once, of formats that can be read in blocks."""
+"""Most rows of a block, of formats that can be read in blocks: three are in memory (`ahead`)."""
 
 
 MOST_NUMBERS = 1 << 22
-"""Most numbers in memory at once: blocks of wide tables have fewer rows."""
+"""Most numbers of a block: blocks of wide tables have fewer rows."""
 
 
 def block_rows(width: int) -> int:

@@ -74,7 +74,7 @@ def command(
     """Learn what is normal from FILEs, and write it as a model.
 
     FILEs are CSV, TSV, Parquet, Arrow, .npy or mote logs, plain or gzip; folders and patterns
-    are searched. Each column of numbers is a channel; a column of times is found by its name.
+    are searched. Each column of numbers is a channel; a column of times is found.
 
     Rows are read twice: they are summarised, and then each span of time is scored by a model of
     the others, so that limits are of rows that were not learnt. Spans that are unlike all others
@@ -134,6 +134,8 @@ def _settings(
             " leave it out to have it chosen"
         )
     condition = condition_of(when, names, recordings.columns)
+    if condition is not None:
+        recordings.note_only(condition.holds)
     return FitSettings(
         rank or 0,
         rank_max=max(FitSettings().rank_max, rank or 0),

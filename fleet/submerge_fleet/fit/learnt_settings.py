@@ -64,7 +64,7 @@ def _history(path: Path) -> Learnt:
         with counting("rows read, in two passes") as advance:
             fitted = fit(recordings.rows, recordings.channels, advance=advance)
     except UsageError as error:
-        if "(--" not in str(error):
+        if " --" not in str(error) and "(--" not in str(error):
             raise
         # A hint names an option that `init` does not have.
         raise UsageError(

@@ -17,7 +17,14 @@ from submerge_fleet.console.options import (
     flag_option,
     json_option,
 )
-from submerge_fleet.operate.alarms_table import CAUSES, line_of, lines_of, table_of, table_of_nodes
+from submerge_fleet.operate.alarms_table import (
+    CAUSES,
+    line_of,
+    lines_of,
+    table_of,
+    table_of_nodes,
+    value_lines,
+)
 from submerge_fleet.operate.orders import desired_state_command, when_applied
 
 if TYPE_CHECKING:
@@ -53,6 +60,7 @@ def command() -> None:
 )
 @aggregator_options("Of this group only.")
 @flag_option("--open", "Only open alarms.", "open_only")
+@flag_option("--all", "Also provisional alarms that are over: most of these were false.", "of_all")
 @flag_option(
     "--nodes",
     "False alarms allowed, alarms raised and time until armed, for each node here.",
@@ -64,6 +72,7 @@ def command() -> None:
 def list_alarms(
     at: AggregatorOptions,
     open_only: bool,
+    of_all: bool,
     of_nodes: bool,
     follow: bool,
     wide: bool,
@@ -73,13 +82,14 @@ def list_alarms(
 
     Each node reports the last eight of those that are over. `over` is the worst score over its
     limit, `channels` names those to blame, with the difference of each from what the others say of
-    it, in its unit. The lines above show how each group is watched: what
+    it, in its unit. A line below the table says what the first of them reads, and what was
+    expected. The lines above show how each group is watched: what
     was promised, and what was raised. `--nodes` has that for each node that reports here.
     """
     admin, query = at.admin(), at.query
     if follow:
-        if open_only or of_nodes:
-            raise UsageError("--follow prints starts and ends: leave out --open and --nodes")
+        if open_only or of_all or of_nodes:
+            raise UsageError("--follow prints starts and ends: leave out --open, --all and --nodes")
         _follow(admin, query, as_json=as_json)
     elif as_json and of_nodes:
         groups, nodes = (json.loads(admin.get(each, **query)) for each in ("alarm-status", "nodes"))
@@ -87,7 +97,11 @@ def list_alarms(
     elif as_json:
         click.echo(json.dumps(json.loads(_get_alarms(admin, query, open_only=open_only))))
     else:
-        _show(admin, query, open_only=open_only, of_nodes=of_nodes, wide=wide)
+        _show_groups(admin, query)
+        if of_nodes:
+            _show_nodes(admin, query, wide=wide)
+        else:
+            _show(admin, query, open_only=open_only, of_all=of_all, wide=wide)
 
 
 _verdict_command = functools.partial(
@@ -135,28 +149,42 @@ def _alarms(answer: bytes) -> list[AlarmView]:
     return msgspec.json.decode(answer, type=list[AlarmView])
 
 
-def _show(
-    admin: AdminClient, query: dict[str, str], *, open_only: bool, of_nodes: bool, wide: bool
-) -> None:
+def _show_groups(admin: AdminClient, query: dict[str, str]) -> None:
+    """Print how each group is watched."""
     import msgspec
 
     from submerge_aggregator.questions.alarm_views import GroupWatch
-    from submerge_aggregator.questions.views import NodeView
 
     groups = msgspec.json.decode(admin.get("alarm-status", **query), type=list[GroupWatch])
     for each in groups:
         click.echo("\n".join(lines_of(each)))
-    console = console_of(wide=wide)
-    if of_nodes:
-        nodes = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
-        console.print(table_of_nodes(nodes) if nodes else "no node has reported yet")
-        return
-    views = _alarms(_get_alarms(admin, query, open_only=open_only))
-    if not views:
+
+
+def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> None:
+    """Print how each node watches."""
+    import msgspec
+
+    from submerge_aggregator.questions.views import NodeView
+
+    nodes = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
+    console_of(wide=wide).print(table_of_nodes(nodes) if nodes else "no node has reported yet")
+
+
+def _show(
+    admin: AdminClient, query: dict[str, str], *, open_only: bool, of_all: bool, wide: bool
+) -> None:
+    """Print alarms, without provisional ones that are over unless `of_all` asks for them."""
+    known = _alarms(_get_alarms(admin, query, open_only=open_only))
+    views = [view for view in known if of_all or view.open or not view.provisional]
+    if views:
+        console = console_of(wide=wide)
+        narrow = console.width < NARROW
+        console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
+        click.echo("".join(f"{line}\n" for line in value_lines(views)), nl=False)
+    else:
         click.echo("no open alarms" if open_only else "no alarms")
-        return
-    narrow = console.width < NARROW
-    console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
+    if left_out := len(known) - len(views):
+        click.echo(f"without {left_out:,} that ended and were provisional: --all lists them")
 
 
 def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None:

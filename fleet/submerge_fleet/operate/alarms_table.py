@@ -153,6 +153,7 @@ def line_of(event: str, view: AlarmView) -> str:
     """Return an event of an alarm as a line; `event`: start, end or gone."""
     if event == "start":
         facts = [f"{view.cause} {excess_text(view)}".strip(), channels_text(view)]
+        facts += ["provisional"] if view.provisional else []
         return f"{moment(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
     if event == "gone":
         return f"{moment(view.began)} gone  {view.id}: no node reports it any more"
@@ -211,6 +212,20 @@ def values_text(view: AlarmView) -> str:
     """Return the values of the channels to blame, and what was expected."""
     each = view.deviations.items()
     return ", ".join(f"{name} {off.value:.6g}, expected {off.expected:.6g}" for name, off in each)
+
+
+def value_lines(views: Sequence[AlarmView]) -> list[str]:
+    """Return a line for each open alarm: what the channel most to blame reads, and what not."""
+    lines = []
+    for view in views:
+        name = next((each for each in view.top if each in view.deviations), None)
+        if view.open and name is not None:
+            off = view.deviations[name]
+            lines.append(
+                f"{view.id}: {name} reads {figure(off.value)}, where the others say"
+                f" {figure(off.expected)}"
+            )
+    return lines
 
 
 def duration_text(view: AlarmView) -> str:

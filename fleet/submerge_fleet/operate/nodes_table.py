@@ -98,18 +98,19 @@ def _state(view: NodeView) -> list[str]:
         states.append(f"far from the others ({view.outlier})")
     if view.bounded:
         states.append(view.bounded)
-    if any(row.schema == "old" for row in view.rows):
+    # An incarnation whose readings another one has taken over is nothing to look at.
+    rows = [row for row in view.rows if not row.moved]
+    if any(row.schema == "old" for row in rows):
         states.append("old schema")
-    if len(view.rows) > 1:
-        states += _incarnations(view)
+    if len(rows) > 1:
+        states += _incarnations(len(rows), view.at_once)
     if view.sealed and not view.rows:
         states.append("sealed")
     return states
 
 
-def _incarnations(view: NodeView) -> list[str]:
+def _incarnations(rows: int, at_once: int) -> list[str]:
     """Return how many incarnations there are, and how many run at once."""
-    if view.at_once == len(view.rows):
-        return [f"{view.at_once} incarnations at once"]
-    at_once = [f"{view.at_once} at once"] if view.at_once else []
-    return [f"{len(view.rows)} incarnations", *at_once]
+    if at_once == rows:
+        return [f"{at_once} incarnations at once"]
+    return [f"{rows} incarnations", *([f"{at_once} at once"] if at_once else [])]

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from submerge import Array, Schema
-from submerge.client.incarnation import Checkpoint
+from submerge.client.incarnation import Checkpoint, ClientIncarnation
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import PendingFinals
 from submerge.protocol.machine import Effect, Event, Now, Reading, Tick
@@ -109,8 +109,10 @@ class Dealt:
 class _FinalsOfReplay(PendingFinals):
     """Finals of a node that reads again what it has measured: nothing of that waits."""
 
-    def close(self, last: Checkpoint, why: str, effects: list[Effect]) -> None:
-        super().close(replace(last, measured=None), why, effects)
+    def close(
+        self, current: ClientIncarnation, last: Checkpoint, why: str, effects: list[Effect]
+    ) -> None:
+        super().close(current, replace(last, measured=None), why, effects)
 
 
 class ReplayNode(ClientNode):

@@ -137,6 +137,8 @@ def test_gaps_are_filled_unless_they_are_withheld(read) -> None:
         (600.0, 'kind = "host"\nperiod_s = 10', ""),
         (36000.0, 'kind = "host"\nperiod_s = 3600', ""),
         (7200.0, 'kind = "host"\nperiod_s = 3600', "silence_s = 7200"),
+        (600.0, 'kind = "mqtt"\nurl = "mqtts://b"\ntopic = "{channel}"', ""),
+        (7200.0, 'kind = "mqtt"\nurl = "mqtts://b"\ntopics = ["zigbee2mqtt/+"]', ""),
     ],
 )
 def test_a_slow_sensor_may_be_silent_for_longer(silence, sensor, watch, read) -> None:
@@ -209,6 +211,14 @@ def test_the_memory_of_learning_is_a_size(read, text, expected) -> None:
         (
             'kind = "mqtt"\nurl = "mqtts://broker"\ntopic = "{channel}/x"',
             MqttSensor(url="mqtts://broker", topic="{channel}/x"),
+        ),
+        (
+            'kind = "mqtt"\nurl = "mqtts://b"\ntopics = ["a/+"]\nstates = { ON = 1 }',
+            MqttSensor(
+                url="mqtts://b",
+                topics=("a/+",),
+                states={"ON": 1.0},
+            ),
         ),
     ],
 )
@@ -535,6 +545,39 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
             "sensor.topic: expected a topic with {channel} in it once, and without + and #,"
             ' got "plant/+/value"; as in "plant/{channel}/value"',
             id="wildcard",
+        ),
+        pytest.param(
+            {"sensor": 'kind = "mqtt"\nurl = "mqtts://b"\ntopics = ["a/+", "b/#/c"]'},
+            'sensor.topics[1]: expected # as the last level alone, got "b/#/c"',
+            id="no filter",
+        ),
+        pytest.param(
+            {"sensor": 'kind = "mqtt"\nurl = "mqtts://b"\ntopics = "a/+"'},
+            'sensor.topics: expected a list of text in quotes, got "a/+"; put it in [ ]',
+            id="one topic without a list",
+        ),
+        pytest.param(
+            {"sensor": 'kind = "mqtt"\nurl = "mqtts://b"\ntopics = ["a/{channel}"]'},
+            "sensor.topics[0]: expected no other places than {device} and {field},"
+            ' got "a/{channel}"',
+            id="another place",
+        ),
+        pytest.param(
+            {"sensor": 'kind = "mqtt"\nurl = "mqtts://b"'},
+            "sensor.topics: expected topics of devices, or topic with {channel} in it, got neither;"
+            ' add topics = ["zigbee2mqtt/+"], say',
+            id="no topics",
+        ),
+        pytest.param(
+            {"sensor": 'kind = "mqtt"\nurl = "mqtts://b"\ntopics = ["a/+"]\nvalue = "v"'},
+            'sensor.value: expected it without topics, got "v"; leave one of them out',
+            id="value with topics",
+        ),
+        pytest.param(
+            {"sensor": 'kind = "mqtt"\nurl = "mqtts://b"\ntopic = "{channel}"\nrebirth = true'},
+            "sensor.rebirth: expected topics beside it, got topic; write topics = [...],"
+            " or leave it out",
+            id="rebirth without topics",
         ),
         pytest.param(
             {

@@ -124,11 +124,13 @@ def test_who_listens_over_grpc_needs_a_kit_a_certificate_or_courage():
 
 
 def test_what_nothing_protects_is_said_in_the_log(caplog):
-    """Somebody has allowed it, perhaps long ago."""
+    """It was allowed, perhaps long ago; between programs of one machine there is no network."""
     open_ = CLIENT.replace('"grpcs://parent"', '"grpc://parent"\ninsecure = true')
 
     assembly.warn_of_insecure({"uplink": load(open_).uplink})
     assembly.warn_of_insecure({"uplink": load(CLIENT).uplink})
+    for here in ("localhost", "127.0.0.1", "[::1]"):
+        assembly.warn_of_insecure({"uplink": UplinkConfig(url=f"grpc://{here}", insecure=True)})
 
     assert ["no TLS: others can read and forge this link"] == caplog.messages
 

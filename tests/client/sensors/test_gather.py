@@ -34,8 +34,23 @@ class Woken:
 
     def take(self, steady):
         """Numbers of the rows that are taken."""
-        rows = self.gatherer.take(steady)
-        return None if rows is None else rows[:, 0].tolist()
+        taken = self.gatherer.take(steady)
+        return None if taken is None else taken.rows[:, 0].tolist()
+
+
+def test_what_is_held_stays_with_its_rows():
+    """Also beside rows of which nothing is."""
+    gatherer = RowGatherer(1.0, lambda: None)
+    rows, held = np.ones((2, 1)), np.array([[True], [False]])
+    gatherer.put(rows)
+    gatherer.put(rows, held=held)
+    gatherer.put(rows)
+    taken = gatherer.take(0.0)
+    plain = RowGatherer(0.0, lambda: None)
+    plain.put(rows)
+
+    assert [0, 0, 1, 0, 0, 0] == taken.held[:, 0].tolist()
+    assert plain.take(0.0).held is None
 
 
 def test_a_row_on_its_own_is_taken_at_once():
@@ -277,9 +292,9 @@ class SlowPipe:
         self._gatherer.put(rows, **waited)
 
     def _take(self):
-        rows = self._gatherer.take(self.now)
-        if rows is not None:
-            self.latest_s = max(self.latest_s, self.now - rows.min())
+        taken = self._gatherer.take(self.now)
+        if taken is not None:
+            self.latest_s = max(self.latest_s, self.now - taken.rows.min())
 
 
 @pytest.mark.parametrize("fast_s", [2.3, 2.55, 2.8])

@@ -186,6 +186,19 @@ def test_what_a_value_at_a_point_is(missing, expected) -> None:
     np.testing.assert_array_equal(expected, grid.rows(4.5))
 
 
+def test_a_reading_of_an_earlier_point_is_held() -> None:
+    """A gap is not, nor is a reading that came for the point; as many as there are rows."""
+    grid = grid_of("hold")
+    for reading in [(0, 0.5, 1), (0, 3.0, 2), (1, 1.25, 8)]:
+        grid.put(*reading)
+    rows = grid.rows(4.5)
+
+    np.testing.assert_array_equal([[1, nan], [1, 8], [2, 8], [2, 8]], rows)
+    assert [[0, 0], [1, 0], [0, 1], [1, 1]] == grid.held.astype(int).tolist()
+    assert (0, 2) == (len(grid.rows(4.5)), grid.held.shape[1])
+    assert 0 == len(grid.held)
+
+
 def test_a_channel_that_is_too_old_is_a_gap() -> None:
     """One silent channel: a gap, or with "drop" no row, which is counted; both: no row."""
     for missing, expected in {"hold": [[nan, 8], [nan, 8]], "drop": []}.items():

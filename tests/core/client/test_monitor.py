@@ -318,6 +318,20 @@ def test_a_node_that_is_paused_does_not_learn_what_is_usual():
     assert before.run_lengths.last.tolist() != after.run_lengths.last.tolist()
 
 
+def test_a_channel_whose_number_is_held_repeats_nothing():
+    """It is silent. One that sends the same number is counted, reading by reading."""
+    node = Node().settled()
+    rows = node.draw(256)
+    rows[:, :2] = rows[0, :2]
+    held = np.zeros(rows.shape, dtype=bool)
+    held[1:, 0] = True
+    node.row += len(rows)
+    node.intake.read(rows, node.current, node.model, node.now, held)
+    runs = node.monitor.channels.run_lengths.run
+
+    assert [1, 256] == runs[:2].tolist()
+
+
 def test_the_operating_state_is_all_that_is_learnt():
     """Rows outside it are neither learnt nor scored, nor ever an alarm."""
     condition = Condition.parse("x0 > 7", NAMES)

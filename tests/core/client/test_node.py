@@ -412,6 +412,15 @@ def test_contradicted_twice_it_keeps_silent_for_an_hour(first, second):
     assert [Join] == [type(letter.message) for letter in table.said[many:]]
 
 
+def test_what_a_sensor_holds_goes_with_its_rows():
+    """As far as the scores, and what is stuck."""
+    table, _ = scoring(model(7))
+    held = np.arange(ROWS.size).reshape(ROWS.shape) % 2 == 0
+    (scored,) = (each for each in table.step("c", Reading(ROWS, held)) if isinstance(each, Scored))
+
+    assert held.tolist() == scored.block.held.tolist()
+
+
 def test_a_silent_client_goes_on_scoring_and_learning():
     """Silence is about what it says, not about what it watches."""
     table, _ = scoring(model(7))

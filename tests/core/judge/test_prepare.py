@@ -44,6 +44,17 @@ def test_a_whole_row_is_scaled():
     assert [WHOLE] == in_units(block.rows, SCHEMA).tolist()
 
 
+@pytest.mark.parametrize("scaling", [None, SCHEMA.scaling])
+def test_a_block_has_rows_of_its_own(scaling):
+    """A reader may put its next rows where these were."""
+    rows = np.array([WHOLE])
+    block = prepare(rows, replace(SCHEMA, scaling=scaling), fill=None)
+    before = block.rows.copy()
+    rows[:] = 0.0
+
+    assert before.tolist() == block.rows.tolist()
+
+
 def test_what_was_filled_is_said():
     """Of rows that are left in: where, and among all that came, which they are."""
     rows = np.array([WHOLE, [GAP] * 4, [GAP, *WHOLE[1:]]])
@@ -53,6 +64,15 @@ def test_what_was_filled_is_said():
     assert [[False] * 4, [True, False, False, False]] == block.gaps.tolist()
     assert 0.0 == block.rows[1, 0]
     assert np.isnan(rows[2, 0])
+
+
+def test_what_is_held_is_said_of_rows_that_are_left_in():
+    """Of the channels, in a row that may have lags behind them."""
+    rows, held = np.array([WHOLE, [GAP] * 4, WHOLE]), np.array([[True, False]] * 2 + [[False] * 2])
+    block = prepare(rows, SCHEMA, fill=zeros, held=held)
+
+    assert [[True, False], [False, False]] == block.held.tolist()
+    assert prepare(rows, SCHEMA, fill=zeros).held is None
 
 
 @pytest.mark.parametrize(

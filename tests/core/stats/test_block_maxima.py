@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from submerge.errors import NothingLearnt, UsageError
 from submerge.stats.block_maxima import (
+    FEW,
+    MANY,
     NONE,
     BlockMaxima,
     BlockMaximaTally,
@@ -70,6 +72,19 @@ def test_a_statistic_is_the_kth_largest_of_m(values, after, more):
 
     expected = [sorted(scores[i : i + of], reverse=True)[after - 1] for i in range(len(values))]
     assert [expected] == statistics(np.array([scores]), of, after).tolist()
+
+
+@pytest.mark.parametrize(("after", "of"), [(1, 1), (1, 8), (5, 8), (8, 8), (3, FEW), (3, FEW + 1)])
+@given(st.integers(0, 2**32 - 1))
+def test_statistics_of_many_rows_are_those_of_few(after, of, seed):
+    """To the last bit, and the scores stay as they are."""
+    scores = np.random.default_rng(seed).integers(0, 50, size=(2, 2 * MANY + of - 1)) / 7
+    before, found = scores.copy(), statistics(scores, of, after)
+    few = [statistics(scores[:, i : i + of], of, after)[:, 0] for i in range(2 * MANY)]
+    found += 1  # what is found is no view of the scores
+
+    assert (np.array(few).T + 1 == found).all()
+    assert (before == scores).all()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import SAPCA, ShapeError
@@ -105,6 +105,22 @@ def test_runs_are_what_one_would_count(channels, data):
         assert max(at_lowest, default=0) == known.at_lowest[j]
         # A run at a former end of the range shows only if it is the longest of all.
         assert max(at_highest, default=0) == known.at_highest[j]
+
+
+def test_a_number_that_is_held_is_no_reading_of_a_run():
+    """A channel that is silent for long is not stuck; one that keeps sending one number is."""
+    silent, repeating = grown(), grown()
+    rows = plant(400, seed=5)
+    rows[:, 0] = rows[0, 0]
+    held = np.zeros(rows.shape, dtype=bool)
+    held[1:, 0] = True
+    found = [
+        see(silent, rows, held=held)[-1],
+        see(repeating, rows, held=held & (np.arange(400) % 4 != 0)[:, None])[-1],
+    ]
+
+    assert [(), (0,)] == found
+    assert [1, 100] == [each.run_lengths.run[0] for each in (silent, repeating)]
 
 
 def test_a_range_that_widens_later_takes_its_old_end_in():
@@ -365,3 +381,25 @@ def test_habits_of_other_channels_are_refused():
     """With the shape expected and the shape received."""
     with pytest.raises(ShapeError, match=r"\(3,\), got \(2,\)"):
         StuckDetector(3, RunLengths.none(2))
+
+
+@pytest.mark.parametrize("until", [200, 250, 5 * CHUNK])
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_many_rows_are_seen_as_chunk_by_chunk(until, seed):
+    """To the last bit, whether or not a reading repeats the one before."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(5 * CHUNK, 3))
+    rows[200:until, 1] = rows[200, 1]
+    others = rows + 0.1 * rng.normal(size=rows.shape)
+    at_once, chunk_by_chunk = StuckDetector(3), StuckDetector(3)
+    at_once.update(rows, others, np.ones(len(rows), dtype=bool))
+    for first in range(0, len(rows), CHUNK):
+        chunk_by_chunk.update(rows[first : first + CHUNK], others[first : first + CHUNK])
+
+    for expected, got in zip(
+        (*chunk_by_chunk.run_lengths, *chunk_by_chunk.habits),
+        (*at_once.run_lengths, *at_once.habits),
+        strict=True,
+    ):
+        assert expected.tobytes() == got.tobytes()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from submerge_fleet import cli
@@ -89,6 +90,34 @@ def test_it_draws_a_picture(here: Path, run: Run):
 
     assert 3 == done.status
     assert (here / "bad.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_fault_of_one_machine_is_in_the_picture_of_several():
+    """Others of the same moments do not cover it."""
+    plot = pytest.importorskip("submerge_fleet.detect.plot")
+    times = np.repeat([0.0, 60.0, 120.0, 240.0], 2)
+    over = np.array([1.0, 2, 9, 3, 1, 1, 5, 4])
+    errors = np.column_stack((over, -over))
+
+    when, highest, largest = plot.at_once(times, over, errors, 120.0)
+
+    assert [0.0, 120.0, 240.0] == when.tolist()
+    assert [9.0, 1.0, 5.0] == highest.tolist()
+    assert [[9.0, -1.0], [1.0, -1.0], [5.0, -4.0]] == largest.tolist()
+
+
+@pytest.mark.usefixtures("here")
+def test_rows_in_another_state_have_no_note(here: Path, run: Run):
+    """A standstill that a condition leaves out is known."""
+    rows = readings(3000)
+    rows[::50] = 0
+    write(here / "still.csv", rows)
+    fitted = "fit still.csv -o still.model --no-drill"
+
+    assert "in all others" in run(fitted).err
+    assert "in all others" not in run(f"{fitted} --when 'flow > 0'").err
+    assert "in all others" in run("detect still.csv --model still.model").err
+    assert "in all others" not in run("detect still.csv --model still.model --when 'flow > 0'").err
 
 
 def test_columns_go_by_name(here: Path, run: Run):

@@ -9,11 +9,12 @@ import sqlite3
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from submerge_aggregator.store import Store
 from submerge_client.config.client_config import load
-from submerge_client.trial import try_out
+from submerge_client.trial import Listened, try_out
 from submerge_fleet.doctor import client as doctor_client
 from submerge_fleet.doctor import software as doctor_software
 from submerge_fleet.doctor.findings import Finding, summary_of, text_of
@@ -309,6 +310,24 @@ def test_a_slow_sensor_is_not_waited_for(here):
     (found,) = doctor_client.sensor(config_with(here, sensor))
 
     assert ("warning", True) == (found.state, "60 min" in found.message)
+
+
+@pytest.mark.parametrize(
+    ("topic", "counts", "state"),
+    [
+        ('topics = ["zigbee2mqtt/+"]', {}, "warning"),
+        ('topics = ["zigbee2mqtt/+"]', {"unreachable": 3}, "fails"),
+        ('topic = "{channel}"', {}, "fails"),
+    ],
+)
+def test_devices_may_be_silent_while_they_are_listened_to(here, monkeypatch, topic, counts, state):
+    """They speak once in minutes; a broker that is not there is another matter."""
+    nothing = Listened(np.empty((0, 2)), counts, 22.0, ended=False)
+    monkeypatch.setattr(doctor_client, "listen", lambda *_, **__: nothing)
+    sensor = f'kind = "mqtt"\nurl = "mqtt://127.0.0.1"\ninsecure = true\n{topic}'
+    (found,) = doctor_client.sensor(config_with(here, sensor))
+
+    assert state == found.state
 
 
 # An aggregator

@@ -22,6 +22,7 @@ from submerge_fleet.files import (
     tables,
     time_order,
 )
+from submerge_fleet.files.column_ranges import FOLDED, ColumnRanges
 
 START = 1_795_428_000.0
 NAMES = ("flow", "temp", "load")
@@ -337,6 +338,22 @@ def test_notes_say_what_was_left_out_or_says_nothing(tmp_path: Path) -> None:
         "column none has no value and is left out (a.csv)",
     ] == list(before)
     assert ("channel b is 1 in all rows", "channel c is 2.5 in all rows") == read.notes[6:]
+
+
+@pytest.mark.parametrize("n", [1, FOLDED, FOLDED + 1, 3 * FOLDED])
+@pytest.mark.parametrize("other", [4.0, 6.0])
+def test_a_channel_with_one_other_value_is_not_constant(n: int, other: float) -> None:
+    """Wherever it is; a gap is no value."""
+    for row in range(n):
+        rows = np.full((n, 3), 5.0)
+        rows[row] = 5.0, other, np.nan
+        found = ColumnRanges(NAMES)
+        found.add(np.full((1, 3), 5.0))
+        found.add(rows)
+
+        assert ["channel flow is 5 in all rows", "channel load is 5 in all rows"] == list(
+            found.notes()
+        )
 
 
 @pytest.mark.parametrize("gap", ["", "NA", "NULL", "null", "-", "N/A", "nan", "?"])

@@ -290,6 +290,13 @@ def test_options_of_reading_are_those_of_fit(folder: Path, run: Run):
     assert (2, "", 1) == (done.status, done.out, done.err.count("\n"))
     assert "(--sort); it is an option of submerge fit, whose model --from takes as well" in done.err
 
+    days = [f"03/0{day}/2026 10:{minute:02}" for day in (2, 3) for minute in range(60)]
+    rows = [f"{day},{i % 7},{i % 5}" for i, day in enumerate(days)]
+    (folder / "dates.csv").write_text("\n".join(["time,flow,temp", *rows]) + "\n")
+    said = run("aggregator init --from dates.csv").err
+    assert "--time-format '%d/%m/%Y" in said
+    assert "; it is an option of submerge fit" in said
+
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.slow

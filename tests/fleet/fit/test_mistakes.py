@@ -167,8 +167,12 @@ def test_a_machine_that_was_not_learnt_is_noted(run: Run, folder: Path) -> None:
     alone = run("detect pump-0.csv --model two.model").err
     named = run("detect pump-0.csv --model two.model --node-by file").err
 
-    assert "note: machine is no machine that was learnt (pump-0, pump-1), and is" in alone
-    assert "no machine" not in named
+    (folder / "other.csv").write_text((folder / "pump-0.csv").read_text())
+    other = run("detect other.csv --model two.model --node-by file").err
+
+    assert "note: the model is of several machines (pump-0, pump-1), and nothing says" in alone
+    assert "note: other is no machine that was learnt (pump-0, pump-1), and is" in other
+    assert "machine" not in named
 
 
 @pytest.mark.usefixtures("folder")

@@ -25,6 +25,7 @@ from submerge_fleet.operate.alarms_table import (
     lines_of,
     shares_text,
     table_of,
+    value_lines,
     values_text,
 )
 from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
@@ -361,7 +362,7 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
         (["alarms", "accept"], "Missing argument 'ID...'"),
         (["alarms", "accept", "pump"], "an alarm's name is like pump-3-19aa41f2c30, got 'pump'"),
         (["alarms", "burn", "c-1"], "No such command 'burn'"),
-        (["alarms", "--follow", "--open"], "leave out --open and --nodes"),
+        (["alarms", "--follow", "--open"], "leave out --open, --all and --nodes"),
         (["learn", "pause"], "Missing argument 'NODE'"),
         (["learn", "pause", "d"], "no node d of group room has reported here"),
     ],
@@ -511,6 +512,30 @@ def test_a_person_sees_how_far_channels_are_off(alarms, house):
     (found,) = json.loads(alarms("--json").out)
     assert {"mote-4": 0.625} == found["first"]
     assert {"value": 21.5, "expected": 19.25, "difference": 2.25} == found["deviations"]["mote-1"]
+
+
+def test_a_provisional_alarm_that_is_over_is_only_counted(alarms, house):
+    """Most of them were false. An open one is listed, and all are with `--all`."""
+    message(house, "c", replace(alarm("c"), ended=EPOCH + 60, provisional=True))
+    message(house, "d", replace(alarm("d"), provisional=True))
+    ran = alarms().out
+
+    assert ("d-" in ran, "c-" in ran) == (True, False)
+    assert "without 1 that ended and were provisional: --all lists them" in ran
+    assert "c-" in alarms("--all").out
+    assert 2 == len(json.loads(alarms("--json").out))
+    assert line_of("start", view(provisional=True)).endswith("flow 75%, provisional")
+
+
+def test_an_open_alarm_says_what_a_channel_reads_and_what_was_expected(alarms, house):
+    """Of the channel most to blame, in its unit; an alarm that is over says nothing more."""
+    off = {"flow": DeviationView(46.14, 40.2, 5.94), "current": DeviationView(9.0, 9.5, -0.5)}
+    told = view("c-7", top={"flow": 0.6, "current": 0.2}, deviations=off)
+    over = view("c-6", ended=EPOCH + 60, deviations=off)
+
+    assert ["c-7: flow reads 46.1, where the others say 40.2"] == value_lines([told, over])
+    message(house, "c", replace(alarm("c"), deviations=(Deviation("mote-1", 21.5, 19.25),)))
+    assert "mote-1 reads 21.5, where the others say 19.2" in alarms().out
 
 
 def test_values_and_the_onset_are_shown_where_there_is_room():

@@ -141,6 +141,17 @@ def test_a_node_that_is_bounded_is_shown_as_such():
     assert [words, ""] == cells(table_of(views, now=NOW))["state"]
 
 
+def test_an_incarnation_that_another_one_has_taken_over_is_nothing_to_look_at():
+    """After a healthy start, the readings that measured the scale are counted by the next one."""
+    measured = row(learnt=0, withheld=0, lost=0, moved=1000, schema="old", silent_s=60.0)
+    waits = row(learnt=1000, schema="old", silent_s=60.0)
+    begun = cells(table_of([view("c", row(), measured)], now=NOW))
+    waiting = cells(table_of([view("c", row(), waits)], now=NOW))
+
+    assert [""] == begun["state"]
+    assert ["old schema, 2 incarnations"] == waiting["state"]
+
+
 @pytest.mark.parametrize(
     ("at_once", "said"), [(0, "2 incarnations"), (2, "2 incarnations at once")]
 )

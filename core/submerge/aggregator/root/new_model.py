@@ -15,6 +15,15 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge.stats.block_length import group_block_s
 
 
+def begins_to_score(ledger: Ledger) -> bool:
+    """Return whether nodes have learnt rows and scored none: their first model is not to wait.
+
+    Nodes that have scored rows have a model. If a new root makes theirs, it waits for more rows.
+    """
+    scored = any(row.report.scores is not None for row in ledger.current())
+    return not scored and ledger.counts().learnt > 0
+
+
 def without_energies(ledger: Ledger, model: Model | None) -> frozenset[str]:
     """Return the nodes with live rows that have no energies of channels: there are no factors then.
 

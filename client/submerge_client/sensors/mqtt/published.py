@@ -1,4 +1,4 @@
-"""Published: the meaning of an MQTT message: its channel, its number and its time.
+"""Published: messages with one number each, of a topic for each channel.
 
 No I/O. The subscription to `plant/{channel}/value` is `plant/+/value`. Where `{channel}` is a
 part of a level, as in `plant/sensor-{channel}`, the whole level becomes `+`.
@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from submerge import UsageError
+from submerge_client.sensors.mqtt.decoder import LARGEST_PAYLOAD, LATEST_S, ChannelReading
+from submerge_client.sensors.tally import ProblemTally
 
 PLACE = "{channel}"
-LARGEST_PAYLOAD = 1 << 16
-LATEST_S = 1e11
-"""The year 5138; a time beyond it is in milliseconds."""
 
 
 class PublishedValue(NamedTuple):
@@ -107,6 +106,48 @@ class Published:
         value = _at(self._value, content)
         time = _seconds(_at(self._time, content)) if self._time else None
         return PublishedValue(None if value is None else _number(value), time)
+
+
+class SingleDecoder:
+    """A `Decoder` of such messages.
+
+    Parameters
+    ----------
+    published : Published
+    tally : ProblemTally
+        With the kinds malformed, null, unknown and retained.
+    timed : bool
+        Whether messages have a time. Without, retained ones may be days old, and are left out.
+
+    Attributes
+    ----------
+    subscriptions : tuple of str
+    """
+
+    def __init__(self, published: Published, tally: ProblemTally, *, timed: bool) -> None:
+        self._published, self._tally, self._timed = published, tally, timed
+        self.subscriptions = (published.subscription,)
+
+    def readings(
+        self, topic: str, payload: bytes | bytearray, *, retained: bool
+    ) -> list[ChannelReading]:
+        """Return the reading in a message, as in `Decoder`."""
+        channel = self._published.channel(topic)
+        if channel is None:
+            self._tally.add("unknown", "no channel of the schema, ignored", topic=topic)
+            return []
+        if retained and not self._timed:
+            self._tally.add("retained")
+            return []
+        try:
+            value, time = self._published.read(payload)
+        except (ValueError, OverflowError, RecursionError) as error:
+            self._tally.add("malformed", "malformed message", topic=topic, error=str(error))
+            return []
+        if value is None:
+            self._tally.add("null")
+            return []
+        return [ChannelReading(channel, value, time)]
 
 
 def _at(path: Sequence[str], content: Any) -> Any:

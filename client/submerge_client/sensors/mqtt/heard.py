@@ -1,0 +1,95 @@
+"""Heard: which fields were heard, how often, and with which units.
+
+`submerge init` proposes channels from it; the sensor names in the log what its schema lacks. Names
+come from any device of the network, so their number is bounded: further ones are counted only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MOST_NAMES = 2048
+"""Fields that are remembered."""
+
+
+@dataclass(slots=True)
+class HeardField:
+    """A field of a device.
+
+    Attributes
+    ----------
+    name : str
+        `device/field`.
+    count : int
+        Readings of it.
+    changes : int
+        Readings that differed from the one before.
+    first_s, last_s : float
+        When the first and the last came, in seconds on the caller's clock.
+    lowest, highest, last : float
+        Of its values.
+    unit : str
+        "" while none is known.
+    """
+
+    name: str
+    count: int
+    changes: int
+    first_s: float
+    last_s: float
+    lowest: float
+    highest: float
+    last: float
+    unit: str = ""
+
+    @property
+    def every_s(self) -> float | None:
+        """The mean time between readings; None before the second."""
+        return (self.last_s - self.first_s) / (self.count - 1) if self.count > 1 else None
+
+
+class Heard:
+    """The fields that were heard.
+
+    Parameters
+    ----------
+    most : int
+        Names that are remembered.
+
+    Attributes
+    ----------
+    fields : dict of str to HeardField
+        By name, in the order in which they were first heard.
+    crowded : int
+        Readings of names beyond `most`.
+    """
+
+    def __init__(self, most: int = MOST_NAMES) -> None:
+        self._most = most
+        self._units: dict[str, str] = {}
+        self.fields: dict[str, HeardField] = {}
+        self.crowded = 0
+
+    def add(self, name: str, value: float, now: float, *, unit: str = "") -> bool:
+        """Take a reading; return whether it is the first of its name."""
+        known = self.fields.get(name)
+        if known is None:
+            if len(self.fields) >= self._most:
+                self.crowded += 1
+                return False
+            unit = unit or self._units.get(name, "")
+            self.fields[name] = HeardField(name, 1, 0, now, now, value, value, value, unit)
+            return True
+        known.count += 1
+        known.changes += value != known.last
+        known.last_s, known.last = now, value
+        known.lowest, known.highest = min(known.lowest, value), max(known.highest, value)
+        known.unit = unit or known.unit
+        return False
+
+    def set_unit(self, name: str, unit: str) -> None:
+        """Take a unit from a description, which may come before the first reading."""
+        if name in self.fields:
+            self.fields[name].unit = unit
+        elif len(self._units) < self._most or name in self._units:
+            self._units[name] = unit

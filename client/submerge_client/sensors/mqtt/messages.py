@@ -1,0 +1,249 @@
+"""MessageDecoder: messages of many devices, as they are, as readings of channels.
+
+1. A message belongs to the first pattern of `topics` that fits its topic (`topics`). The name of a
+   number is `device/field`; that of a bare number is its device, if the topic says no field.
+2. Topics of Sparkplug B are named by its specification (`sparkplug`), the others by their pattern.
+3. A number whose name is a channel's is a reading. Others are "unknown": counted, remembered in
+   `heard` if `include` and `exclude` let them pass, and named in the log, a few at a time.
+4. Without `time`, a reading has the time of its arrival, and retained messages are left out, since
+   they may be days old. With it, a message that has a time there is read although it is retained.
+5. A message is taken whole or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import translate
+from typing import NamedTuple
+
+from submerge import UsageError
+from submerge_client.sensors.mqtt.decoder import (
+    ChannelReading,
+    MalformedMessage,
+    RebirthRequest,
+    seconds_of,
+)
+from submerge_client.sensors.mqtt.descriptions import units_in
+from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
+from submerge_client.sensors.mqtt.heard import Heard
+from submerge_client.sensors.mqtt.sparkplug import (
+    NAMESPACE,
+    SparkplugDecoder,
+    Unborn,
+    rebirth_request,
+)
+from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
+from submerge_client.sensors.tally import ProblemTally
+
+KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained")
+"""The kinds of messages and numbers that it counts."""
+
+ASK_AGAIN_S = 60.0
+MOST_ASKED = 64
+"""Edge nodes that are asked for a birth, each once in `ASK_AGAIN_S`."""
+
+TIMESTAMP = "timestamp"
+"""The value of `time` that reads the times of Sparkplug B."""
+
+
+class NamedReading(NamedTuple):
+    """A number in a message.
+
+    name : `device/field`
+    time : seconds since 1970; None without one
+    unit : or ""
+    """
+
+    name: str
+    value: float
+    time: float | None
+    unit: str = ""
+
+
+class Patterns:
+    """Names, by patterns as of a shell: `*` is any text, `?` any character.
+
+    Parameters
+    ----------
+    include, exclude : sequence of str
+        A name has to fit one of the first, and none of the second.
+    """
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
+        self._include, self._exclude = _any_of(include), _any_of(exclude)
+
+    def take(self, name: str) -> bool:
+        """Return whether a name passes."""
+        return bool(self._include.match(name)) and not self._exclude.match(name)
+
+    def leave_out(self, device: str) -> bool:
+        """Return whether all fields of a device are excluded."""
+        return bool(self._exclude.match(f"{device}/"))
+
+
+class MessageDecoder:
+    """Reads the messages of devices.
+
+    Parameters
+    ----------
+    channels : sequence of str
+        The schema's names, in its order; may be empty, to listen alone.
+    topics : sequence of str
+        Patterns as in `topics`.
+    tally : ProblemTally
+        With `KINDS`.
+    time : str
+        The path of a message's time; "" takes the time of arrival.
+    include, exclude : sequence of str
+        Patterns of names.
+    states : mapping of str to float
+        Numbers for texts, and for `true` and `false`.
+    rebirth : bool
+        Whether edge nodes of Sparkplug B are asked for their births: that publishes messages.
+    steady, wall : callable
+        Clocks, in seconds.
+
+    Attributes
+    ----------
+    subscriptions : tuple of str
+    heard : Heard
+        All numbers that pass the patterns.
+
+    Raises
+    ------
+    UsageError
+        If a channel does not pass the patterns.
+    """
+
+    def __init__(
+        self,
+        channels: Sequence[str],
+        *,
+        topics: Sequence[str],
+        tally: ProblemTally,
+        time: str = "",
+        include: Sequence[str] = ("*",),
+        exclude: Sequence[str] = (),
+        states: Mapping[str, float] | None = None,
+        rebirth: bool = False,
+        steady: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._patterns, self._states = Patterns(include, exclude), dict(states or {})
+        for name in channels:
+            if not self._patterns.take(name):
+                raise UsageError(
+                    f"channels must be left by include and exclude, got {name!r}:"
+                    " change the patterns, or take it out of the schema"
+                )
+        self._topics = [TopicPattern(topic) for topic in topics]
+        self.subscriptions = tuple(dict.fromkeys(topic.subscription for topic in self._topics))
+        self._places = {name: place for place, name in enumerate(channels)}
+        self._time_path, self._tally = time.split(".") if time else [], tally
+        self._sparkplug = SparkplugDecoder(self._states)
+        self._rebirth, self._steady, self._wall = rebirth, steady, wall
+        self._asked: dict[Unborn, float] = {}
+        self._requests: list[RebirthRequest] = []
+        self._unlisted: list[str] = []
+        self.heard = Heard()
+
+    def readings(
+        self, topic: str, payload: bytes | bytearray, *, retained: bool
+    ) -> list[ChannelReading]:
+        """Return the readings in a message, as in `Decoder`."""
+        if retained and not self._time_path:
+            self._tally.add("retained")
+            return []
+        try:
+            found = self._found(topic, payload)
+        except MalformedMessage as error:
+            self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
+            return []
+        if retained:
+            late = [each for each in found if each.time is None]
+            self._tally.counts["retained"] += bool(late)
+            found = [each for each in found if each.time is not None]
+        readings = list[ChannelReading]()
+        for name, value, seconds, unit in found:
+            channel = self._places.get(name)
+            if channel is not None:
+                readings.append(ChannelReading(channel, value, seconds))
+            elif not self._patterns.take(name):
+                continue
+            else:
+                self._tally.add("unknown")
+            if self.heard.add(name, value, self._steady(), unit=unit) and channel is None:
+                self._unlisted.append(name)
+        self._tally.counts["unremembered"] = self.heard.crowded
+        return readings
+
+    def describe(self, topic: str, payload: bytes | bytearray) -> list[str]:
+        """Take a description, as in `descriptions`; return the names that have a unit now."""
+        try:
+            units = units_in(topic, payload, self._topics)
+        except MalformedMessage as error:
+            self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
+            return []
+        units = [each for each in units if self._patterns.take(each.name)]
+        for name, unit in units:
+            self.heard.set_unit(name, unit)
+        return [each.name for each in units]
+
+    def take_requests(self) -> list[RebirthRequest]:
+        """Return the messages to publish since the last call."""
+        requests, self._requests = self._requests, []
+        return requests
+
+    def take_unlisted(self) -> list[str]:
+        """Return the names without a channel that were heard first since the last call."""
+        names, self._unlisted = self._unlisted, []
+        return names
+
+    def _found(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
+        if topic.startswith(f"{NAMESPACE}/"):
+            return self._found_in_sparkplug(topic, payload)
+        place = next(filter(None, (each.place_of(topic) for each in self._topics)), None)
+        if place is None or self._patterns.leave_out(place.device):
+            return []
+        if len(place.device) + len(place.field) > LONGEST_NAME:
+            raise MalformedMessage(f"expected a topic of {LONGEST_NAME} characters, got more")
+        if not topic.isprintable():
+            raise MalformedMessage("expected a topic of printable characters, got others")
+        content = content_of(payload)
+        seconds = seconds_of(at(self._time_path, content)) if self._time_path else None
+        return [
+            NamedReading(name_of(place, path), value, seconds)
+            for path, value in fields_of(content, self._states)
+        ]
+
+    def _found_in_sparkplug(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
+        metrics = self._sparkplug.read(topic, payload)
+        if isinstance(metrics, Unborn):
+            self._ask(metrics)
+            return []
+        timed = self._time_path == [TIMESTAMP]
+        return [
+            NamedReading(f"{device}/{field}", value, seconds if timed else None, unit)
+            for device, field, value, seconds, unit in metrics
+        ]
+
+    def _ask(self, unborn: Unborn) -> None:
+        """Ask an edge node for its births, or say how to."""
+        if not self._rebirth:
+            hint = "its names come with its next birth, or set rebirth = true"
+            node = f"{unborn.group}/{unborn.node}"
+            self._tally.add("unborn", "data without names", node=node, hint=hint)
+            return
+        self._tally.add("unborn")
+        now = self._steady()
+        self._asked = {each: at for each, at in self._asked.items() if now - at < ASK_AGAIN_S}
+        if unborn not in self._asked and len(self._asked) < MOST_ASKED:
+            self._asked[unborn] = now
+            self._requests.append(rebirth_request(unborn, int(self._wall() * 1000)))
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    joined = "|".join(map(translate, patterns))
+    return re.compile(joined or r"(?!)")

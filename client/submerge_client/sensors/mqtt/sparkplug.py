@@ -1,0 +1,145 @@
+"""Sparkplug B: metrics of edge nodes and devices, by the Sparkplug 3.0 specification.
+
+1. Topics are `spBv1.0/group/TYPE/node` and `spBv1.0/group/TYPE/node/device`. The device of a metric
+   is `group.node` or `group.node.device`, its field is the metric's name.
+2. A birth (NBIRTH, DBIRTH) gives each metric a name, a type, and an alias. Data (NDATA, DDATA) may
+   have the alias alone. An edge node's birth and its death end all aliases from before.
+3. Data with an alias whose birth was not heard have no names: they are `Unborn`. Births are not
+   retained, so it takes a new one; `rebirth_request` is the message that asks for it.
+4. Numbers are read; booleans and texts by `states`, as in `fields_of`. Historical metrics, null,
+   times, `bdSeq` (the number of a session) and other types are no readings.
+5. At most `MOST_METRICS` are in a message, and `MOST_KNOWN` are known of births; beyond that the
+   edge node that was born first is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from submerge_client.sensors.mqtt.decoder import MalformedMessage, RebirthRequest
+from submerge_client.sensors.mqtt.fields import LONGEST_NAME, as_number
+from submerge_client.sensors.mqtt.sparkplug_payload import (
+    BOOLEAN,
+    DATE_TIME,
+    Metric,
+    as_payload,
+    metrics_in,
+)
+
+NAMESPACE = "spBv1.0"
+BIRTHS, DATA, DEATHS = ("NBIRTH", "DBIRTH"), ("NDATA", "DDATA"), ("NDEATH", "DDEATH")
+
+MOST_KNOWN = 8192
+"""Metrics that are known of births, over all edge nodes."""
+
+SIGNED_BITS = {1: 8, 2: 16, 3: 32, 4: 64}
+"""Int8, Int16, Int32 and Int64, which are written as numbers without a sign."""
+
+SESSION, REBIRTH = "bdSeq", "Node Control/Rebirth"
+
+
+class MetricReading(NamedTuple):
+    """A number of a device.
+
+    device, field : what it is called
+    value : the number
+    time : seconds since 1970; None without one
+    unit : the property `engUnit` of its birth, or ""
+    """
+
+    device: str
+    field: str
+    value: float
+    time: float | None
+    unit: str
+
+
+class Unborn(NamedTuple):
+    """Data without names, of an edge node whose birth was not heard."""
+
+    group: str
+    node: str
+
+
+class SparkplugDecoder:
+    """Reads the messages of edge nodes.
+
+    Parameters
+    ----------
+    states : mapping of str to float
+        Numbers for texts, and for `true` and `false`.
+    """
+
+    def __init__(self, states: Mapping[str, float]) -> None:
+        self._states = states
+        # Births of each edge node: by alias, and by device and name.
+        self._births: dict[tuple[str, str], dict[int | tuple[str, str], Metric]] = {}
+
+    def read(self, topic: str, payload: bytes | bytearray) -> list[MetricReading] | Unborn:
+        """Return the metrics in a message.
+
+        Raises
+        ------
+        MalformedMessage
+            If it is no message of Sparkplug B; nothing changes.
+        """
+        levels = topic.split("/")
+        if len(levels) not in (4, 5) or levels[2] not in BIRTHS + DATA + DEATHS:
+            return []  # a command, or the state of a host
+        _, group, kind, node, *rest = levels
+        device = ".".join((group, node, *rest))
+        if len(device) > LONGEST_NAME or not device.isprintable():
+            raise MalformedMessage(f"expected a name of {LONGEST_NAME} characters, got more")
+        metrics = metrics_in(payload, device)
+        if kind == "NDEATH":
+            self._births.pop((group, node), None)
+        if kind in DEATHS:
+            return []
+        if kind in BIRTHS:
+            self._remember((group, node), metrics, begins=kind == "NBIRTH")
+        birth = self._births.get((group, node), {})
+        found = list[MetricReading]()
+        for metric in metrics:
+            key = metric.alias if metric.name is None else (device, metric.name)
+            known = metric if key is None else birth.get(key, metric)
+            if known.name is None:
+                return Unborn(group, node)
+            value = self._number(metric, metric.datatype or known.datatype)
+            if value is not None and known.name not in (SESSION, REBIRTH):
+                found.append(
+                    MetricReading(known.device, known.name, value, metric.time, known.unit)
+                )
+        return found
+
+    def _remember(self, node: tuple[str, str], metrics: list[Metric], *, begins: bool) -> None:
+        birth = {} if begins else dict(self._births.get(node, {}))
+        for metric in metrics:
+            if metric.name is not None:
+                birth[metric.device, metric.name] = metric
+                if metric.alias is not None:
+                    birth[metric.alias] = metric
+        if len(birth) > MOST_KNOWN:
+            raise MalformedMessage(f"expected {MOST_KNOWN} metrics of an edge node, got more")
+        self._births.pop(node, None)
+        self._births[node] = birth
+        while sum(map(len, self._births.values())) > MOST_KNOWN:
+            del self._births[next(iter(self._births))]
+
+    def _number(self, metric: Metric, datatype: int) -> float | None:
+        if metric.is_left_out or datatype == DATE_TIME:
+            return None
+        value, bits = metric.value, SIGNED_BITS.get(datatype, 0)
+        if bits and type(value) is int:
+            value &= (1 << bits) - 1
+            value -= (value >> (bits - 1)) << bits
+        return as_number(value, self._states)
+
+
+def rebirth_request(unborn: Unborn, milliseconds: int) -> RebirthRequest:
+    """Return the message that asks an edge node for its births.
+
+    milliseconds : the time, since 1970
+    """
+    payload = as_payload(REBIRTH, datatype=BOOLEAN, milliseconds=milliseconds)
+    return RebirthRequest(f"{NAMESPACE}/{unborn.group}/NCMD/{unborn.node}", payload)

@@ -1,0 +1,99 @@
+"""TopicPattern: which device, and which part of a field's name, a topic stands for.
+
+A pattern is an MQTT topic filter in which levels may have places: `tele/{device}/SENSOR`.
+
+1. `+` is any level, `#` all levels that follow, as in MQTT. `{device}` and `{field}` are a level,
+   or a part of one, as in `sensor-{device}`.
+2. The device is what `{device}` stands for, with what `+` stands for before it in front:
+   `+/{device}` gives `site.pump`. Without `{device}` it is the first level that a wildcard stands
+   for; without wildcards, the last level that is fixed.
+3. All that wildcards and `{field}` stand for besides begins the name of each field, in the topic's
+   order, joined by dots. Paths inside the message follow.
+4. So two topics of a pattern never give the same name, as long as levels have no dots.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from submerge_client.config.topic_patterns import DEVICE, FIELD, PLACES
+
+
+class TopicPlace(NamedTuple):
+    """The meaning of a topic: a device, and the beginning of its fields' names, or ""."""
+
+    device: str
+    field: str
+
+
+class TopicPattern:
+    """Topics of one form.
+
+    Parameters
+    ----------
+    pattern : str
+        As in the rules of this module; `topic_patterns.wrong_with` accepts it.
+
+    Attributes
+    ----------
+    subscription : str
+        The topic filter that covers them.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._levels = pattern.split("/")
+        self._has_device = DEVICE in pattern
+        self._fixed = [level for level in self._levels if not _is_open(level)]
+        self.subscription = "/".join(
+            "+" if any(place in level for place in PLACES) else level for level in self._levels
+        )
+
+    def place_of(self, topic: str) -> TopicPlace | None:
+        """Return what a topic stands for; None if it has another form."""
+        levels, pattern, tail = topic.split("/"), self._levels, list[str]()
+        if pattern[-1] == "#":
+            # In MQTT a/# covers a itself as well; here it stands for no device.
+            pattern, tail = pattern[:-1], levels[len(pattern) - 1 :]
+            levels = levels[: len(pattern)]
+            if not tail:
+                return None
+        if len(pattern) != len(levels):
+            return None
+        device, field, before = list[str](), list[str](), self._has_device
+        for expected, level in zip(pattern, levels, strict=True):
+            stands_for = _inside(expected, level)
+            if stands_for is None:
+                return None
+            if DEVICE in expected:
+                device.append(stands_for)
+                before = False
+            elif expected == "+" and (before or not device):
+                device.append(stands_for)
+            elif _is_open(expected):
+                field.append(stands_for)
+        if not device:
+            device, tail = ([self._fixed[-1]], tail) if not tail else (tail[:1], tail[1:])
+        return TopicPlace(".".join(device), ".".join(field + tail))
+
+
+def name_of(place: TopicPlace, path: str) -> str:
+    """Return the name of a number: `device/field`."""
+    field = ".".join(filter(None, (place.field, path)))
+    return f"{place.device}/{field}" if field else place.device
+
+
+def _is_open(level: str) -> bool:
+    return level in ("+", "#") or DEVICE in level or FIELD in level
+
+
+def _inside(expected: str, level: str) -> str | None:
+    """Return what a level of a pattern stands for in a topic's level; None if it does not fit."""
+    if expected == "+":
+        return level
+    for place in PLACES:
+        if place in expected:
+            before, behind = expected.split(place)
+            inside = level[len(before) : len(level) - len(behind)]
+            fits = level.startswith(before) and level.endswith(behind) and inside
+            return inside if fits else None
+    return level if expected == level else None

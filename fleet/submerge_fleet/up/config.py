@@ -1,0 +1,140 @@
+"""BoxConfig: all settings of one machine that watches its own sensors.
+
+It has the sections of a client and those that a root needs, each once. The files that it keeps are
+those of a client and of a root: a second machine may join later, and either part may become a
+program of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from submerge_aggregator.config import (
+    AggregatorConfig,
+    AggregatorTiming,
+    GroupConfig,
+    ListenConfig,
+    StatusConfig,
+)
+from submerge_client.config.alarms import AlarmsConfig, LearnConfig
+from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
+from submerge_client.config.links import UplinkConfig
+from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sections import Name, Section
+from submerge_client.config.sensors import AnySensor
+from submerge_client.config.summary import LearntSummary
+from submerge_client.config.tomlfile import read
+
+ROOT = "root"
+"""What follows a machine's name in that of its root."""
+
+OFTEN_S = 30.0
+"""Seconds between reports, and between models: inside one process they cost a write to disk."""
+
+
+class BoxListen(ListenConfig, frozen=True, kw_only=True):
+    """How other machines reach this one; without sections none can."""
+
+    def __post_init__(self) -> None:
+        """Take no way in as well: its own client is inside."""
+
+
+class BoxConfig(Section, frozen=True, kw_only=True):
+    """All settings of one machine.
+
+    Attributes
+    ----------
+    node : str
+        Its permanent name.
+    group : str
+        The machines that share a model with it, once others join.
+    folder : Path
+        Where it keeps what it knows: `client.state` and `root.db`.
+    kit : Path, optional
+        Its certificate and key, for links with TLS.
+    sensor : AnySensor
+    schema : SchemaConfig
+    summary : LearntSummary
+    learn : LearnConfig
+    alarms : AlarmsConfig
+    gaps : {"fill", "withhold"}
+        As a client's.
+    scores : ScoresConfig
+    listen : BoxListen
+        How other machines reach it; left out, they cannot.
+    status : StatusConfig
+        Health and metrics; by default none.
+    log : {"debug", "info", "warning", "error"}
+        The least level of a log line.
+    """
+
+    node: Name
+    group: Name = "box"
+    folder: Path = Path()
+    kit: Path | None = None
+    sensor: AnySensor
+    schema: SchemaConfig
+    summary: LearntSummary = LearntSummary()
+    learn: LearnConfig = LearnConfig()
+    alarms: AlarmsConfig = AlarmsConfig()
+    gaps: Literal["fill", "withhold"] = "fill"
+    scores: ScoresConfig = ScoresConfig()
+    listen: BoxListen = BoxListen()
+    status: StatusConfig = StatusConfig(address="")
+    log: Literal["debug", "info", "warning", "error"] = "warning"
+
+    def __post_init__(self) -> None:
+        _ = self.client, self.aggregator
+
+    @property
+    def root(self) -> str:
+        """The name of its root."""
+        return f"{self.node}-{ROOT}"
+
+    @property
+    def client(self) -> ClientConfig:
+        """The settings of the part that reads sensors."""
+        return ClientConfig(
+            node=self.node,
+            group=self.group,
+            parent=self.root,
+            state=self.folder / "client.state",
+            uplink=UplinkConfig(url=f"memory://{self.root}"),
+            schema=self.schema,
+            sensor=self.sensor,
+            summary=self.summary,
+            timing=ClientTiming(report_every_s=OFTEN_S),
+            learn=self.learn,
+            alarms=self.alarms,
+            gaps=self.gaps,
+            scores=self.scores,
+            log=self.log,
+        )
+
+    @property
+    def aggregator(self) -> AggregatorConfig:
+        """The settings of the part that others may join."""
+        group = GroupConfig(summary=self.summary.shared, schema=self.schema)
+        return AggregatorConfig(
+            node=self.root,
+            store=self.folder / "root.db",
+            kit=self.kit,
+            listen=self.listen,
+            groups={self.group: group},
+            status=self.status,
+            timing=AggregatorTiming(report_every_s=OFTEN_S, model_every_s=OFTEN_S),
+            log=self.log,
+        )
+
+
+def load(path: Path | str, environ: Mapping[str, str]) -> BoxConfig:
+    """Return the configuration in a file, with the environment's overrides.
+
+    Raises
+    ------
+    UsageError
+        For the first mistake, in one line.
+    """
+    return read(path, BoxConfig, environ, program="up")

@@ -1,0 +1,203 @@
+"""Messages of many devices as readings: names, times, patterns, and what is counted."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submerge import UsageError
+from submerge_client.sensors.mqtt.decoder import ChannelReading
+from submerge_client.sensors.mqtt.messages import ASK_AGAIN_S, KINDS, MessageDecoder
+from submerge_client.sensors.mqtt.protobuf import write_field
+from submerge_client.sensors.tally import ProblemTally
+
+CHANNELS = ("lamp/temperature", "lamp/humidity")
+
+
+class Listening:
+    """A decoder, with what it logged, and a clock."""
+
+    def __init__(self, *channels: str, **chosen: Any) -> None:
+        self.now, self.notes = 0.0, list[tuple[str, dict[str, object]]]()
+        tally = ProblemTally(lambda what, /, **facts: self.notes.append((what, facts)), *KINDS)
+        self.counts = tally.counts
+        self.decoder = MessageDecoder(
+            channels,
+            tally=tally,
+            steady=lambda: self.now,
+            wall=lambda: 1_700_000_000.0,
+            **{"topics": ("zigbee2mqtt/+",)} | chosen,
+        )
+
+    def hears(self, topic: str, payload: bytes | str, *, retained: bool = False) -> list:
+        data = payload if isinstance(payload, bytes) else payload.encode()
+        return self.decoder.readings(topic, data, retained=retained)
+
+
+def test_numbers_of_channels_are_readings_and_others_are_unknown() -> None:
+    """Counted, remembered, and named once."""
+    lamp = Listening(*CHANNELS)
+    message = '{"humidity": 40, "temperature": 21.5, "linkquality": 80}'
+    found = [lamp.hears("zigbee2mqtt/lamp", message) for _ in range(2)]
+
+    assert [[ChannelReading(1, 40, None), ChannelReading(0, 21.5, None)]] * 2 == found
+    assert 2 == lamp.counts["unknown"]
+    assert (["lamp/linkquality"], []) == (
+        lamp.decoder.take_unlisted(),
+        lamp.decoder.take_unlisted(),
+    )
+
+
+def test_what_a_pattern_leaves_out_is_neither_counted_nor_remembered() -> None:
+    """A device that is left out is not even read: its messages may be of any form."""
+    lamp = Listening(
+        *CHANNELS, exclude=("*/linkquality", "bridge/*"), include=("lamp/*", "bridge/*")
+    )
+    lamp.hears("zigbee2mqtt/lamp", '{"linkquality": 80}')
+    lamp.hears("zigbee2mqtt/other", '{"temperature": 80}')
+    lamp.hears("zigbee2mqtt/bridge", "{" * 100)
+
+    assert {0} == set(lamp.counts.values())
+    assert not lamp.decoder.heard.fields
+
+
+def test_a_channel_that_the_patterns_leave_out_is_refused() -> None:
+    """It would be a gap for ever."""
+    with pytest.raises(UsageError, match=re.escape("channels must be left by include and exclude")):
+        Listening(*CHANNELS, exclude=("*/humidity",))
+
+
+def test_a_bare_number_of_a_device_has_the_name_of_the_device() -> None:
+    """There is no field to name."""
+    found = Listening("scale", topics=("weights/{device}",)).hears("weights/scale", "71.5")
+
+    assert [ChannelReading(0, 71.5, None)] == found
+
+
+def test_a_message_belongs_to_the_first_pattern_that_fits() -> None:
+    """One message is never two readings."""
+    lamp = Listening("lamp/x", "a/lamp.x", topics=("a/+", "+/#"))
+
+    assert [ChannelReading(0, 1, None)] == lamp.hears("a/lamp", '{"x": 1}')
+
+
+def test_retained_messages_count_only_with_a_time_of_their_own() -> None:
+    """They may be days old."""
+    plain, timed = Listening(*CHANNELS), Listening(*CHANNELS, time="seen.at")
+    message = '{"temperature": 21.5, "seen": {"at": "2020-02-12T15:15:45Z"}}'
+    found = [each.hears("zigbee2mqtt/lamp", message, retained=True) for each in (plain, timed)]
+    untimed = timed.hears("zigbee2mqtt/lamp", '{"temperature": 21.5}', retained=True)
+    plain.hears("zigbee2mqtt/lamp", "{", retained=True)
+
+    assert [[], [ChannelReading(0, 21.5, 1_581_520_545.0)]] == found
+    assert ([], 2, 1) == (untimed, plain.counts["retained"], timed.counts["retained"])
+    assert 0 == plain.counts["malformed"]
+
+
+def test_without_a_time_in_it_a_live_message_has_the_time_of_its_arrival() -> None:
+    """Not every message of a device has one."""
+    timed = Listening(*CHANNELS, time="at")
+
+    assert [ChannelReading(0, 1, None)] == timed.hears("zigbee2mqtt/lamp", '{"temperature": 1}')
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload"),
+    [
+        ("zigbee2mqtt/lamp", b"\xff"),
+        ("zigbee2mqtt/lamp", b'{"temperature": 1'),
+        ("zigbee2mqtt/lamp", b'{"temperature": 1, "x": ' + b"[" * 9 + b"]" * 9 + b"}"),
+        ("zigbee2mqtt/" + "a" * 200, b'{"temperature": 1}'),
+        ("zigbee2mqtt/a\nb", b'{"temperature": 1}'),
+        ("spBv1.0/g/NDATA/n", b"\xff"),
+    ],
+)
+def test_a_bad_message_changes_nothing_but_a_counter(topic, payload) -> None:
+    """Also if the channel is in it, before what is wrong."""
+    lamp = Listening(*CHANNELS, topics=("zigbee2mqtt/+", "spBv1.0/#"))
+
+    assert [] == lamp.hears(topic, payload)
+    assert {"malformed": 1} == {kind: n for kind, n in lamp.counts.items() if n}
+    assert not lamp.decoder.heard.fields
+
+
+def test_names_are_remembered_up_to_a_number() -> None:
+    """Readings of channels come through all the same."""
+    lamp = Listening(*CHANNELS)
+    for i in range(5):
+        keys = ", ".join(f'"k{n}": 1' for n in range(500 * i, 500 * i + 500))
+        lamp.hears("zigbee2mqtt/attacker", f"{{{keys}}}")
+
+    assert (2500, 452) == (lamp.counts["unknown"], lamp.counts["unremembered"])
+    assert 2048 == len(lamp.decoder.take_unlisted())
+    assert [ChannelReading(0, 1, None)] == lamp.hears("zigbee2mqtt/lamp", '{"temperature": 1}')
+
+
+def sparkplug(*metrics: bytes, at_ms: int = 0) -> bytes:
+    return write_field(1, at_ms) + b"".join(write_field(2, metric) for metric in metrics)
+
+
+BORN = write_field(1, b"p") + write_field(2, 5) + write_field(10, 4)
+ALIAS = write_field(2, 5) + write_field(10, 6)
+
+
+def test_sparkplug_is_named_by_its_specification() -> None:
+    """Group, node and device, whatever the pattern of the topic is."""
+    plant = Listening("g.n.d/p", topics=("spBv1.0/#",))
+    found = [
+        plant.hears("spBv1.0/g/DBIRTH/n/d", sparkplug(BORN)),
+        plant.hears("spBv1.0/g/DDATA/n/d", sparkplug(ALIAS, at_ms=1_700_000_000_000)),
+    ]
+
+    assert [[ChannelReading(0, 4, None)], [ChannelReading(0, 6, None)]] == found
+
+
+def test_times_of_sparkplug_are_taken_if_they_are_asked_for() -> None:
+    """As of other messages."""
+    plant = Listening("g.n/p", topics=("spBv1.0/#",), time="timestamp")
+    plant.hears("spBv1.0/g/NBIRTH/n", sparkplug(BORN))
+    found = plant.hears("spBv1.0/g/NDATA/n", sparkplug(ALIAS, at_ms=1_700_000_000_000))
+
+    assert [ChannelReading(0, 6, 1.7e9)] == found
+
+
+def test_a_sensor_asks_for_no_birth_unless_it_is_told_to() -> None:
+    """That would publish a message. The log says how."""
+    plant = Listening("g.n/p", topics=("spBv1.0/#",))
+    found = plant.hears("spBv1.0/g/NDATA/n", sparkplug(ALIAS))
+    ((what, facts),) = plant.notes
+
+    assert ([], [], 1) == (found, plant.decoder.take_requests(), plant.counts["unborn"])
+    assert ("data without names", "g/n") == (what, facts["node"])
+    assert "rebirth = true" in str(facts["hint"])
+
+
+def test_a_birth_is_asked_for_once_a_minute() -> None:
+    """Each edge node by itself, and not more of them than a number."""
+    plant = Listening("g.n/p", topics=("spBv1.0/#",), rebirth=True)
+    asked = []
+    for now in (0.0, 1.0, ASK_AGAIN_S + 1):
+        plant.now = now
+        plant.hears("spBv1.0/g/NDATA/n", sparkplug(ALIAS))
+        asked.append([request.topic for request in plant.decoder.take_requests()])
+    for i in range(100):
+        plant.hears(f"spBv1.0/g/NDATA/n{i}", sparkplug(ALIAS))
+
+    assert [["spBv1.0/g/NCMD/n"], [], ["spBv1.0/g/NCMD/n"]] == asked
+    assert 63 == len(plant.decoder.take_requests())
+
+
+topics = st.sampled_from(["zigbee2mqtt/lamp", "spBv1.0/g/NDATA/n", "other", ""]) | st.text(
+    max_size=9
+)
+
+
+@given(topics, st.binary(max_size=99) | st.text(max_size=99).map(str.encode), st.booleans())
+def test_no_message_raises_anything(topic, payload, retained) -> None:
+    """The sensor's thread lives on whatever comes."""
+    lamp = Listening(*CHANNELS, topics=("zigbee2mqtt/+", "#"), time="timestamp", rebirth=True)
+    lamp.hears(topic, payload, retained=retained)
