@@ -182,7 +182,7 @@ class HistoryOperator:
         last = fleet.root.now(0.0).wall
         machine = MACHINES[self._any(len(MACHINES))]
         file = f"{self._written}.csv"
-        return RecordedFile(Chunk(key, machine, len(rows), last - 1.0, last, file), rows)
+        return RecordedFile(Chunk(key, machine, len(rows), last, last, file), rows)
 
     def _earlier(self) -> Files:
         return self._given[self._any(len(self._given))]

@@ -457,3 +457,31 @@ def test_it_counts_for_a_row_at_least(march, rows):
     table = fleet(march.folds.schema)
 
     assert "a weight of 1 row or more" in objection(table, history_of(march, most_rows=rows))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "machine", "taken"),
+    [
+        (0.0, 200.0, "old", False),  # it has grown
+        (40.0, 60.0, "old", False),  # a part of it, cut out
+        (100.0, 200.0, "old", True),  # what follows
+        (-50.0, 0.0, "old", True),
+        (0.0, 200.0, "other", True),
+        (math.nan, math.nan, "old", True),
+    ],
+)
+def test_rows_of_one_machine_and_time_count_once(march, first, last, machine, taken):
+    """A file that has grown has another key."""
+    table = fleet(march.folds.schema)
+    begun = FIRST.times[0]
+    held = replace(march.chunks[0], first=begun, last=begun + 100.0)
+    pushed(table, replace(history_of(march), chunks=(held,)))
+    chunk = replace(held, key=bytes(32), machine=machine, first=begun + first, last=begun + last)
+    # One from long before stands first: not only the first of them is looked at.
+    early = replace(held, key=b"e" * 32, first=begun - 900.0, last=begun - 800.0)
+    history = replace(history_of(march), chunks=(early, chunk))
+    if taken:
+        assert ["history taken"] == pushed(table, history)
+    else:
+        assert "from the same time" in objection(table, history)
+        assert ["history taken"] == pushed(table, history, anyway=True)

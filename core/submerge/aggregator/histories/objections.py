@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from submerge.aggregator.group import Group
+from submerge.aggregator.histories.overlap import check_times
 from submerge.aggregator.histories.table import MOST_HISTORIES
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import with_energies
@@ -56,6 +57,7 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
     _check_size(schema, summary)
     _check_chunks(group, history)
     if not order.anyway:
+        check_times(ledger.histories, history, ledger.histories.covered_by(history))
         _check_nodes(ledger, history, now)
         _check_earlier_root(group, ledger, history, root)
     return replace(history, summary=summary)
