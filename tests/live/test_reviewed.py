@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +12,7 @@ from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
 from submerge_aggregator.downlink.over_mqtt import MqttDownlink as DownMqtt
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
+from submerge_client import clock
 from submerge_client.uplink.over_grpc import GrpcUplink as Up
 from submerge_client.uplink.over_mqtt import MqttUplink
 from submerge_client.uplink.tls import Tls
@@ -60,7 +60,7 @@ def test_a_server_that_stops_takes_nothing_more():
     said = []
     refusals = Refusals()
     worker = SimpleNamespace(refusals=refusals)
-    server = Server(worker, downlinks=(), uplink=None, clock=time.monotonic)
+    server = Server(worker, downlinks=(), uplink=None, clock=clock.now)
     server.stop()
     server.take(Inbound("join", b"", "c", False, lambda *_: None, lambda *why: said.append(why)))
 
