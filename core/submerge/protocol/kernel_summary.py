@@ -111,7 +111,7 @@ class KernelEngine:
     def summary(self) -> KernelSummary:
         """Return everything learnt, with float32 columns, as it will arrive."""
         features, linear = (
-            replace(seen, basis=seen.basis.astype(np.float32), schema=self._fingerprint)
+            replace(seen, basis=seen.basis.astype(np.float32), schema=self._fingerprint, spares=0)
             for seen in (self._features.subspace, self._linear.subspace)
         )
         return KernelSummary(features, linear)

@@ -351,4 +351,4 @@ class _Engine:
         if whole is not None:
             return whole.rounded()
         seen = self._engine.subspace
-        return replace(seen, basis=seen.basis.astype(np.float32))
+        return replace(seen, basis=seen.basis.astype(np.float32), spares=0)
