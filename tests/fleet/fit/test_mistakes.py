@@ -193,6 +193,7 @@ def test_score_takes_columns_and_formats_of_times(run: Run, folder: Path) -> Non
 
 def test_score_writes_times_of_a_format_to_parquet(run: Run, folder: Path) -> None:
     """As timestamps: a serial date of Excel is one, too."""
+    parquet = pytest.importorskip("pyarrow.parquet")
     lines = (folder / "monday.csv").read_text().splitlines()[:9]
     lines[1:] = [f"{46097 + i / 1440}{line[line.index(',') :]}" for i, line in enumerate(lines[1:])]
     (folder / "short.csv").write_text("\n".join(lines))
@@ -200,7 +201,6 @@ def test_score_writes_times_of_a_format_to_parquet(run: Run, folder: Path) -> No
     asked = "score short.csv --model pump.model -o scores.parquet --time-format excel"
     assert 0 == run(asked).status
 
-    parquet = pytest.importorskip("pyarrow.parquet")
     times = parquet.read_table(folder / "scores.parquet")["time"].to_pylist()
     expected = [datetime(2026, 3, 16, 0, i, tzinfo=UTC) for i in range(8)]
     assert expected == pytest.approx(times, abs=timedelta(milliseconds=1))
