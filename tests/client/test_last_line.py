@@ -57,7 +57,7 @@ class NoParent:
     """An uplink without another end."""
 
     def open(self, hear):
-        hear(Parted("nobody listens"))
+        hear(Parted("out of reach"))
 
     def send(self, kind, group, data, *, final=False):
         pass

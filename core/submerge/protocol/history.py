@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from submerge.protocol.learning import Summary
 from submerge.protocol.messages import Model, ScoreSketches
@@ -50,9 +51,11 @@ def fleet_chunk(origin: str, rows: int = 1) -> Chunk:
     return Chunk(key, origin, max(1, rows), math.nan, math.nan)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class History:
     """What was learnt of rows that no node reports.
+
+    What follows from its chunks is computed once: a root asks with each report.
 
     Attributes
     ----------
@@ -81,7 +84,7 @@ class History:
     most_rows: float = math.inf
     pushed: float = 0.0
 
-    @property
+    @cached_property
     def name(self) -> str:
         """What it is called: it follows from what was learnt, and from nothing else."""
         said = f"{self.origin} {self.model.version}" if self.origin else "files"
@@ -97,12 +100,12 @@ class History:
             return self.chunks
         return (*self.chunks, fleet_chunk(self.origin, self.model.counts.learnt))
 
-    @property
+    @cached_property
     def keys(self) -> frozenset[bytes]:
         """The keys of its chunks."""
         return frozenset(chunk.key for chunk in self.chunks)
 
-    @property
+    @cached_property
     def as_of(self) -> float:
         """The time that it describes: that of its last row, or of its model without times.
 

@@ -104,5 +104,5 @@ def test_what_no_parent_was_ever_asked_to_keep_is_lost_at_the_end():
 
 
 def test_a_line_shows_three_fates_and_those_of_any_row():
-    """Zeros say that nothing is lost; fates of a kind that nobody uses stay out."""
+    """Zeros say that nothing is lost; fates that do not occur are left out."""
     assert {"learnt": 3, "waiting": 0, "lost": 0, "gaps": 1} == RowAccount(learnt=3, gaps=1).shown

@@ -57,7 +57,7 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
     _check_size(schema, summary)
     _check_chunks(group, history)
     if not order.anyway:
-        check_times(ledger.histories, history, ledger.histories.covered_by(history))
+        check_times(group.histories, history, group.histories.covered_by(history))
         _check_nodes(ledger, history, now)
         _check_earlier_root(group, ledger, history, root)
     return replace(history, summary=summary)
@@ -129,7 +129,7 @@ def _check_chunks(group: Group, history: History) -> None:
     """Refuse chunks that are held already, except where one history covers the other."""
     if history.summary.weight > history.model.counts.learnt * (1 + ROUNDING):
         raise UsageError("expected a summary of the rows that were learnt, got one of more")
-    table = group.ledger.histories if group.ledger is not None else group.histories
+    table = group.histories
     # Those of an earlier schema count for nothing, and hold nothing.
     current = {each.name for each in table.of(history.model.fingerprint)}
     found, covered = table.holders(history.passed_on), table.covered_by(history)
