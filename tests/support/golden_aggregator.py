@@ -302,6 +302,12 @@ def of_histories() -> dict[Any, Any]:
     return {**of_ages(), **{("history", "pumps", each.name): each for each in (files, fleet)}}
 
 
+def of_earlier_schemas() -> dict[Any, Any]:
+    """The schemas that a group had before a channel came, and before one left."""
+    texts = [replace(OPEN_LINEAR, channels=LINEAR.channels[:n]).canonical for n in (1, 2)]
+    return {**of_ages(), **{("earlier", "pumps", str(n)): text for n, text in enumerate(texts, 1)}}
+
+
 def of_ages() -> dict[Any, Any]:
     """When nodes were first heard: in the group's time, which a restart continues."""
     return {

@@ -146,7 +146,7 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
     if ledger is not None:
         for (who, incarnation), row in latest_row_per_node(ledger):
             if who == name and row.from_client:
-                ways = {name: max(0.0, now.steady - ledger.heard[who, incarnation])}
+                ways = {name: max(0.0, now.steady - ledger.presence.heard[who, incarnation])}
     by = min(ways, key=lambda each: ways[each], default=None)
     return DesiredStateView(
         group,

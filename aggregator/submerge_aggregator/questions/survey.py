@@ -123,7 +123,7 @@ def has(node: AggregatorNode, event: Drop) -> None:
             f" {', '.join(live) or 'none'}"
         )
     of_rows = ((other, row.report.fingerprint) for (other, _), row in ledger.rows.items())
-    places = {place for place in (*of_rows, *ledger.sealed) if place[1] != ledger.fingerprint}
+    places = {each for each in (*of_rows, *ledger.sealed) if ledger.schema_of(each[1]) is None}
     if event.old and name not in (other for other, _ in places):
         raise Missing(f"{name} of group {group} has nothing under an old schema here")
 
@@ -200,7 +200,7 @@ def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now
         withheld=report.counts.withheld,
         lost=report.counts.lost,
         lifetime=report.lifetime,
-        silent_s=max(0.0, now.steady - ledger.heard[name, incarnation]),
+        silent_s=max(0.0, now.steady - ledger.presence.heard[name, incarnation]),
         as_of_s=row.as_of,
         software=report.software,
         model_version=report.version,
@@ -219,7 +219,7 @@ def _sealed_view(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView
 
 
 def _age(ledger: Ledger, fingerprint: str) -> Age:
-    return "current" if fingerprint == ledger.fingerprint else "old"
+    return "old" if ledger.schema_of(fingerprint) is None else "current"
 
 
 def kind_of(row: Row) -> Kind:

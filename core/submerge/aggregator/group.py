@@ -191,11 +191,15 @@ class Group:
             robust=self.plan.robust,
             rule=self.plan.influence_rule(self._settings.bounds_after_s),
             histories=self.histories,
+            learns_scaling=self.plan.learns_scaling,
         )
         self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         if kept is not None:
             self.histories.load(kept[0])
             self.ledger.load(*kept)
+            left = kept[0].get(("schema", self.name), canonical)
+            if left not in (b"", canonical):
+                self.ledger.change_schema(schema, left=Schema.parse(left))
             # It is not known which of the kept rows the parent has.
             self.upward.changed = True
 

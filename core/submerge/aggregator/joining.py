@@ -28,7 +28,7 @@ def answer_join(group: Group, join: Join, me: Incarnation, *, top: bool) -> Join
         lines = () if banned else _objections(join.schema, group.canonical, ledger.schema)
         if banned:
             reason = Reason.BANNED
-        elif ledger.closed_seq(stamp.node, stamp.incarnation) is not None:
+        elif ledger.member(stamp.node).closed_seq(stamp.incarnation) is not None:
             reason = Reason.STALE
         elif lines:
             reason = Reason.SCHEMA

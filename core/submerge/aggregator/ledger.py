@@ -13,11 +13,12 @@ The ledger decides and remembers. Changed records are in `changes` until the nod
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from submerge.aggregator.alarms.disputes import AlarmDisputes
+from submerge.aggregator.earlier import EarlierSchemas
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.ages import NodeAges
 from submerge.aggregator.influence.bounding import InfluenceRule
@@ -46,7 +47,7 @@ class Ledger:
     ----------
     group : str
     schema : Schema
-        Rows of another fingerprint are kept, and count for nothing.
+        Rows of another one are kept; whether they count, `EarlierSchemas` says.
     created : float
         Wall time that rows are first faded to: the creation of the store.
     robust : bool
@@ -55,13 +56,20 @@ class Ledger:
         How the influence of nodes on the model is bounded; None for no bounds.
     histories : Histories, optional
         What is merged beside the rows; by default nothing.
+    learns_scaling : bool
+        Whether a schema without scaling is still open: then nothing is merged.
 
     Attributes
     ----------
     changes : dict
         Records to keep, None to delete.
     rows : dict of (node, incarnation) to Row
+    sealed : dict of (node, fingerprint) to Sealed
+    presence : Presence
     disputes : AlarmDisputes
+    earlier : EarlierSchemas
+    read : dict of str to Schema
+        Those of them whose rows count, by fingerprint.
     histories : Histories
     """
 
@@ -76,16 +84,18 @@ class Ledger:
         robust: bool = False,
         rule: InfluenceRule | None = None,
         histories: Histories | None = None,
+        learns_scaling: bool = False,
     ) -> None:
-        self.group = group
+        self.group, self._learns_scaling = group, learns_scaling
         self.histories = Histories(group) if histories is None else histories
         self.changes: dict[Key, Any] = {}
         self.rows: dict[tuple[str, Incarnation], Row] = {}
-        self._sealed: dict[tuple[str, str], Sealed] = {}
+        self.sealed: dict[tuple[str, str], Sealed] = {}
         self._members: dict[str, Membership] = {}
-        self._presence, self.disputes = Presence(settings.report_every_s), AlarmDisputes()
+        self.presence, self.disputes = Presence(settings.report_every_s), AlarmDisputes()
         self._summaries, self._settings = summaries, settings
         self._ages = NodeAges(group, created, self.changes)
+        self.earlier, self.read = EarlierSchemas(group, self.changes), dict[str, Schema]()
         self._new_pool = partial(
             Pool, age=self._ages.age, robust=robust, rule=rule, histories=self.histories
         )
@@ -105,23 +115,36 @@ class Ledger:
                 case ("row", self.group, node, created, nonce):
                     self.rows[node, Incarnation(int(created), int(nonce))] = record
                 case ("sealed", self.group, node, fingerprint):
-                    self._sealed[node, fingerprint] = record
+                    self.sealed[node, fingerprint] = record
                 case ("member", self.group, node):
                     self._members[node] = record
                 case ("reference", self.group):
                     self._pool.reference = record
-        self._ages.load(records, {node for node, _ in (*self.rows, *self._sealed)}, now)
-        self._presence.load({key: row.as_of for key, row in self.rows.items()}, now)
+        self.earlier.load(records)
+        self._renew_pool(self.schema)
+        self._ages.load(records, {node for node, _ in (*self.rows, *self.sealed)}, now)
+        self.presence.load({key: row.as_of for key, row in self.rows.items()}, now)
         # Not before the rows are loaded: without a synchronized clock they give the time.
         self._wall(now)
         self._refill()
 
-    def change_schema(self, schema: Schema) -> None:
-        """Go over to another schema: rows of the old one leave the model."""
-        before = self._pool
-        self._pool = self._new_pool(schema, self._summaries, before.reference)
-        self._pool.latest, self._pool.now = before.latest, before.now
+    def change_schema(self, schema: Schema, *, left: Schema | None = None) -> None:
+        """Go over to another schema: rows of the old one are read as of it, or leave the model.
+
+        left : the old one, where that is not the present one
+        """
+        reports = (row.report for row in self.rows.values())
+        used = {each.fingerprint for each in reports if each.summary is not None}
+        used |= {place[1] for place, each in self.sealed.items() if each.summary is not None}
+        self.earlier.leave(left or self.schema, used=used)
+        self._renew_pool(schema)
         self._refill()
+
+    def _renew_pool(self, schema: Schema) -> None:
+        before, self.read = self._pool, self.earlier.read_as(schema)
+        earlier = {} if self._learns_scaling and schema.scaling is None else self.read
+        self._pool = self._new_pool(schema, self._summaries, before.reference, earlier=earlier)
+        self._pool.latest, self._pool.now = before.latest, before.now
 
     # -- what comes in ---------------------------------------------------------
 
@@ -143,7 +166,7 @@ class Ledger:
             self._make_room(node, incarnation)
         # `_make_room` may have raised the floor above it, and sealed it.
         if report.final and key in self.rows:
-            for each, older in brought_up(self.rows, self._presence, key, now, self._summaries):
+            for each, older in brought_up(self.rows, self.presence, key, now, self._summaries):
                 self.rows[each] = self.changes[self._key(*each)] = older
             self.seal(node, incarnation)
         self._refresh(node)
@@ -151,10 +174,6 @@ class Ledger:
 
     def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
         return refusal_of(self, report, row, self._summaries)
-
-    def closed_seq(self, node: str, incarnation: Incarnation) -> int | None:
-        """Return the last seq of a closed incarnation; None if it is not closed."""
-        return self.member(node).closed_seq(incarnation)
 
     def admit(
         self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[Left, ...]
@@ -181,24 +200,24 @@ class Ledger:
         """Remove one incarnation, and close it; None: the sealed row of closed ones."""
         self._wall(now)
         if incarnation is None:
-            self._drop_sealed(node, spared="")
+            self._drop_sealed(node)
         elif (node, incarnation) in self.rows:
             self.close(node, incarnation, self._delete_row(node, incarnation).report.stamp.seq)
         self._refresh(node)
 
     def drop_old(self, node: str, now: Now) -> None:
-        """Remove a node's rows of earlier schemas, which are in no model."""
+        """Remove a node's rows of earlier schemas that are in no model."""
         for incarnation in self.live(node):
-            if self.rows[node, incarnation].report.fingerprint != self.fingerprint:
+            if self.schema_of(self.rows[node, incarnation].report.fingerprint) is None:
                 self.drop(node, incarnation, now)
-        self._drop_sealed(node, spared=self.fingerprint)
+        self._drop_sealed(node, lambda fingerprint: self.schema_of(fingerprint) is None)
 
     def tidy(self, now: Now) -> None:
         """Seal silent rows; move the reference time if it is far away."""
         self._take_time(now)
         self._ages.keep(now)
-        for node in self._presence.nodes:
-            silences = {i: self._presence.silence(node, i, now.steady) for i in self.live(node)}
+        for node in self.presence.nodes:
+            silences = {i: self.presence.silence(node, i, now.steady) for i in self.live(node)}
             for incarnation, silence in silences.items():
                 row = self.rows.get((node, incarnation))
                 # Sealing one may have sealed others below its floor.
@@ -218,32 +237,21 @@ class Ledger:
         """The schema's fingerprint."""
         return self._pool.fingerprint
 
-    @property
-    def sealed(self) -> Mapping[tuple[str, str], Sealed]:
-        """Sealed rows, by node and fingerprint."""
-        return self._sealed
+    def schema_of(self, fingerprint: str) -> Schema | None:
+        """Return the schema of rows that count; None if rows of it do not."""
+        return self.schema if fingerprint == self.fingerprint else self.read.get(fingerprint)
 
     def member(self, node: str) -> Membership:
         """Return the membership of a node; an empty one if nothing is remembered."""
         return self._members.get(node) or Membership()
 
-    @property
-    def heard(self) -> Mapping[tuple[str, Incarnation], float]:
-        """When each row was last heard, on the steady clock; loaded rows count from the start."""
-        return self._presence.heard
-
-    @property
-    def presence(self) -> Presence:
-        """Which incarnations have a row, and which of them report in turns."""
-        return self._presence
-
     def live(self, node: str) -> tuple[Incarnation, ...]:
         """Return a node's incarnations that have a row."""
-        return self._presence.live(node)
+        return self.presence.live(node)
 
     def knows(self, node: str) -> bool:
         """Return whether anything is remembered of a node."""
-        return node in self._presence or node in self._members
+        return node in self.presence or node in self._members
 
     def began(self, node: str, now: Now) -> float:
         """Return since when a node may have read what it reports, wall time."""
@@ -296,10 +304,10 @@ class Ledger:
         row = self._delete_row(node, incarnation)
         report, place = row.report, (node, row.report.fingerprint)
         new = Sealed(report.summary, report.moments, report.counts, row.as_of)
-        old = self._sealed.get(place)
+        old = self.sealed.get(place)
         if old is not None:
             new = self._pool.fold(old, new, own=row.from_client)
-        self._sealed[place] = self.changes["sealed", self.group, *place] = new
+        self.sealed[place] = self.changes["sealed", self.group, *place] = new
         self.close(node, incarnation, report.stamp.seq)
 
     def close(self, node: str, incarnation: Incarnation, seq: int) -> None:
@@ -320,25 +328,25 @@ class Ledger:
         # Alarms of the future have other times when the same report comes again.
         row = Row(begun, b"" if begun is report else digest(report, self._summaries), as_of)
         self.rows[key] = self.changes[self._key(*key)] = row
-        self._presence.hear(*key, now.steady)
+        self.presence.hear(*key, now.steady)
         if row.from_client and not report.final:
-            self._presence.turns.take(*key, now.steady)
+            self.presence.turns.take(*key, now.steady)
 
     def _make_room(self, node: str, spared: Incarnation) -> None:
         """Seal the longest silent rows of a node that has too many."""
         most = CLIENT_ROWS if self.rows[node, spared].from_client else AGGREGATOR_ROWS
         while len(self.live(node)) > most:
-            self.seal(node, self._presence.longest_silent(node, spared))
+            self.seal(node, self.presence.longest_silent(node, spared))
 
     def _delete_row(self, node: str, incarnation: Incarnation) -> Row:
         self.changes[self._key(node, incarnation)] = None
-        self._presence.end(node, incarnation)
+        self.presence.end(node, incarnation)
         return self.rows.pop((node, incarnation))
 
-    def _drop_sealed(self, node: str, *, spared: str) -> None:
-        for name, fingerprint in list(self._sealed):
-            if name == node and fingerprint != spared:
-                del self._sealed[name, fingerprint]
+    def _drop_sealed(self, node: str, drops: Callable[[str], bool] = lambda _: True) -> None:
+        for name, fingerprint in list(self.sealed):
+            if name == node and drops(fingerprint):
+                del self.sealed[name, fingerprint]
                 self.changes["sealed", self.group, node, fingerprint] = None
 
     def _put_member(self, node: str, member: Membership) -> None:
@@ -366,10 +374,12 @@ class Ledger:
     def _refresh(self, node: str) -> None:
         """Compute again what a node's rows add up to."""
         if node in self._quarantined:
-            self._pool.put(node, (), None)
+            self._pool.put(node, (), {})
             return
         rows = [self.rows[node, i] for i in sorted(self.live(node))]
-        self._pool.put(node, rows, self._sealed.get((node, self.fingerprint)))
+        prints = (self.fingerprint, *self._pool.earlier)
+        sealed = {each: self.sealed.get((node, each)) for each in prints}
+        self._pool.put(node, rows, {each: held for each, held in sealed.items() if held})
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -378,12 +388,13 @@ class Ledger:
         return self._quarantined | outliers.keys() if outliers else self._quarantined
 
     def _refill(self) -> None:
-        for node in {node for node, _ in self.rows} | {node for node, _ in self._sealed}:
+        for node in {node for node, _ in self.rows} | {node for node, _ in self.sealed}:
             self._refresh(node)
 
     @property
     def _counted(self) -> CountedRows:
-        return CountedRows(self.rows, self._sealed, self.fingerprint, self.left_out)
+        prints = self.fingerprint, self.read.keys()
+        return CountedRows(self.rows, self.sealed, *prints, self.left_out)
 
     def _key(self, node: str, incarnation: Incarnation) -> Key:
         return "row", self.group, node, str(incarnation.created_ms), str(incarnation.nonce)

@@ -236,7 +236,9 @@ class AggregatorNode:
             if canonical:
                 self.learn_schema(group, canonical, kept=(kept, now))
             group.version = kept.get(("version", name), 0)
-            if group.plan.chooses_rank and text == canonical:
+            read = {} if group.ledger is None else group.ledger.read
+            known = {canonical, *(each.canonical for each in read.values())}
+            if group.plan.chooses_rank and text in known:
                 group.rank = kept.get(("rank", name), 0)
             group.upward.line = kept.get(("line", name), Lineage())
             if not self.top:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from submerge.aggregator.influence.bounding import InfluenceRule
+from submerge.aggregator.root.known_scaling import Given, carried_over, known_scaling
 from submerge.protocol.messages import Model, Report
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.robust.influence import FIRST_ROWS
@@ -36,6 +37,8 @@ class GroupPlan:
     min_rows : int
         Rows that the group's first model waits for, of all nodes together: with less than ten
         times the rank it is mostly noise.
+    given : mapping of str to (float, float)
+        Center and scale of channels that need not be measured, where the others are.
     objection : Objection or None
         Reads models and reports upward before they are sent (`self_check`); None reads nothing.
     """
@@ -49,6 +52,7 @@ class GroupPlan:
     trusted: tuple[str, ...] = ()
     objection: Objection | None = None
     min_rows: int = 1
+    given: Given = field(default_factory=dict)
 
     def influence_rule(self, known_s: float) -> InfluenceRule | None:
         """Return how influence is bounded, if it is; `known_s`: as in the rule."""
@@ -85,4 +89,9 @@ class GroupPlan:
             same = before in (b"", self.configured) and known.is_like(configured)
             if same and (self.learns_scaling or known.scaling == configured.scaling):
                 return kept
+            if self.learns_scaling and known.scaling is not None and before != self.configured:
+                # Channels have come or gone: the others go on as they were measured.
+                scaling = known_scaling(configured, [known], self.given)
+                carried = carried_over(configured, scaling)
+                return configured.canonical if carried is None else carried.canonical
         return configured.canonical

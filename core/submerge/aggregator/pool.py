@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
@@ -93,13 +94,13 @@ def with_energies(summary: Summary) -> Summary:
 
 @dataclass(slots=True, eq=False)
 class _Contribution:
-    """What a node has reported: summaries, and the times that they describe.
+    """What a node has reported: summaries by schema, and the times that they describe.
 
     newest : the latest of these times
     read_as : the time as of which they were merged
     """
 
-    parts: list[tuple[Summary, float]]
+    parts: list[tuple[str, Summary, float]]
     own: bool
     newest: float
     read_as: float = math.nan
@@ -121,6 +122,8 @@ class Pool:
         How influence is bounded; None for no bounds.
     histories : Histories, optional
         What is merged beside the rows.
+    earlier : mapping of str to Schema
+        Whose rows are read as of `schema` (`EarlierSchemas.read_as`).
 
     Attributes
     ----------
@@ -142,8 +145,10 @@ class Pool:
         robust: bool = False,
         rule: InfluenceRule | None = None,
         histories: Histories | None = None,
+        earlier: Mapping[str, Schema] = MappingProxyType({}),
     ) -> None:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
+        self.earlier = earlier
         self.latest, self.now = math.inf, (0.0, math.nan)
         self._summaries, self._age, self._robust = summaries, age, robust
         self._tree: Tree = summaries.tree(schema)
@@ -152,19 +157,25 @@ class Pool:
         self._histories = histories
         self._placed: dict[str, tuple[History, float, float]] = {}
 
-    def put(self, node: str, rows: Sequence[Row], sealed: Sealed | None) -> None:
-        """Replace the rows of a node; without rows of this schema it leaves."""
-        own = True
-        parts = []
+    def put(self, node: str, rows: Sequence[Row], sealed: Mapping[str, Sealed]) -> None:
+        """Replace the rows of a node; without rows that count it leaves.
+
+        sealed : by fingerprint
+        """
+        own, known = True, {self.fingerprint, *self.earlier}
+        parts = list[tuple[str, Summary, float]]()
         for row in rows:
-            if row.report.fingerprint == self.fingerprint and row.report.summary is not None:
-                parts.append((row.report.summary, row.as_of))
+            report = row.report
+            if report.fingerprint in known and report.summary is not None:
+                parts.append((report.fingerprint, report.summary, row.as_of))
                 own = row.from_client
-        sealed = None if sealed is None else sealed.with_energies
-        if sealed is not None and sealed.summary is not None:
-            parts.append((sealed.summary, sealed.as_of))
+        for fingerprint, each in sealed.items():
+            folded = each.with_energies.summary
+            if fingerprint in known and folded is not None:
+                parts.append((fingerprint, folded, each.as_of))
         if parts:
-            self._contributions[node] = _Contribution(parts, own, max(as_of for _, as_of in parts))
+            newest = max(as_of for _, _, as_of in parts)
+            self._contributions[node] = _Contribution(parts, own, newest)
             self._read(node)
         elif node in self._contributions:
             del self._contributions[node]
@@ -173,15 +184,28 @@ class Pool:
     def _read(self, node: str) -> None:
         """Merge what a node has contributed, none of it later than `latest`."""
         contribution = self._contributions[node]
-        faded = [
-            self.faded(summary, min(as_of, self.latest), self.reference)
-            for summary, as_of in contribution.parts
-        ]
-        merged = self._summaries.merged(self.schema, faded, own=contribution.own)
+        merged = self._merged(self.schema, contribution)
+        for earlier in self.earlier.values():
+            before = self._merged(earlier, contribution)
+            if before is not None:
+                read = self._summaries.restated(before, earlier, self.schema, like=merged)
+                both = [read] if merged is None else [merged, read]
+                merged = self._summaries.merged(self.schema, both, own=contribution.own)
+        if merged is None:
+            return
         contribution.read_as = min(contribution.newest, self.latest)
         unit = self._factor(contribution.read_as, self.reference)
         child = ChildSummary(merged, contribution.own, unit, contribution.read_as)
         self._placement.put(node, child)
+
+    def _merged(self, schema: Schema, contribution: _Contribution) -> Summary | None:
+        """Merge what a node has contributed of one schema; None without any."""
+        faded = [
+            self.faded(summary, min(as_of, self.latest), self.reference)
+            for fingerprint, summary, as_of in contribution.parts
+            if fingerprint == schema.fingerprint
+        ]
+        return self._summaries.merged(schema, faded, own=contribution.own) if faded else None
 
     def _read_again(self) -> None:
         """Read again the rows to which another `latest` applied."""

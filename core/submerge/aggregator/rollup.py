@@ -42,7 +42,7 @@ def census(ledger: Ledger, now: Now) -> Census:
     bins = [0] * BINS
     nodes = 0
     for (node, incarnation), row in latest_row_per_node(ledger):
-        silence = max(0.0, now.steady - ledger.heard[node, incarnation])
+        silence = max(0.0, now.steady - ledger.presence.heard[node, incarnation])
         if row.from_client:
             nodes += 1
             bins[_bin(silence)] += 1
@@ -107,7 +107,7 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
     heard: dict[str, tuple[float, bool, BlockMaxima]] = {}
     for row in ledger.current():
         stamp, sketches = row.report.stamp, row.report.scores
-        at = ledger.heard[stamp.node, stamp.incarnation]
+        at = ledger.presence.heard[stamp.node, stamp.incarnation]
         # A node's blocks outlive its incarnations: two rows of it contain the same blocks.
         last, _, _ = heard.get(stamp.node, (-math.inf, False, None))
         if sketches is not None and sketches.maxima is not None and at >= last:
@@ -142,7 +142,7 @@ def latest_row_per_node(ledger: Ledger) -> list[tuple[tuple[str, Incarnation], R
     """Return the row of each node that was heard last: it stands for the node's others."""
     newest: dict[str, tuple[float, tuple[str, Incarnation]]] = {}
     for key in ledger.rows:
-        heard = ledger.heard[key]
+        heard = ledger.presence.heard[key]
         if key[0] not in newest or heard >= newest[key[0]][0]:
             newest[key[0]] = heard, key
     return [(key, ledger.rows[key]) for _, key in newest.values()]

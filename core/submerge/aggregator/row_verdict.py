@@ -30,16 +30,18 @@ def refusal_of(
     """
     stamp = report.stamp
     held = 0 if row is None else row.report.stamp.seq
-    over = ledger.closed_seq(stamp.node, stamp.incarnation)
+    over = ledger.member(stamp.node).closed_seq(stamp.incarnation)
     if over is not None:
         # Late: it is folded in. But two processes of one store number their reports alike.
         known = stamp.seq <= over and not report.fence
         return RowVerdict(Reason.ACK if known else Reason.STALE, over)
-    if report.fingerprint != ledger.fingerprint:
+    schema = ledger.schema_of(report.fingerprint)
+    # The last report of an incarnation is kept at its client, while the group may get another one.
+    if schema is None or (schema is not ledger.schema and not report.final):
         return RowVerdict(Reason.SCHEMA, held)
     if ledger.member(stamp.node).fences.get(stamp.incarnation, b"") != report.fence:
         return RowVerdict(Reason.FENCED, held)
-    if not fits(report, ledger.schema, summaries):
+    if not fits(report, schema, summaries):
         return RowVerdict(Reason.INVALID, held)
     if row is None:
         return None

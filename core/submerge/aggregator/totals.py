@@ -13,13 +13,15 @@ from submerge.stats.moments import Moments, pooled
 class CountedRows(NamedTuple):
     """Rows and sealed rows, and which of them count.
 
-    fingerprint : of the schema; rows of another count for nothing
+    fingerprint : of the schema
+    earlier : those whose rows are read as of the schema; rows of others count for nothing
     out : nodes whose rows do not count
     """
 
     rows: Mapping[tuple[str, Incarnation], Row]
     sealed: Mapping[tuple[str, str], Sealed]
     fingerprint: str
+    earlier: Set[str]
     out: Set[str]
 
     def current(self) -> Iterator[Row]:
@@ -40,9 +42,19 @@ class CountedRows(NamedTuple):
         return [self.sealed[place] for place in places]
 
     def counts(self) -> Counts:
-        """Add up the readings."""
-        rows = [row.report.counts for row in self.current()]
-        return total_of(rows + [sealed.counts for sealed in self.folded()])
+        """Add up the readings, those of earlier schemas as well."""
+        counted = {self.fingerprint, *self.earlier}
+        rows = [
+            row.report.counts
+            for (node, _), row in self.rows.items()
+            if row.report.fingerprint in counted and node not in self.out
+        ]
+        sealed = [
+            each.counts
+            for (node, fingerprint), each in self.sealed.items()
+            if fingerprint in counted and node not in self.out
+        ]
+        return total_of(rows + sealed)
 
     def moments(self) -> Moments | None:
         """Pool the moments; None without any."""

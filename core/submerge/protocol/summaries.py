@@ -22,6 +22,7 @@ from submerge.pca.factor import Factors, factors_of
 from submerge.pca.merging import merge, merge_whole
 from submerge.pca.missing import fill
 from submerge.pca.rank import FixedRank, RankRule
+from submerge.pca.restated import restated
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter_sum import Center
 from submerge.pca.subspace import Subspace
@@ -64,6 +65,14 @@ class Summaries(ScoringSummaries, Protocol):
 
     def merged(self, schema: Schema, parts: Sequence[Summary], *, own: bool) -> Summary:
         """Merge; `own`: the parts are one client's, and their means merge whatever `center` is."""
+
+    def restated(
+        self, summary: Summary, old: Schema, new: Schema, *, like: Summary | None
+    ) -> Summary:
+        """Return a summary under a schema as one under another, as `pca.restated`.
+
+        like : of rows that have all channels of `new`; None without any
+        """
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
         """Return whether it can be merged with others of that schema."""
@@ -193,6 +202,16 @@ class Subspaces:
                 for column, rank in zip(columns, ranks, strict=True)
             )
         )
+
+    def restated(
+        self, summary: Summary, old: Schema, new: Schema, *, like: Summary | None
+    ) -> Summary:
+        """As `restated.restated`; of groups without a kernel alone."""
+        (piece,), others = summary.pieces, () if like is None else like.pieces
+        found = restated(piece, old, new, next(iter(others), None))
+        if isinstance(found, WholeScatter) and not self.is_narrow(new):
+            return found.directions(*self._kept([new.dim]))
+        return found
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
         """Return whether it has the schema, its dimensions, and a rank in proportion.

@@ -189,6 +189,7 @@ FORMS = {
     "heard": _NUMBER,
     "schema": _SCHEMA,
     "asked": _SCHEMA,
+    "earlier": _SCHEMA,
     "version": _NUMBER,
     "rank": _NUMBER,
     "reference": _TIME,

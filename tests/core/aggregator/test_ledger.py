@@ -235,7 +235,7 @@ def test_a_final_on_an_older_number_seals_the_newer_row():
     assert RowVerdict(Reason.ACK, 7) == verdict
     assert {} == ledger.rows
     assert samples(range(7)) == ledger.summary()
-    assert ledger.closed_seq("c", new_incarnation(1)) == 7
+    assert ledger.member("c").closed_seq(new_incarnation(1)) == 7
 
 
 def test_a_final_that_comes_twice_is_taken_twice():

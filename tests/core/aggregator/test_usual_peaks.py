@@ -30,7 +30,8 @@ def ledger(*levels: float, hours: int = 24, from_client: bool = True) -> SimpleN
             heard[stamp.node, current] = float(current)
     schema = SimpleNamespace(linear=True)
     facts = {"schema": schema, "fingerprint": "", "histories": Histories("room")}
-    return SimpleNamespace(current=lambda: rows, heard=heard, **facts)
+    presence = SimpleNamespace(heard=heard)
+    return SimpleNamespace(current=lambda: rows, presence=presence, **facts)
 
 
 def hours(ledger: SimpleNamespace) -> int:

@@ -116,7 +116,7 @@ def test_many_restarts_of_a_node_are_rounded_as_one():
     sealed = Sealed(lives[0], None, Counts(60), 0.0)
     for life in lives[1:]:
         sealed = pool.fold(sealed, Sealed(life, None, Counts(60), 0.0), own=True)
-    pool.put("n", [], sealed)
+    pool.put("n", [], {SCHEMA.fingerprint: sealed})
 
     one = max(life.spectral_bound / life.energy for life in lives)
     assert sealed.summary.spectral_bound <= one * sealed.summary.energy

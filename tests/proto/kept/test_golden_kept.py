@@ -181,7 +181,7 @@ KINDS = {
     *("checkpoint", "past", "model", "lookout"),
     *("store", "line", "row", "sealed", "member", "banned", "quarantined", "suspected"),
     *("wishes", "heard", "schema", "asked", "version", "reference"),
-    *("first", "elapsed", "rank", "history"),
+    *("first", "elapsed", "rank", "history", "earlier"),
 }
 """First words of keys. They are bytes."""
 

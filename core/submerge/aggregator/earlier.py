@@ -1,0 +1,77 @@
+"""EarlierSchemas: the schemas that a group has had before the present one.
+
+Rows are kept as they came. Where the present schema has only gained or lost channels, or measures
+them in other units, rows of an earlier one are read as rows of the present one
+(`pca.restated`): each counts once, as before, and what was learnt of the other channels stays.
+Rows of schemas that nothing is known of, or that cannot be read so, are in no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from submerge.pca.restated import is_restatable
+from submerge.protocol.machine import Key, Records
+from submerge.schema import Schema
+
+MOST = 64
+"""Schemas that are remembered."""
+
+
+class EarlierSchemas:
+    """The earlier schemas of one group.
+
+    Parameters
+    ----------
+    group : str
+    changes : dict
+        Takes records to keep, None to delete.
+    """
+
+    def __init__(self, group: str, changes: dict[Key, Any]) -> None:
+        self._group, self._changes = group, changes
+        self._schemas: dict[int, Schema] = {}
+
+    def load(self, records: Records) -> None:
+        """Take the records of a store."""
+        for key, text in records.items():
+            match key:
+                case ("earlier", self._group, number):
+                    self._schemas[int(number)] = Schema.parse(text)
+
+    def leave(self, schema: Schema, *, used: Collection[str]) -> None:
+        """Remember a schema that is left; forget those under which nothing is learnt.
+
+        used : fingerprints of rows with summaries. Under an open schema readings are only measured,
+            and counted once the fleet has settled it.
+        """
+        for number, each in list(self._schemas.items()):
+            if each.fingerprint not in used or each == schema:
+                self._forget(number)
+        if schema.fingerprint in used:
+            number = 1 + max(self._schemas, default=0)
+            self._schemas[number] = schema
+            self._changes[self._key(number)] = schema.canonical
+        while len(self._schemas) > MOST:
+            self._forget(min(self._schemas))
+
+    @property
+    def schemas(self) -> tuple[Schema, ...]:
+        """All of them, the newest first."""
+        return tuple(each for _, each in sorted(self._schemas.items(), reverse=True))
+
+    def read_as(self, schema: Schema) -> dict[str, Schema]:
+        """Return those whose rows can be read as of a schema by fingerprint, the newest first."""
+        return {
+            each.fingerprint: each
+            for each in self.schemas
+            if each != schema and is_restatable(each, schema)
+        }
+
+    def _forget(self, number: int) -> None:
+        del self._schemas[number]
+        self._changes[self._key(number)] = None
+
+    def _key(self, number: int) -> Key:
+        return "earlier", self._group, str(number)

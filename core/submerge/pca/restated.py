@@ -1,0 +1,235 @@
+"""restated(): what was learnt of some channels, as a summary of others.
+
+Devices come and go, and what was learnt of the others stays. With K the channels that both schemas
+have, and N those that are new, what is known of K goes over exactly. Rows from before a channel
+came are completed as expectation maximisation would complete them (docs/decisions/0040): by the
+regression of N on K in rows that have all channels, `like`, and by what it leaves unexplained.
+For this pattern of gaps, where a row has either all channels or lacks all new ones, that is the
+maximum likelihood in one step (Little and Rubin 2002, section 7.2):
+
+    S_KN = S_KK B,    S_NN = B' S_KK B + w C
+
+with w the weight, B the coefficients and C the covariance of the residuals. Few rows say little
+of B and C, so as many as `FIRST_ROWS` rows stand beside them in which new channels vary by one
+unit and follow nothing. A scaled channel varies by about that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.pca.subspace import Subspace, oriented
+from submerge.pca.whole_scatter import WholeScatter
+from submerge.schema import Schema
+
+Piece = Subspace | WholeScatter
+
+FIRST_ROWS = 10.0
+"""Weight of what is assumed of a new channel, in rows."""
+
+
+def is_restatable(old: Schema, new: Schema) -> bool:
+    """Return whether what was learnt under a schema can be read under another.
+
+    Both name their channels, and measure variation from means that are known; a kernel mixes
+    channels, and can drop none of them. The new scaling may still be open.
+    """
+    named = isinstance(old.channels, tuple) and isinstance(new.channels, tuple)
+    alike = (old.center, old.half_life) == (new.center, new.half_life)
+    return named and alike and old.linear and new.linear and old.center != "none"
+
+
+def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) -> Piece:
+    """Return a summary under a schema as one under another.
+
+    Parameters
+    ----------
+    piece : Subspace or WholeScatter
+        Of schema `old`.
+    old, new : Schema
+        `is_restatable`; channels are the same if name and unit are. Without scaling, numbers are in
+        the channels' units.
+    like : Subspace or WholeScatter, optional
+        Of schema `new`: rows that have all channels. Without it nothing is known of new ones.
+    """
+    change = _change(old, new)
+    if isinstance(piece, WholeScatter):
+        return _restated_scatter(piece, new, change, like)
+    return _restated_directions(piece, new, change, like)
+
+
+class _Change(NamedTuple):
+    """How channels go over.
+
+    kept : places of the channels that both have, in the new schema
+    source : their places in the old one
+    came : places of the new channels
+    ratio, shift : what makes old numbers of kept channels new ones: x * ratio + shift
+    """
+
+    kept: npt.NDArray[np.intp]
+    source: npt.NDArray[np.intp]
+    came: npt.NDArray[np.intp]
+    ratio: Array
+    shift: Array
+
+
+def _change(old: Schema, new: Schema) -> _Change:
+    places = {channel: i for i, channel in enumerate(old.named)}
+    found = [places.get(channel, -1) for channel in new.named]
+    source = np.array(found, dtype=np.intp)
+    kept, came = np.flatnonzero(source >= 0), np.flatnonzero(source < 0)
+    source = source[kept]
+    ratio, shift = np.ones(len(kept)), np.zeros(len(kept))
+    if old.scaling != new.scaling:
+        offset, scale = (each[source] for each in _units(old))
+        new_offset, new_scale = (each[kept] for each in _units(new))
+        # Equal numbers leave a channel's bits as they are.
+        ratio, shift = scale / new_scale, (offset - new_offset) / new_scale
+    return _Change(kept, source, came, ratio, shift)
+
+
+def _units(schema: Schema) -> tuple[Array, Array]:
+    """Return the offsets and scales of all channels."""
+    scaling = schema.scaling
+    if scaling is None:
+        return np.zeros(schema.width), np.ones(schema.width)
+    return np.array(scaling.offset), np.array(scaling.scale)
+
+
+class _Expected(NamedTuple):
+    """What is expected of new channels, given kept ones.
+
+    mean : (new,), where the kept ones are at their own means
+    slopes : (kept, new)
+    rest : (new, new), covariance of what is left
+    """
+
+    mean: Array
+    slopes: Array
+    rest: Array
+
+
+def _expected(like: Piece | None, change: _Change, mean: Array, unit: float) -> _Expected:
+    """Return what rows with all channels say.
+
+    mean : (kept,), of the rows that lack the new ones
+    unit : the variance that is assumed of a new channel
+    """
+    kept, came = change.kept, change.came
+    first = FIRST_ROWS * unit * np.eye(len(came))
+    if like is None or not like.weight > 0:
+        none = np.zeros((len(kept), len(came)))
+        return _Expected(np.zeros(len(came)), none, first / FIRST_ROWS)
+    if isinstance(like, Subspace):
+        # Directions leave out the noise of each channel, which a regression would need.
+        energies = like.channel_energies
+        spread = np.full(len(came), unit * like.weight) if energies is None else energies[came]
+        rest = np.diag(spread) + first
+        none = np.zeros((len(kept), len(came)))
+        return _Expected(like.mean[came], none, rest / (like.weight + FIRST_ROWS))
+    S = like.scatter
+    among, across = S[np.ix_(kept, kept)], S[np.ix_(kept, came)]
+    ridge = FIRST_ROWS * np.maximum(np.diag(among) / like.weight, np.finfo(float).tiny)
+    # An empty system has an empty solution.
+    slopes = np.asarray(np.linalg.solve(among + np.diag(ridge), across), dtype=np.float64)
+    mixed = across.T @ slopes
+    rest = S[np.ix_(came, came)] - mixed - mixed.T + slopes.T @ among @ slopes
+    rest = (rest + rest.T) / 2 + first
+    away = (mean - like.mean[kept]) @ slopes
+    return _Expected(like.mean[came] + away, slopes, rest / (like.weight + FIRST_ROWS))
+
+
+def _restated_scatter(
+    whole: WholeScatter, new: Schema, change: _Change, like: Piece | None
+) -> WholeScatter:
+    kept, came, source, ratio = change.kept, change.came, change.source, change.ratio
+    among = whole.scatter[np.ix_(source, source)] * ratio * ratio[:, None]
+    means = whole.mean[source] * ratio + change.shift
+    mean, scatter = np.zeros(new.dim), np.zeros((new.dim, new.dim))
+    mean[kept], scatter[np.ix_(kept, kept)] = means, among
+    known = whole.channel_energies
+    energies = np.zeros(new.dim)
+    energies[kept] = np.diag(among) if known is None else known[source] * ratio**2
+    bound = whole.spectral_bound * float((ratio**2).max(initial=0.0))
+    if len(came):
+        expected = _expected(like, change, means, _unit(new, energies[kept], whole.weight))
+        across = among @ expected.slopes
+        mean[came] = expected.mean
+        scatter[np.ix_(kept, came)], scatter[np.ix_(came, kept)] = across, across.T
+        within = expected.slopes.T @ across + whole.weight * expected.rest
+        scatter[np.ix_(came, came)] = (within + within.T) / 2
+        energies[came] = np.diag(within)
+        bound *= 1.0 + float((expected.slopes**2).sum())
+    for array in (mean, scatter, energies):
+        array.flags.writeable = False
+    return WholeScatter(
+        new.fingerprint,
+        scatter,
+        mean,
+        whole.weight,
+        float(energies.sum()),
+        bound,
+        None if known is None else energies,
+    )
+
+
+def _restated_directions(
+    subspace: Subspace, new: Schema, change: _Change, like: Piece | None
+) -> Subspace:
+    kept, came, source, ratio = change.kept, change.came, change.source, change.ratio
+    weight, known = subspace.weight, subspace.channel_energies
+    columns = np.zeros((subspace.rank, new.dim))
+    scaled = np.asarray(subspace.basis, dtype=np.float64)[source].T * ratio
+    columns[:, kept] = scaled * subspace.sigma[:, None]
+    held = np.square(columns).sum(axis=0)
+    if known is None:
+        # What directions do not hold is spread evenly, as in `with_even_energies`.
+        missing = subspace.frobenius_bound / subspace.dim
+        energies = held + missing * _placed(ratio**2, kept, new.dim)
+    else:
+        energies = _placed(known[source] * ratio**2, kept, new.dim)
+    mean = _placed(subspace.mean[source] * ratio + change.shift, kept, new.dim)
+    bound = subspace.spectral_bound * float((ratio**2).max(initial=0.0))
+    if len(came):
+        unit = _unit(new, energies[kept], weight)
+        expected = _expected(like, change, mean[kept], unit)
+        mean[came] = expected.mean
+        energies[came] = weight * np.diag(expected.rest)
+        # Beside the others: the largest of two blocks, and no direction holds any of the second.
+        bound = max(bound, float(energies[came].max()))
+    _, sigma, rows = np.linalg.svd(columns, full_matrices=False)
+    found = int(np.count_nonzero(sigma > new.dim * np.finfo(float).eps * max(sigma[:1], default=0)))
+    rows = np.ascontiguousarray(rows[:found].astype(subspace.basis.dtype))
+    return replace(
+        oriented(
+            rows,
+            sigma[:found],
+            schema=new.fingerprint,
+            mean=mean,
+            weight=weight,
+            energy=float(energies.sum()),
+            spectral_bound=bound,
+            channel_energies=None if known is None else energies,
+        ),
+        spares=max(0, subspace.spares - (subspace.rank - found)),
+    )
+
+
+def _placed(values: Array, places: npt.NDArray[np.intp], dim: int) -> Array:
+    """Return a vector (dim,) with values at some places, and zeros elsewhere."""
+    vector = np.zeros(dim)
+    vector[places] = values
+    return vector
+
+
+def _unit(new: Schema, energies: Array, weight: float) -> float:
+    """Return the variance that is assumed of a new channel: of a scaled one 1."""
+    if new.scaling is not None or not len(energies) or not weight > 0:
+        return 1.0
+    return float(energies.mean() / weight) or 1.0
