@@ -197,6 +197,19 @@ class Schema:
         """SHA-256 of the canonical text, in hex. Summaries with different ones never merge."""
         return hashlib.sha256(self.canonical).hexdigest()
 
+    @cached_property
+    def family(self) -> str:
+        """The same for all schemas of which rows of one can be read as rows of another, in hex.
+
+        Their channels have names, and variation is measured from means that are known: channels
+        may come and go, and scale in another way. Any other schema is alone in its family: a kernel
+        mixes channels, and can drop none of them.
+        """
+        if isinstance(self.channels, int) or not self.linear or self.center == "none":
+            return self.fingerprint
+        half_life = "" if self.half_life is None else float(self.half_life).hex()
+        return hashlib.sha256(f"linear {self.center} {half_life}".encode()).hexdigest()
+
     @property
     def linear(self) -> bool:
         """Whether the scaled readings themselves are learnt."""

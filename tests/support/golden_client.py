@@ -276,6 +276,19 @@ def with_readings_that_were_measured() -> dict[Any, Any]:
     }
 
 
+def with_readings_of_a_named_schema() -> dict[Any, Any]:
+    """As the one before, with the text of the open schema."""
+    records = with_readings_that_were_measured()
+    kept, past = records[("checkpoint",)], records[("past",)]
+
+    def named(checkpoint: Checkpoint) -> Checkpoint:
+        measured = replace(checkpoint.measured, schema=OPEN_LINEAR.canonical)
+        return replace(checkpoint, measured=measured)
+
+    finals = tuple(map(named, past.finals))
+    return {("checkpoint",): named(kept), ("past",): replace(past, finals=finals)}
+
+
 def while_gamma_is_worked_out() -> dict[Any, Any]:
     """A client that has a sample of readings to tell, and was kept before it met a parent."""
     report = parts.report(

@@ -55,6 +55,7 @@ CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
     "client_scaling.checkpoint": golden_client.while_the_scaling_is_worked_out,
     "client_gamma.checkpoint": golden_client.while_gamma_is_worked_out,
     "client_measured.checkpoint": golden_client.with_readings_that_were_measured,
+    "client_measured_schema.checkpoint": golden_client.with_readings_of_a_named_schema,
 }
 
 STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {

@@ -1,9 +1,9 @@
 """EarlierSchemas: the schemas that a group has had before the present one.
 
-Rows are kept as they came. Where the present schema has only gained or lost channels, or measures
-them in other units, rows of an earlier one are read as rows of the present one
-(`pca.restated`): each counts once, as before, and what was learnt of the other channels stays.
-Rows of schemas that nothing is known of, or that cannot be read so, are in no model.
+Rows are kept as they came. Where the present schema is of the same family (`Schema.family`), it has
+only gained or lost channels, or measures them in other units, and rows of an earlier one are read
+as rows of the present one (`pca.restated`): each counts once, as before, and what was learnt of the
+other channels stays. Rows of other schemas are in no model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from submerge.pca.restated import is_restatable
 from submerge.protocol.machine import Key, Records
 from submerge.schema import Schema
 
@@ -66,7 +65,7 @@ class EarlierSchemas:
         return {
             each.fingerprint: each
             for each in self.schemas
-            if each != schema and is_restatable(each, schema)
+            if each != schema and each.family == schema.family
         }
 
     def _forget(self, number: int) -> None:

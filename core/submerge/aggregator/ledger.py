@@ -154,14 +154,14 @@ class Ledger:
         row = self.rows.get(key := (node, incarnation))
         held = 0 if row is None else row.report.stamp.seq
         self._wall(now)
-        refusal = self._refusal(report, row)
-        if refusal is not None:
+        if (refusal := self._refusal(report, row)) is not None:
             return refusal
         self._ages.hear(node)
         # The same report again says nothing of the node: a broker keeps it for months.
         if seq > held:
             self._put_row(report, now)
-            for each, older in rows_moved(report, self.rows, self.live(node), self._summaries):
+            known = self.rows, self.live(node), self._summaries, self.schema.family
+            for each, older in rows_moved(report, *known):
                 self.rows[each] = self.changes[self._key(*each)] = older
             self._make_room(node, incarnation)
         # `_make_room` may have raised the floor above it, and sealed it.
@@ -171,9 +171,6 @@ class Ledger:
             self.seal(node, incarnation)
         self._refresh(node)
         return RowVerdict(Reason.ACK, max(seq, held), news=seq > held)
-
-    def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
-        return refusal_of(self, report, row, self._summaries)
 
     def admit(
         self, node: str, incarnation: Incarnation, fence: bytes, past: tuple[Left, ...]
@@ -186,6 +183,9 @@ class Ledger:
         if member.fences.get(incarnation) != fence:
             self._put_member(node, member.with_fence(incarnation, fence, self.live(node)))
         return True
+
+    def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
+        return refusal_of(self, report, row, self._summaries)
 
     # -- what an operator does, and what time does ---------------------------------
 

@@ -21,17 +21,22 @@ Key = tuple[str, Incarnation]
 
 
 def rows_moved(
-    report: Report, rows: Mapping[Key, Row], live: Iterable[Incarnation], summaries: Summaries
+    report: Report,
+    rows: Mapping[Key, Row],
+    live: Iterable[Incarnation],
+    summaries: Summaries,
+    family: str,
 ) -> Iterator[tuple[Key, Row]]:
     """Yield the rows of the reporting node whose readings are in `report`, as moved.
 
     live : the node's incarnations that have a row
+    family : of the report's schema
     """
-    name, fingerprint = report.stamp.incarnation, report.fingerprint
+    name = report.stamp.incarnation
     for each in live:
         row = rows[key := (report.stamp.node, each)]
         counts = row.report.counts
-        if row.report.summary is None and successor(each, fingerprint) == name:
+        if row.report.summary is None and successor(each, family) == name:
             moved = Counts(moved=counts.moved + counts.generated)
             # Without moments: they must not be of more readings than are counted.
             marked = replace(row.report, counts=moved, moments=None)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.judge.prepare import LARGEST_SCALED, prepare
+from submerge.judge.prepare import LARGEST_SCALED, Fill, prepare
 from submerge.pca.merging import merge_whole
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Counts, Report
@@ -45,11 +45,14 @@ class MeasuredRows:
         The readings that are kept, the oldest first.
     weights : (n,)
         What fading has left of each; at most 1, and it never falls from one to the next.
+    schema : bytes
+        Text of the open schema; empty where an earlier version has kept them.
     """
 
     whole: WholeScatter | None
     rows: Array
     weights: Array
+    schema: bytes = b""
 
 
 class MeasuringMemory:
@@ -58,6 +61,7 @@ class MeasuringMemory:
     def __init__(self, schema: Schema, summaries: Summaries) -> None:
         self._fingerprint = schema.fingerprint if summaries.is_narrow(schema) else ""
         self._whole: WholeScatter | None = None
+        self._schema = schema.canonical
         # Half of the memory: where readings are thinned, both copies are there for a moment.
         self._most = max(2, summaries.memory // (16 * (schema.width + 1)))
         self._room = np.empty((0, schema.width + 1))
@@ -91,11 +95,13 @@ class MeasuringMemory:
         """Return the readings, faded by `factor`; None before the first."""
         if self._whole is not None:
             none = self._room[:0]
-            return MeasuredRows(_faded(self._whole, factor), none[:, :-1], none[:, -1])
+            whole = _faded(self._whole, factor)
+            return MeasuredRows(whole, none[:, :-1], none[:, -1], self._schema)
         if not self._n:
             return None
         room = self._room[: self._n].copy()
-        return MeasuredRows(None, room[:, :-1], np.maximum(room[:, -1] * factor, FAINT))
+        weights = np.maximum(room[:, -1] * factor, FAINT)
+        return MeasuredRows(None, room[:, :-1], weights, self._schema)
 
 
 def _faded(whole: WholeScatter, factor: float) -> WholeScatter:
@@ -110,12 +116,16 @@ def successors_report(
     report : the last report of the incarnation that measured
     settled : the fleet's schema now
     """
-    schema = _open_schema(report.fingerprint, settled)
-    if schema is None:
-        return None
     counts = report.counts
-    scales = schema.scaling is None and settled.scaling is not None
-    if measured.whole is None:
+    schema = _open_schema(report.fingerprint, settled)
+    scales = schema is not None and schema.scaling is None and settled.scaling is not None
+    if schema is None:
+        opened = Schema.parse(measured.schema) if measured.schema else None
+        if opened is None or opened.family != settled.family:
+            return None
+        # Channels have come or gone while they were measured.
+        summary, learnt = _restated(measured, opened, settled, summaries, counts.learnt)
+    elif measured.whole is None:
         # Rows that are scaled already are only lifted.
         units = settled if scales else replace(settled, scaling=None)
         summary, learnt = _learnt(measured, units, settled, summaries)
@@ -123,7 +133,7 @@ def successors_report(
         summary = _rescaled(measured.whole, settled, scales=scales)
         learnt = 0 if summary is None else counts.learnt
     rest = counts.learnt - learnt
-    name = successor(report.stamp.incarnation, settled.fingerprint)
+    name = successor(report.stamp.incarnation, settled.family)
     return replace(
         report,
         stamp=report.stamp._replace(incarnation=name),
@@ -161,8 +171,29 @@ def _rescaled(whole: WholeScatter, settled: Schema, *, scales: bool) -> WholeSca
     return whole.rounded() if largest < LARGEST_SCALED else None
 
 
+def _restated(
+    measured: MeasuredRows, opened: Schema, settled: Schema, summaries: Summaries, readings: int
+) -> tuple[Summary | None, int]:
+    """Return what was measured under an open schema as learnt under one with other channels."""
+    if measured.whole is not None:
+        found = summaries.restated(measured.whole, opened, settled, like=None)
+        largest = max(float(np.abs(each.mean).max()) for each in found.pieces)
+        return (found, readings) if largest < LARGEST_SCALED else (None, 0)
+    places = {channel: i for i, channel in enumerate(opened.named)}
+    rows = np.full((len(measured.rows), settled.width), np.nan)
+    for i, channel in enumerate(settled.named):
+        if channel in places:
+            rows[:, i] = measured.rows[:, places[channel]]
+    # A channel that was not there is where it is measured from: at 0.
+    return _learnt(replace(measured, rows=rows), settled, settled, summaries, fill=np.nan_to_num)
+
+
 def _learnt(
-    measured: MeasuredRows, units: Schema, settled: Schema, summaries: Summaries
+    measured: MeasuredRows,
+    units: Schema,
+    settled: Schema,
+    summaries: Summaries,
+    fill: Fill | None = None,
 ) -> tuple[Summary | None, int]:
     """Return what a learner has learnt of the readings that are kept, and how many they are.
 
@@ -170,7 +201,7 @@ def _learnt(
     """
     learner, learnt, last = summaries.learner(settled), 0, 0.0
     for rows, weight in _alike(measured):
-        block = prepare(rows, units, fill=None)
+        block = prepare(rows, units, fill=fill)
         if not len(block):
             continue
         if last and weight != last:

@@ -33,17 +33,6 @@ FIRST_ROWS = 10.0
 """Weight of what is assumed of a new channel, in rows."""
 
 
-def is_restatable(old: Schema, new: Schema) -> bool:
-    """Return whether what was learnt under a schema can be read under another.
-
-    Both name their channels, and measure variation from means that are known; a kernel mixes
-    channels, and can drop none of them. The new scaling may still be open.
-    """
-    named = isinstance(old.channels, tuple) and isinstance(new.channels, tuple)
-    alike = (old.center, old.half_life) == (new.center, new.half_life)
-    return named and alike and old.linear and new.linear and old.center != "none"
-
-
 def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) -> Piece:
     """Return a summary under a schema as one under another.
 
@@ -52,8 +41,8 @@ def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) 
     piece : Subspace or WholeScatter
         Of schema `old`.
     old, new : Schema
-        `is_restatable`; channels are the same if name and unit are. Without scaling, numbers are in
-        the channels' units.
+        Of one family. Channels are the same if name and unit are; without scaling, numbers are
+        in the channels' units.
     like : Subspace or WholeScatter, optional
         Of schema `new`: rows that have all channels. Without it nothing is known of new ones.
     """

@@ -10,6 +10,7 @@ from submerge.client.measuring import MeasuredRows
 from submerge.client.pending_finals import Past
 from submerge.protocol.messages import Pin, Report
 from submerge.protocol.report_form import is_whole
+from submerge.schema import Schema
 from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
@@ -70,7 +71,7 @@ def _checkpoint_of(message: pb.Checkpoint) -> Checkpoint:
 def _measured(value: MeasuredRows) -> pb.MeasuredRows:
     rows, weights = columns.bytes_of(value.rows, "<f8"), columns.bytes_of(value.weights, "<f8")
     whole = None if value.whole is None else triangles.packed(value.whole, exact=True)
-    return pb.MeasuredRows(whole=whole, rows=rows, weights=weights)
+    return pb.MeasuredRows(whole=whole, rows=rows, weights=weights, schema=value.schema)
 
 
 def _measured_of(message: pb.MeasuredRows, kept: Report) -> MeasuredRows:
@@ -81,7 +82,9 @@ def _measured_of(message: pb.MeasuredRows, kept: Report) -> MeasuredRows:
     weights = columns.array_of(message.weights, "weights")
     width = 0 if kept.moments is None else len(kept.moments.mean)
     rows = columns.array_of(message.rows, "readings", len(weights) * width)
-    return MeasuredRows(whole, rows.reshape(len(weights), width), weights)
+    if message.schema:
+        Schema.parse(message.schema)
+    return MeasuredRows(whole, rows.reshape(len(weights), width), weights, message.schema)
 
 
 def _past(value: Past) -> pb.Past:

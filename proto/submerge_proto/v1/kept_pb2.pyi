@@ -33,14 +33,16 @@ class Pin(_message.Message):
     def __init__(self, parent: _Optional[str] = ..., incarnation: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ...) -> None: ...
 
 class MeasuredRows(_message.Message):
-    __slots__ = ("whole", "rows", "weights")
+    __slots__ = ("whole", "rows", "weights", "schema")
     WHOLE_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
     whole: _summary_pb2.Subspace
     rows: bytes
     weights: bytes
-    def __init__(self, whole: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., rows: _Optional[bytes] = ..., weights: _Optional[bytes] = ...) -> None: ...
+    schema: bytes
+    def __init__(self, whole: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., rows: _Optional[bytes] = ..., weights: _Optional[bytes] = ..., schema: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
     __slots__ = ("report", "pin", "delivered", "measured")
