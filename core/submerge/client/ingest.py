@@ -16,6 +16,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.drilling import ClientDrill, DrillAnswer
+from submerge.client.first_means import FirstMeans
 from submerge.client.incarnation import ClientIncarnation, Priorities
 from submerge.client.monitor import Judgement, NodeMonitor
 from submerge.client.monitor_state import MonitorState
@@ -58,6 +59,7 @@ class Ingest:
         self.monitor: NodeMonitor | None = None
         self._kept: MonitorState | None = None
         self._learnt: tuple[ClientIncarnation | None, int, Summary | None] = None, 0, None
+        self._first_means: FirstMeans | None = None  # while the scaling is open
         self._drill: ClientDrill | None = None
         self.drilled: DrillAnswer | None = None
         self._clock = RowClock(0.0 if settings.alarms is None else settings.alarms.period_s)
@@ -175,6 +177,7 @@ class Ingest:
         ):
             model = None
         clock, time = self._clock.read(now.steady)
+        self._see(rows, current)
         block = prepare(
             rows,
             current.schema,
@@ -272,11 +275,13 @@ class Ingest:
     def _fill(self, current: ClientIncarnation, model: Model | None, now: Now) -> Fill | None:
         """Return what fills gaps: the model, else what was learnt here, if gaps are filled at all.
 
-        Before either, the scaling's own offset, which is zero here; without a scaling, the row
-        is withheld.
+        Before either, the scaling's own offset, which is zero here; without a scaling, the mean of
+        the channel so far.
         """
-        if not self._settings.fills_gaps or current.raw:
+        if not self._settings.fills_gaps:
             return None
+        if current.raw:
+            return None if self._first_means is None else self._first_means.filled
 
         def fill(rows: Array) -> Array:
             if model is not None and self.monitor is not None:
@@ -287,6 +292,16 @@ class Ingest:
             return rows if current.schema.scaling is None else np.nan_to_num(rows)
 
         return fill
+
+    def _see(self, rows: Array, current: ClientIncarnation) -> None:
+        """Take rows (n, channels) into the means that fill gaps before the scaling is known."""
+        if not current.raw or not current.schema.linear:
+            self._first_means = None
+            return
+        if self._first_means is None:
+            self._first_means = FirstMeans(current.schema.width)
+        if rows.ndim == 2 and rows.shape[1] == current.schema.width:
+            self._first_means.see(rows)
 
     def _usual(self, current: ClientIncarnation, now: Now) -> Summary | None:
         """Return what was learnt here, again only once a tenth more was: each one is computed."""

@@ -159,3 +159,38 @@ def test_what_is_filled_is_what_the_life_reports_under():
 
     assert isinstance(before, Incarnation)
     assert before == node.current.incarnation
+
+
+def open_client(*, fills=True):
+    """A client whose scaling the fleet has not settled."""
+    settings = ClientSettings("c", "g", "root", fills_gaps=fills, learns_scaling=True)
+    node = ClientNode(settings, PLAIN, Subspaces(2), np.random.default_rng(0))
+    node.step(Start({}), Now(0, 1.7e9))
+    return node
+
+
+def test_while_the_scaling_is_open_a_gap_is_the_channels_mean_so_far():
+    """A device that is away does not keep the others from being measured."""
+    node = open_client()
+    read(node, ROWS[:100])
+    read(node, with_gap(ROWS[100:102], (0, 2), (1, 5)))
+
+    assert Counts(102) == node.current.counts
+    measured = node.current.measured(Now(1, 1.7e9 + 1))
+    known = with_gap(ROWS[:102], (100, 2), (101, 5))
+    assert np.allclose(np.nanmean(known, axis=0), measured.whole.mean)
+
+
+def test_a_channel_that_has_never_come_is_waited_for():
+    """It has no mean: its rows are withheld, and counted as that."""
+    node = open_client()
+    read(node, with_gap(ROWS[:5], *((i, 3) for i in range(5))))
+    assert Counts(withheld=5) == node.current.counts
+    read(node, ROWS[5:8])
+    read(node, with_gap(ROWS[8:9], (0, 3)))
+
+    assert Counts(learnt=4, withheld=5) == node.current.counts
+    closed = open_client(fills=False)
+    read(closed, ROWS[:3])
+    read(closed, with_gap(ROWS[3:4], (0, 3)))
+    assert Counts(learnt=3, withheld=1) == closed.current.counts
