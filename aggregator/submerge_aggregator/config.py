@@ -263,6 +263,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
             bounds=self.bounds == "on",
             trusted=self.trusted,
             min_rows=10 * self.summary.start,
+            given={} if schema is None else schema.given,
         )
 
 

@@ -46,8 +46,9 @@ class ChannelConfig(Section, frozen=True, kw_only=True):
     name : str
     unit : str
     offset, scale : float, optional
-        With fixed scaling: a reading counts as (reading - offset) / scale. Raising the scale
-        gives the channel less weight.
+        A reading counts as (reading - offset) / scale. Raising the scale gives the channel less
+        weight. With fixed scaling each channel has both; with the fleet's, a channel that joins
+        others need not be measured.
     """
 
     name: Text
@@ -152,12 +153,19 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
                 got=name,
                 hint=f"write {{ name = {name}, offset = 0.0, scale = 1.0 }} with its own numbers",
             )
-        if self.scaling != "fixed" and numbers != (None, None):
+        if self.scaling == "none" and numbers != (None, None):
             raise refusal(
                 "scaling",
-                expected=f'"fixed", since {name} has numbers for it',
+                expected=f'"fixed" or "fleet", since {name} has numbers for it',
                 got=shown(self.scaling),
                 hint="or leave offset and scale out",
+            )
+        if numbers.count(None) == 1:
+            raise refusal(
+                *("channels", i),
+                expected="both offset and scale, or neither",
+                got=name,
+                hint="write the other one, too",
             )
 
     @property
@@ -216,6 +224,16 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     def learns_scaling(self) -> bool:
         """Whether the root computes center and scale."""
         return self.scaling == "fleet"
+
+    @property
+    def given(self) -> dict[str, tuple[float, float]]:
+        """Offset and scale of the channels that have them, by name in a vector."""
+        tables = self.tables * self.lags
+        return {
+            name: (float(each.offset), float(each.scale))
+            for name, each in zip(self.names, tables, strict=True)
+            if each.offset is not None and each.scale is not None
+        }
 
     @property
     def _map(self) -> FeatureMap:

@@ -624,9 +624,15 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"schema": 'channels = [{ name = "a", scale = 2 }]'},
-            'schema.scaling: expected "fixed", since "a" has numbers for it, got "none";'
+            'schema.scaling: expected "fixed" or "fleet", since "a" has numbers for it, got "none";'
             " or leave offset and scale out",
-            id="numbers without fixed",
+            id="numbers without scaling",
+        ),
+        pytest.param(
+            {"schema": 'channels = [{ name = "a", scale = 2 }]\nscaling = "fleet"'},
+            'schema.channels[0]: expected both offset and scale, or neither, got "a";'
+            " write the other one, too",
+            id="half a scaling",
         ),
         pytest.param(
             {"schema": 'channels = ["a", "b"]\nlags = 2', "summary": "rank = 4"},
