@@ -56,7 +56,7 @@ class AlarmView:
     first : dict of str to float
         `top` at the onset.
     deviations : dict of str to DeviationView
-        Of the channels of `top`, in the newest row over its limit.
+        Of the channels of `top`, in the row with the highest score.
     settled : bool
         It ended because readings kept to a new level, and no person had judged it.
     provisional : bool

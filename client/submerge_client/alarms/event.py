@@ -9,8 +9,9 @@
 
 `at` is the time of the event at the node. `began`, `peaked` and `ended` are Unix seconds. `worst`
 is the highest score so far, over its limit. `top` has the channels to blame now and their shares,
-`first` those at the onset. `deviations` says in its unit how far each channel of `top` is from
-what the others say of it. `settled` is true if it ended because readings kept to a new level.
+`first` those at the onset. `deviations` says in its unit how far each channel of `top` was from
+what the others say of it, in the row with the highest score. `settled` is true if it ended because
+readings kept to a new level.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.blame import Evidence
+from submerge.client.blame import PeakRow
 from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Verdict
 from submerge.stats.block_maxima import By
 
@@ -36,6 +36,8 @@ class AlarmLog:
         As in `DetectorState`.
     excused : frozenset of int
         Likewise.
+    peak : PeakRow
+        Of the open alarm.
     """
 
     node: str
@@ -48,6 +50,7 @@ class AlarmLog:
     excused: frozenset[int] = frozenset()
     raised: int = 0
     confirmed: int = 0
+    peak: PeakRow = field(default_factory=lambda: PeakRow.kept(None, ()))
 
     @property
     def open(self) -> Alarm | None:
@@ -84,6 +87,7 @@ class AlarmLog:
             held_s=0.0,
             blame=np.zeros(len(self.channels)),
             raised=self.raised + counted,
+            peak=PeakRow.kept(None, self.channels),
         )
 
     def worsen(self, ratio: float, cause: Cause, at: float) -> AlarmLog:
@@ -118,12 +122,15 @@ class AlarmLog:
             return log
         top = tuple((self.channels[j], float(blame[j]) / whole) for j in _largest(blame))
         # No row has counted yet: these are the rows that raise it.
-        return log._amend(top=top, first=alarm.first if alarm.worst else top)
+        return log._amend(top=top, first=alarm.first if alarm.worst else top)._deviating()
 
-    def deviating(self, evidence: Evidence, row: int) -> AlarmLog:
-        """Return it with the deviations of the channels to blame for the open alarm in a row."""
-        of_row = evidence.deviations(row, self.channels, _largest(self.blame))
-        return self._amend(deviations=of_row)
+    def peaking(self, peak: PeakRow) -> AlarmLog:
+        """Return it with a row that is the highest of the open alarm so far."""
+        return replace(self, peak=peak)._deviating()
+
+    def _deviating(self) -> AlarmLog:
+        """Return it with the deviations of the channels to blame for the open alarm."""
+        return self._amend(deviations=self.peak.deviations(self.channels, _largest(self.blame)))
 
     def end(self, at: float, *, settled: bool = False) -> AlarmLog:
         """Return it with the open alarm ended.

@@ -1,12 +1,14 @@
 """Evidence: which channels the rows of an alarm speak against, and by how much in their units.
 
 The rows that raise an alarm may have come before the block in which it is raised: their errors are
-remembered, of - 1 rows of them.
+remembered, of - 1 rows of them. Which channels are to blame may change after the alarm's highest
+row, so that row's values are kept for all channels (`PeakRow`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +16,41 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
-from submerge.protocol.alarm_status import Deviation
+from submerge.protocol.alarm_status import Alarm, Deviation
 from submerge.schema import Scaling
+
+
+class PeakRow(NamedTuple):
+    """The highest row of an alarm, of the rows over a limit whose channels are predicted.
+
+    ratio : float
+        Its score over its limit; 0 before there is one.
+    values, expected : (channels,)
+        In the channels' units; NaN where they are not known.
+    """
+
+    ratio: float
+    values: Array
+    expected: Array
+
+    @classmethod
+    def kept(cls, alarm: Alarm | None, names: tuple[str, ...]) -> PeakRow:
+        """Return what an alarm says of it: only of the channels that it names."""
+        values, expected = np.full((2, len(names)), np.nan)
+        said = alarm.deviations if alarm is not None else ()
+        for each in said:
+            if each.channel in names:
+                j = names.index(each.channel)
+                values[j], expected[j] = each.value, each.expected
+        return cls(alarm.worst if alarm is not None and said else 0.0, values, expected)
+
+    def deviations(self, names: tuple[str, ...], channels: list[int]) -> tuple[Deviation, ...]:
+        """Return how far channels are from their predictions, of those that are known."""
+        return tuple(
+            Deviation(names[j], float(self.values[j]), float(self.expected[j]))
+            for j in channels
+            if not np.isnan(self.values[j])
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,17 +95,15 @@ class Evidence:
         known = rows[rows >= -self.before] + self.before
         return np.asarray(self.scores.blame(known).sum(axis=0) / max(1, len(known)))
 
-    def deviations(
-        self, row: int, names: tuple[str, ...], channels: list[int]
-    ) -> tuple[Deviation, ...]:
-        """Return how far channels are from their predictions in one of the block's rows."""
+    def at(self, row: int, ratio: float) -> PeakRow:
+        """Return one of the block's rows in units, whose score is `ratio` times its limit."""
         values = self.rows[row]
         expected = values - self.scores.errors[row + self.before]
         if self.scaling is not None:
             n = len(values)
             offset, scale = np.array(self.scaling.offset[:n]), np.array(self.scaling.scale[:n])
             values, expected = values * scale + offset, expected * scale + offset
-        return tuple(Deviation(names[j], float(values[j]), float(expected[j])) for j in channels)
+        return PeakRow(ratio, values, expected)
 
 
 def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[Array, ...]:

@@ -233,7 +233,7 @@ def _find_stuck(
     log = log.accuse(shares, 1)
     evidence = Evidence.of((), block, scores, detector.scaling)
     if evidence is not None and len(block):
-        log = log.deviating(evidence, len(block) - 1)
+        log = log.peaking(evidence.at(len(block) - 1, 0.0))
     return replace(detector, log=log)
 
 

@@ -18,6 +18,7 @@ from submerge.client.alarm_blocks import KeptBlocks, WatchedBlocks
 from submerge.client.alarm_limits import AlarmLimits
 from submerge.client.alarm_log import AlarmLog
 from submerge.client.alarm_peak import InAlarm
+from submerge.client.blame import PeakRow
 from submerge.client.channels import ChannelState
 from submerge.client.highest import HighestSoFar
 from submerge.client.recent_scores import RecentScores
@@ -157,6 +158,7 @@ class AlarmDetector:
             frozenset(kept.excused),
             kept.raised,
             kept.confirmed,
+            PeakRow.kept(next((each for each in kept.alarms[:1] if each.is_open), None), names),
         )
         channels = ChannelState.none(n) if channels is None else channels
         hours = WatchedBlocks.of(kept.hours)

@@ -48,10 +48,10 @@ class Exceedance:
     times: npt.NDArray[np.float64]
     of: int
 
-    def worst(self, first: int, last: int) -> tuple[float, By, float]:
-        """Return the largest ratio of some rows, which statistic it is, and when."""
+    def highest(self, first: int, last: int) -> tuple[int, float]:
+        """Return the first of some rows with the largest ratio, and that ratio."""
         row = first + int(self.ratio[self.of - 1 :][first:last].argmax())
-        return float(self.ratio[row + self.of - 1]), self.causes[row], float(self.times[row])
+        return row, float(self.ratio[row + self.of - 1])
 
     def above(self, first: int, last: int) -> npt.NDArray[np.intp]:
         """Return the rows that are over a limit, of some; -1 is the last row before the block."""
@@ -115,9 +115,11 @@ def follow(
         end = i + int(ahead[0]) if len(ahead) else n
         if end > i:
             alarmed[i:end] = True
-            log = log.worsen(*seen.worst(i, end))
+            row, ratio = seen.highest(i, end)
+            log = log.worsen(ratio, seen.causes[row], float(seen.times[row]))
             # Rows below the limit again belong to the alarm, and no channel is to blame for them.
             log = _blame(log, evidence, seen.above(blamed, end))
+            log = _show(log, evidence, row, ratio)
             log, still = log.hold(end - i, each_s)
             held[i : i + still] = True
         if end < n:
@@ -130,6 +132,12 @@ def follow(
 def _blame(log: AlarmLog, evidence: Evidence | None, rows: npt.NDArray[np.intp]) -> AlarmLog:
     if evidence is None or not len(rows):
         return log
-    log = log.accuse(evidence.shares(rows[-BLAME_ROWS:]), len(rows))
-    # Of rows before the block, which lowered limits may raise an alarm by, only errors are known.
-    return log.deviating(evidence, int(rows[-1])) if rows[-1] >= 0 else log
+    return log.accuse(evidence.shares(rows[-BLAME_ROWS:]), len(rows))
+
+
+def _show(log: AlarmLog, evidence: Evidence | None, row: int, ratio: float) -> AlarmLog:
+    # Limits fell where an alarm is raised by rows before the block: of those only errors are
+    # known, and the block's own may be as they were.
+    if evidence is None or ratio <= max(1.0, log.peak.ratio):
+        return log
+    return log.peaking(evidence.at(row, ratio))

@@ -245,4 +245,4 @@ class HistoryDetector:
             return ()
         names = self._monitor.names
         blamed = [names.index(name) for name, _ in alarm.first or alarm.top]
-        return evidence.deviations(row, names, blamed)
+        return evidence.at(row, alarm.worst).deviations(names, blamed)

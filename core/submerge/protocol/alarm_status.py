@@ -86,7 +86,9 @@ class Alarm:
     first : tuple of (channel, share)
         `top` by the rows that raised it; it does not change.
     deviations : tuple of Deviation
-        Of the channels of `top`, in the newest row over its limit.
+        Of the channels of `top`, in the row with the highest score, of those in which channels are
+        predicted. After a restart, only of channels that were in `top` before, until a row is
+        higher.
     settled : bool
         It ended because readings kept to a new level, and no person had judged it.
     provisional : bool

@@ -410,7 +410,7 @@ def test_the_onset_does_not_depend_on_the_cut(cuts):
 
 
 def test_values_are_said_in_their_units():
-    """As the newest row over its limit has them, and what the others say that they should be."""
+    """As the highest row over its limit has them, and what the others say that they should be."""
     watch = raised()
     watch.detector = replace(watch.detector, scaling=Scaling((100.0, 10.0), (5.0, 2.0)))
     watch.see(9.0, errors=[[0.0, 1.5]], rows=[[0.5, 4.0]])
@@ -418,6 +418,50 @@ def test_values_are_said_in_their_units():
 
     (off,) = watch.open.deviations
     assert (Deviation("temp", 18.0, 15.0), 3.0) == (off, off.difference)
+
+
+SCORES = st.sampled_from([0.1, 3.5, 9.0, 12.0, 30.0])
+
+
+@given(
+    st.lists(st.tuples(SCORES, st.booleans()), min_size=1, max_size=100),
+    st.lists(st.integers(1, 40), max_size=12),
+)
+def test_values_are_those_of_the_peak(rows, cuts):
+    """For each channel that is blamed in the end, whatever calls the rows came in."""
+    n = len(rows)
+    errors = np.array([FLOW if flow else TEMP for _, flow in rows])
+    values = np.arange(2.0 * n).reshape(n, 2)
+    watch, first = Watch(), 0
+    for cut in [*cuts, n]:
+        part = slice(first, first + cut)
+        if spe := [score for score, _ in rows[part]]:
+            watch.see(*spe, errors=errors[part], rows=values[part])
+        first += cut
+
+    for alarm in watch.alarms:
+        peak = round((alarm.peaked - EPOCH) / 60) - 1
+        there = dict(
+            zip(NAMES, zip(values[peak], values[peak] - errors[peak], strict=True), strict=True)
+        )
+        assert {name: there[name] for name, _ in alarm.top} == {
+            each.channel: (each.value, each.expected) for each in alarm.deviations
+        }
+
+
+def test_after_a_restart_values_are_those_of_the_peak_before():
+    """A channel that is blamed since then says none, until a row is higher."""
+    watch = Watch()
+    watch.see(*5 * [9.0], 20.0, 9.0, errors=7 * [FLOW], rows=[[i, i] for i in range(7)])
+    peak = watch.open.deviations
+    assert (Deviation("flow", 5.0, 4.0),) == peak
+
+    watch = watch.restarted()
+    watch.see(*4 * [9.0], errors=4 * [TEMP], rows=4 * [[7.0, 7.0]])
+    assert {"flow", "temp"} == {name for name, _ in watch.open.top}
+    assert peak == watch.open.deviations
+    watch.see(30.0, errors=[TEMP], rows=[[8.0, 8.0]])
+    assert {("flow", 8.0, 8.0), ("temp", 8.0, 7.0)} == set(watch.open.deviations)
 
 
 def test_an_alarm_of_an_earlier_version_has_no_onset():
