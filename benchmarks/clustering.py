@@ -18,11 +18,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 import measure
-from page import page
-from report import Table
-from submerge import Schema, Subspace, merge
-from submerge.features import Gaussian, Polynomial, RandomFourier
-from submerge.kernel.kmeans_rounds import (
+from kmeans_rounds import (
     initial_centers,
     lloyd,
     local_summary,
@@ -30,6 +26,10 @@ from submerge.kernel.kmeans_rounds import (
     sum_of,
     tally,
 )
+from page import page
+from report import Table
+from submerge import Schema, Subspace, merge
+from submerge.features import Gaussian, Polynomial, RandomFourier
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
 from submerge.kernel.spectral import SPARE, eigengap, maps_around, scores, spread, summary_of
 from submerge.sklearn import KernelSpectralClustering, OnePassKernelKMeans

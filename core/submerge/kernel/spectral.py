@@ -7,7 +7,9 @@ beforehand, so a few are tried side by side, and the one with the widest eigenga
 
     nodes send a linear summary; the root's spread gives gamma     `spread`, `maps_around`
     nodes send a summary for each gamma; the root picks one        `summary_of`, `widest`
-    nodes score their own rows and send counts and sums            `scores`, `kmeans_rounds`
+    nodes score their own rows and send counts and sums            `scores`
+
+The rounds of k-means are in `benchmarks/kmeans_rounds.py`: no program runs them.
 
 It does not compute normal cuts, because random features may give a row a negative degree. So
 it cannot separate clusters that touch, or that only a long path keeps apart (two moons).

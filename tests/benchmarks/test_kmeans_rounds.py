@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from submerge import Schema, ShapeError, Subspace, UsageError, merge
-from submerge.features import Gaussian, RandomFourier
-from submerge.kernel.kmeans_rounds import (
+from kmeans_rounds import (
     ClusterTally,
     initial_centers,
     lloyd,
@@ -20,6 +18,8 @@ from submerge.kernel.kmeans_rounds import (
     sum_of,
     tally,
 )
+from submerge import Schema, ShapeError, Subspace, UsageError, merge
+from submerge.features import Gaussian, RandomFourier
 from submerge.kernel.spectral import (
     SPARE,
     eigengap,
