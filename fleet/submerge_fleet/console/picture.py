@@ -1,14 +1,12 @@
-"""Where a picture may go: judged before the work, written whole or not at all."""
+"""Where a picture may go: judged before the work."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from submerge import UsageError
-from submerge_client.atomic_file import atomic_file
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -32,18 +30,3 @@ def check_target(path: Path, *, inputs: Iterable[Path] = ()) -> None:
         with path.open("rb") as file:
             if file.read(len(PNG)) not in (PNG, b""):
                 raise UsageError(f"{path} exists and is no PNG: name another file, or remove it")
-
-
-def save(figure: Any, path: Path, *, dpi: int, description: str | None = None) -> None:
-    """Write a matplotlib figure to `path`; what stood there stays until it is whole.
-
-    description : goes into the file as the PNG text `Description`
-    """
-    metadata = None if description is None else {"Description": description}
-    try:
-        with atomic_file(path, durable=False) as file:
-            figure.savefig(file, dpi=dpi, format="png", metadata=metadata)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the picture to {path}: {error.strerror or error}"
-        ) from error

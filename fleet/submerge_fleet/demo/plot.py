@@ -7,22 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from submerge import UsageError
-from submerge_fleet.console.picture import save
+from submerge_fleet.console.figures import Figure, LogNorm, save
 from submerge_fleet.demo.outcome import WEEKDAYS, DemoOutcome
 from submerge_fleet.demo.run import Demo
 from submerge_fleet.demo.verdict import FaultVerdict
 from submerge_fleet.demo.watch import LOUD
 from submerge_fleet.plants.room import DAY, MOTES, QUANTITIES
 from submerge_fleet.plants.room_plan import DEPTH, WIDTH
-
-try:
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise UsageError(
-        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
-    ) from error
 
 COLOR = {"found": "#1b7837", "missed": "#d6850a", "false": "#c51b1b"}
 

@@ -9,18 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from submerge import Array, UsageError
+from submerge import Array
 from submerge.history.time_spans import TimeSpan
-from submerge_fleet.console.picture import save
+from submerge_fleet.console.figures import Figure, save
 from submerge_fleet.detect.curves import Curves
 from submerge_fleet.detect.run import Detected
-
-try:
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise UsageError(
-        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
-    ) from error
 
 MOST_CHANNELS = 60
 """Channels in the heat map: those with the largest errors."""

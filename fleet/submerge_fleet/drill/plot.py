@@ -12,17 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from submerge import UsageError
 from submerge.drill.drill import LARGEST
-from submerge_fleet.console.picture import save
+from submerge_fleet.console.figures import Figure, save
 from submerge_fleet.drill.table import SIZES
-
-try:
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise UsageError(
-        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
-    ) from error
 
 
 def draw(path: Path, channels: Sequence[dict[str, Any]]) -> None:

@@ -6,16 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge import UsageError
-from submerge_fleet.console.picture import save
+from submerge_fleet.console.figures import Figure, save
 from submerge_fleet.replay.run import ErrorCurves, ReplayOutcome
-
-try:
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise UsageError(
-        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
-    ) from error
 
 
 def draw(path: Path, outcome: ReplayOutcome, curves: ErrorCurves) -> None:

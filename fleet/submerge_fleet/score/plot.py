@@ -6,19 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge import UsageError
 from submerge.stats.score_limits import Limits
-from submerge_fleet.console.picture import save
+from submerge_fleet.console.figures import Axes, Figure, save
 from submerge_fleet.score.peaks import HighestPoints
 from submerge_fleet.score.rows import FileRows
-
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise UsageError(
-        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
-    ) from error
 
 
 class ScoreCurves:

@@ -702,7 +702,8 @@ def test_features_without_a_kernel_are_refused(submerge):
 def test_without_matplotlib_a_picture_is_refused_at_once(submerge, monkeypatch, tmp_path):
     """Before the work, in one line that names the extra."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.delitem(sys.modules, "submerge_fleet.demo.plot", raising=False)
+    for module in ("console.figures", "demo.plot"):
+        monkeypatch.delitem(sys.modules, f"submerge_fleet.{module}", raising=False)
 
     assert "pip install 'submerge[plot]'" in refusal(submerge("--plot", tmp_path / "demo.png"))
 

@@ -1,0 +1,37 @@
+"""matplotlib's figures, or a refusal without the package; and how a figure is written.
+
+Commands import what draws before they begin to work: a missing package is then known at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_client.atomic_file import atomic_file
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise UsageError(
+        "a picture needs matplotlib, which is not installed: pip install 'submerge[plot]'"
+    ) from error
+
+__all__ = ["Axes", "Figure", "LogNorm", "save"]
+
+
+def save(figure: Figure, path: Path, *, dpi: int, description: str | None = None) -> None:
+    """Write a figure to `path`; what stood there stays until it is whole.
+
+    description : goes into the file as the PNG text `Description`
+    """
+    metadata = None if description is None else {"Description": description}
+    try:
+        with atomic_file(path, durable=False) as file:
+            figure.savefig(file, dpi=dpi, format="png", metadata=metadata)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the picture to {path}: {error.strerror or error}"
+        ) from error
