@@ -11,7 +11,6 @@ import click
 
 from submerge.errors import UsageError
 from submerge_fleet.console.options import FILE, FOLDER, default_option, flag_option
-from submerge_fleet.console.progress import advancing
 from submerge_fleet.console.units import duration, span_text
 from submerge_fleet.pki import issuing
 from submerge_fleet.pki.broker_rules import acl
@@ -124,8 +123,7 @@ def issue(
                     f"{node} has a kit, until {timestamp(entries[node].until)}: for a new one,"
                     f" submerge pki renew {node}"
                 )
-        with advancing("kits", len(wanted)) as advance:
-            made = issuing.make(pki, wanted, entries, at=at, advance=advance)
+        made = issuing.make(pki, wanted, entries, at=at)
     if as_json:
         issuing.print_json(pki, at, {"made": made})
         return
@@ -201,10 +199,7 @@ def renew(
             # Another role than a server's has no hosts.
             kept = entry.hosts if role is None or role in SERVERS else ()
             wanted.append(KitRequest(entry.node, moved or kept, lasts or entry.lasts, allowed))
-        made: list[Entry] = []
-        if wanted:
-            with advancing("kits", len(wanted)) as advance:
-                made = issuing.make(pki, wanted, entries, at=at, advance=advance)
+        made = issuing.make(pki, wanted, entries, at=at)
     if as_json:
         issuing.print_json(pki, at, {"renewed": made, "left": left})
         return

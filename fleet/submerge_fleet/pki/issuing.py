@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,8 @@ import click
 
 from submerge.errors import UsageError
 from submerge.protocol.permission import Permission
-from submerge_fleet.console.options import FILE, FOLDER
+from submerge_fleet.console.options import FILE, FOLDER, json_option
+from submerge_fleet.console.progress import advancing
 from submerge_fleet.console.units import ago, duration, span_text
 from submerge_fleet.pki.issued import Entry, check_new, groups_of, role_of, timestamp
 from submerge_fleet.pki.roles import check_serving
@@ -57,7 +58,7 @@ LASTS = click.option(
     show_default=True,
     help="How long it is valid: 90d, 1y, 10m (minutes).",
 )
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+AS_JSON = json_option()
 
 
 class KitRequest(NamedTuple):
@@ -93,9 +94,8 @@ def make(
     entries: dict[str, Entry],
     *,
     at: datetime,
-    advance: Callable[[int], None] = lambda _: None,
 ) -> list[Entry]:
-    """Write kits, and add them to a record (PkiDirectory.issuing).
+    """Write kits, and add them to a record (PkiDirectory.issuing); show progress on a terminal.
 
     All names are checked before anything is written.
 
@@ -105,6 +105,8 @@ def make(
         If a name is bad or revoked, or differs from another in capitals only, if a role has no
         hosts, or the authority cannot sign.
     """
+    if not wanted:
+        return []
     # A kit that exists may keep its name.
     check_new((each.node for each in wanted if each.node not in entries), entries)
     revoked = pki.revocations()
@@ -116,14 +118,15 @@ def make(
             )
     authority = pki.authority()
     made = []
-    for node, hosts, long, permission in wanted:
-        certified = authority.certify(node, hosts, permission, now=at, lasts=long)
-        pki.put(certified, authority)
-        past = entries[node].earlier(at) if node in entries else ()
-        entry = Entry(node, hosts, certified.serial, certified.until, long, permission, past)
-        entries[node] = entry
-        made.append(entry)
-        advance(1)
+    with advancing("kits", len(wanted)) as advance:
+        for node, hosts, long, permission in wanted:
+            certified = authority.certify(node, hosts, permission, now=at, lasts=long)
+            pki.put(certified, authority)
+            past = entries[node].earlier(at) if node in entries else ()
+            entry = Entry(node, hosts, certified.serial, certified.until, long, permission, past)
+            entries[node] = entry
+            made.append(entry)
+            advance(1)
     # Also in a directory from before there was a CRL.
     pki.revoke(revoked, authority, entries, at=at)
     if any(entry.until < at + entry.lasts for entry in made):

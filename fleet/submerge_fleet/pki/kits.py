@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge_fleet.console.options import FILE, flag_option
-from submerge_fleet.console.progress import advancing
 from submerge_fleet.pki import issuing
 from submerge_fleet.pki.issued import Entry, groups_of, role_of
 from submerge_fleet.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, open_pki
@@ -61,10 +60,7 @@ def command(
             left = [entry for entry in left if entry not in moved]
             wanted += [_as_listed(entry, listed.nodes[entry.node]) for entry in moved]
             moved = []
-        made: list[Entry] = []
-        if wanted:
-            with advancing("kits", len(wanted)) as advance:
-                made = issuing.make(pki, wanted, entries, at=at, advance=advance)
+        made = issuing.make(pki, wanted, entries, at=at)
     for entry in moved:
         click.echo(_note(entry, listed.nodes[entry.node]), err=True)
     for node in listed.nodes:

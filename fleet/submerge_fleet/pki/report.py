@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from submerge_fleet.console.admin_client import WIDE
+from submerge_fleet.console.admin_client import console_of
 from submerge_fleet.operate.nodes_table import ORDINARY
 from submerge_fleet.pki.authority import certificate_of, fleet_of
 from submerge_fleet.pki.directory import PkiDirectory
@@ -82,8 +81,7 @@ def of_kit(path: Path) -> IssuedKits:
 
 def print_kits(shown: IssuedKits, at: datetime) -> None:
     """Print kits as a table."""
-    console = Console()
-    console = console if console.is_terminal else Console(width=WIDE)
+    console = console_of(wide=False)
     ends = f"{shown.until:%Y-%m-%d} ({left(shown.until, at)})"
     console.print(Text(f"fleet {shown.fleet}, its authority until {ends}"))
     if not shown.entries:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from submerge_fleet.console import admin_client
 from submerge_fleet.pki import directory as pki_directory
 from submerge_fleet.pki import issuing
-from submerge_fleet.pki import report as pki_report
 from submerge_fleet.pki.kit_file import read_contents
 from support.commands import shell
 
@@ -377,7 +377,7 @@ def test_show_marks_what_ends_soon_and_what_has_ended(submerge, clock):
 @pytest.mark.usefixtures("pki")
 def test_show_fits_a_terminal_of_80_columns(submerge, monkeypatch):
     """Hosts take another line; no name, and no word, is cut."""
-    monkeypatch.setattr(pki_report, "WIDE", 80)
+    monkeypatch.setattr(admin_client, "WIDE", 80)
     hosts = [f"--host=site-{i}.plant.example.org" for i in range(4)]
     submerge("pki", "issue", "compressor-house-2", *hosts, "--lasts", "20d")
     out = submerge("pki", "show").out
