@@ -168,7 +168,7 @@ def _show(
 ) -> None:
     from submerge.drill.drill import FOUND
     from submerge.drill.merged import in_units, merged
-    from submerge_fleet.drill.table import LEGEND, NONE, SEVERAL, none_found, table_of
+    from submerge_fleet.drill.table import print_table
 
     together = merged([each.channels for each in answers])
     channels = in_units(together, normal.schema)
@@ -180,14 +180,7 @@ def _show(
         said = {"model": normal.about, "at_most": at_most, "found": FOUND}
         click.echo(json.dumps({**said, "files": files, "channels": channels}, indent=2))
     else:
-        from rich.console import Console
-
-        Console(highlight=False).print(table_of(channels, several=len(answers) > 1))
-        click.echo(LEGEND)
-        if len(answers) > 1:
-            click.echo(SEVERAL)
-        if none_found(channels):
-            click.echo(NONE)
+        print_table(channels, several=len(answers) > 1)
         tries = sorted({2 * each.spans for each in answers})
         within = sorted({each.within for each in answers})
         click.echo(

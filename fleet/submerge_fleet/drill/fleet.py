@@ -11,7 +11,7 @@ import click
 
 from submerge_fleet.console.options import AggregatorOptions
 from submerge_fleet.console.units import moment
-from submerge_fleet.drill.table import LEGEND, NONE, SEVERAL, none_found, table_of
+from submerge_fleet.drill.table import print_table
 from submerge_fleet.operate.orders import when_applied
 
 if TYPE_CHECKING:
@@ -57,14 +57,7 @@ def show_answers(at: AggregatorOptions, plot: Path | None, *, as_json: bool) -> 
 
 
 def _print(view: DrillView) -> None:
-    from rich.console import Console
-
-    Console(highlight=False).print(table_of(view.channels, several=len(view.nodes) > 1))
-    click.echo(LEGEND)
-    if len(view.nodes) > 1:
-        click.echo(SEVERAL)
-    if none_found(view.channels):
-        click.echo(NONE)
+    print_table(view.channels, several=len(view.nodes) > 1)
     for node in view.nodes:
         by = "" if node.reported_by == node.node else f", by {node.reported_by}"
         click.echo(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from submerge.drill.drill import BLIND, LARGEST
 from submerge_fleet.console.units import figure
 
@@ -22,6 +24,21 @@ LEGEND = (
 
 
 SEVERAL = "Of several nodes: the median, and in brackets the worst."
+
+NONE = f"none: no fault of up to {LARGEST:g} standard deviations of the channel is found"
+
+
+def print_table(channels: Sequence[dict[str, Any]], *, several: bool) -> None:
+    """Print the objects of `in_units`, and what the table means; `several`: of several nodes."""
+    from rich.console import Console
+
+    Console(highlight=False).print(table_of(channels, several=several))
+    click.echo(LEGEND)
+    if several:
+        click.echo(SEVERAL)
+    # Some node finds no size of some fault.
+    if any(each[kind]["worst"] is None for each in channels for kind in SIZES):
+        click.echo(NONE)
 
 
 def table_of(channels: Sequence[dict[str, Any]], *, several: bool) -> Table:
@@ -63,11 +80,3 @@ def _figure(size: float | None) -> str:
 
 def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.0%}"
-
-
-def none_found(channels: Sequence[dict[str, Any]]) -> bool:
-    """Return whether some node finds no size of some fault."""
-    return any(each[kind]["worst"] is None for each in channels for kind in SIZES)
-
-
-NONE = f"none: no fault of up to {LARGEST:g} standard deviations of the channel is found"
