@@ -34,7 +34,6 @@ class AdmissionControl:
     ----------
     rules : AdmissionRules
         As configured; roster and revoked list are replaced by what the files say.
-    roster, revoked : WatchedFile or None
 
     Attributes
     ----------

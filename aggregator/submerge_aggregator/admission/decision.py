@@ -49,8 +49,6 @@ class AdmissionRules:
         Patterns of the names in a group; any in a group that is not there.
     legacy_kits : bool
         Certificates without a role are let in.
-    roster : mapping of str to RosterEntry
-    revoked : RevokedList
     """
 
     aggregators: Sequence[str] | None = None
@@ -75,8 +73,6 @@ def objection(
 
     Parameters
     ----------
-    rules : AdmissionRules
-    sender : Sender
     group : str
         The group that it joins, reports to or watches.
     message : Join, Report or None

@@ -33,7 +33,6 @@ class WatchedFile(Generic[Content]):
 
     Parameters
     ----------
-    path : Path
     parse : callable
         Returns the content of a text, or raises `UsageError`.
     setting : str

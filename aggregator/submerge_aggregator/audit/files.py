@@ -26,7 +26,6 @@ class AuditFiles:
     ----------
     path : Path
         The file that is being written.
-    most_bytes, files : int
 
     Raises
     ------

@@ -68,8 +68,6 @@ class MessageCalls:
     ----------
     limit : int
         Most bytes of a message.
-    limits : ReadingLimits
-    refusals : Refusals
     note_call : callable
         Notes a call, and returns the other end of its connection.
 

@@ -61,7 +61,6 @@ class MqttDownlink:
     note : callable
         Logs a line with facts; called on the event loop when the broker is out of reach, and
         when it is back.
-    username, password : str or None
     tls : Tls or None
         None: unprotected.
     first_wait_s : float

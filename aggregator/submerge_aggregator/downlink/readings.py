@@ -90,7 +90,6 @@ class CallsUnderWay:
     ----------
     size : int
         Most bytes of a message.
-    limits : ReadingLimits
     """
 
     def __init__(self, size: int, limits: ReadingLimits) -> None:

@@ -115,7 +115,6 @@ class ReportStreams:
     ----------
     size : int
         Most bytes of a message.
-    limits : ReadingLimits
     """
 
     def __init__(self, size: int, limits: ReadingLimits) -> None:

@@ -47,7 +47,6 @@ def server_options(
     ----------
     limit : int
         Most bytes of a message that comes in. What goes out is our own.
-    limits : ReadingLimits
     secure : bool
         It has TLS.
     """

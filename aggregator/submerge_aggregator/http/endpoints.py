@@ -21,7 +21,6 @@ class Endpoints:
     ----------
     server : Server
         Its store is open already: this keeps a second aggregator off the socket.
-    config : AggregatorConfig
     """
 
     def __init__(self, server: Server, config: AggregatorConfig) -> None:

@@ -52,7 +52,6 @@ class Serving:
 
     Parameters
     ----------
-    app : ASGI application
     listener : socket
         It listens already; `stop` closes it.
     """

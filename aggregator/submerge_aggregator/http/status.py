@@ -29,7 +29,6 @@ def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlet
 
     Parameters
     ----------
-    server : Server
     steady : callable
         A clock that is never set back, in seconds.
     """

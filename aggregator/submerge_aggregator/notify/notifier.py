@@ -27,7 +27,6 @@ class AlarmNotifier:
     Parameters
     ----------
     groups : mapping of str to (Subtree, Sinks)
-    clock : callable
     """
 
     def __init__(

@@ -77,7 +77,6 @@ class AppriseService:
     ----------
     service : apprise.NotifyBase
         As `open_service` returns it.
-    limit_s : float
     """
 
     def __init__(self, service: Any, *, limit_s: float = LIMIT_S) -> None:

@@ -31,7 +31,6 @@ class SecretUrl:
 
     Parameters
     ----------
-    text : str
     line : int
         Of the file, from 1.
 

@@ -28,8 +28,6 @@ class AlarmView:
 
     Attributes
     ----------
-    id : str
-    open : bool
     began, peaked : float
         By the node's clock, Unix seconds.
     ended : float or None
@@ -92,11 +90,8 @@ class LeftOutView:
 
     Attributes
     ----------
-    id, node : str
-    open : bool
     by : str
         The child.
-    why : str
     """
 
     id: str

@@ -20,7 +20,6 @@ class BanView:
 
     Attributes
     ----------
-    node : str
     banned : bool
         In every group of this aggregator.
     on_its_way : tuple of str

@@ -45,8 +45,6 @@ class DrillView:
 
     Attributes
     ----------
-    group : str
-    nodes : list of NodeDrillView
     channels : list of dict
         As `submerge.drill.merged.in_units`: sizes in the unit of each channel.
     """

@@ -15,7 +15,6 @@ class HistoryView:
 
     Attributes
     ----------
-    group, name : str
     rows : int
         That were learnt of it.
     counts_for : float
@@ -26,8 +25,6 @@ class HistoryView:
         Share of its weight that the half-life leaves at its age, from 0 to 1.
     first_s, last_s : float or None
         Times of its first and last row, seconds since 1970; None where rows have no times.
-    machines, files : tuple of str
-    chunks : int
     origin : str
         Empty for files, else the fleet that it was saved from.
     pushed_s : float
@@ -58,7 +55,6 @@ class PushedView:
 
     Attributes
     ----------
-    history : HistoryView
     replaces : tuple of str
         Names of the histories whose place it took.
     learnt : int

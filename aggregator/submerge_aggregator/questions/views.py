@@ -27,7 +27,6 @@ class ShownRank:
 
     Attributes
     ----------
-    rank : int
     linear_rank : int or None
         Of the readings, in a kernel group; None leaves it to `Subspaces`.
     """
@@ -42,14 +41,12 @@ class About:
 
     Attributes
     ----------
-    node : str
     incarnation : str
         The store's.
     top : bool
         It has no parent.
     settled : bool
         Its store belongs to a parent, or to a root: it may answer children.
-    groups : tuple of str
     shown : dict of str to ShownRank
         By group.
     """
@@ -171,7 +168,6 @@ class GroupMetrics:
         Readings, of the rows in the model.
     version : int or None
         Of the newest model; None before the first.
-    model_age_s : float or None
     staleness : (p50, p99, max)
         Seconds of silence that half, 99 % and all clients stay below.
     banned : int

@@ -96,7 +96,6 @@ class Drill:
 
     Parameters
     ----------
-    model : DrillModel
     rows : (n, width)
         Scaled, with lags, oldest first; NaN is a gap. They are not changed.
     limits : mapping of kind to float

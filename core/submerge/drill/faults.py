@@ -27,7 +27,6 @@ def shape(kind: str, ages: Array, noise: Array) -> Array | None:
 
     Parameters
     ----------
-    kind : str
     ages : (..., n)
         Time since the fault began, in units of the time in which a drift reaches its size.
     noise : (..., n)

@@ -46,10 +46,6 @@ class DrillModel:
 
     Attributes
     ----------
-    scoring : ScoringModel
-    schema : Schema
-    own : OwnMean or None
-    residual_scale : ResidualScale or None
     excess : float or None
         As in `judge.score.score`.
     """
@@ -121,9 +117,7 @@ class DirectResponse:
 
     Parameters
     ----------
-    model : DrillModel
     rows : (n, width), scaled, with lags; NaN is a gap
-    channel : int
     """
 
     def __init__(self, model: DrillModel, rows: Array, channel: int) -> None:
@@ -148,7 +142,6 @@ class QuadraticResponse:
     model : DrillModel
         Of a linear schema.
     rows : (n, width), scaled, with lags; NaN is a gap
-    channel : int
     base : RowScores
         Of the rows as they are.
     unit : float

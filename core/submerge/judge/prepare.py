@@ -97,7 +97,6 @@ def prepare(
     ----------
     rows : (n, channels)
         In their units, with lags; NaN is a gap.
-    schema : Schema
     fill : callable, optional
         Fills gaps, and is called only if a row needs it; None fills none.
     when : Condition, optional
@@ -106,7 +105,6 @@ def prepare(
         Scaled numbers have to be smaller.
     lifts : bool
         Whether to make features; False while the schema does not settle how.
-    time : RowTime
     held : (n, k) of bool, optional
 
     Raises

@@ -87,8 +87,6 @@ class ScoringModel:
 
     Parameters
     ----------
-    summaries : ScoringSummaries
-    summary : Summary
     limits : Limits or None
         Limits on recent scores of the group.
     channels : int
@@ -236,8 +234,6 @@ def score(
 
     Parameters
     ----------
-    block : Block
-    model : ScoringModel
     own : OwnMean, optional
         The node's own mean, used instead of the model's.
     residual_scale : ResidualScale, optional

@@ -44,7 +44,6 @@ def choose(
 
     Parameters
     ----------
-    how : {"uniform", "leverage", "residual"}
     X : (n, channels), dense or sparse
     kernel : Kernel
         With a settled gamma. Uniform choice does not use it.
@@ -105,7 +104,6 @@ class Pilots:
     Attributes
     ----------
     rows : (s, channels)
-    kernel : Kernel
     share : float
         Rows for each row of the sample: eigenvalues times this are those of all rows.
     eigenvalues : (s,), ascending, none negative

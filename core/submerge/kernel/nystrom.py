@@ -99,8 +99,6 @@ class NystromPCA:
 
     Attributes
     ----------
-    landmarks : Landmarks
-    covariance : Covariance
     rank : int
         Most directions to show.
     center : bool

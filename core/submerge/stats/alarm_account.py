@@ -48,7 +48,6 @@ def evidence(raised: int, promised: float, multiple: float = 1.0) -> float:
         Alarms that no person has confirmed as faults.
     promised : float
         The most false alarms that the settings allow in the time watched.
-    multiple : float
 
     Returns
     -------

@@ -80,7 +80,6 @@ class QuantileSketch:
         From its grain's level to 10, where there are at most 16 buckets.
     bins : tuple of (index, count)
         Ascending by index, counts above 0. Bucket i is (width^(i-1), width^i].
-    grain : Grain
     """
 
     level: int
@@ -168,7 +167,6 @@ class SketchTally:
         Number of scores. With more, limits are steadier and further out, and follow changes
         more slowly. Memory is a dict of the buckets in use, about a hundred and never more
         than `window`.
-    grain : Grain
     kept : (QuantileSketch, QuantileSketch), optional
         The previous window and the current one, as `windows` returned them.
     """

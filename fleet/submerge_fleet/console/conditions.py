@@ -19,7 +19,6 @@ def condition_of(
 
     Parameters
     ----------
-    text : str or None
     names : sequence of str
         Channels.
     columns : sequence of str

@@ -58,7 +58,6 @@ class Building:
 
     Parameters
     ----------
-    seed : int
     drifting : sequence of int
         Places, 0 to 8, of nodes with one mote that drifts, up or down.
     drift_from : int

@@ -41,7 +41,6 @@ class RaisedAlarm:
 
     Attributes
     ----------
-    node, name : str
     cause : str
         Which kind of score was over its limit; or `stuck`.
     began, ended : int

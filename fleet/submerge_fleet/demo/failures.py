@@ -28,7 +28,6 @@ class ProcessFailure:
 
     Attributes
     ----------
-    node, role : str
     waits_for : frozenset of str
         Nodes that have to be acknowledged before it is over: the node itself, or its children.
     at : int

@@ -39,7 +39,6 @@ class Stint:
 
     Attributes
     ----------
-    node : str
     snapshots : list of int
         Which snapshot each of its rows was.
     scored : int

@@ -46,7 +46,6 @@ class DemoFleet:
     ----------
     site : Site
         Its configurations are written when the fleet starts.
-    members : sequence of SiteMember
     failures : sequence of ProcessFailure
         They are notified of what they wait for.
 

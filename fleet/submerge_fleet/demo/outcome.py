@@ -64,7 +64,6 @@ class Usage:
 
     Attributes
     ----------
-    node, role : str
     rows : int
         Rows that a client was given; 0 for other nodes.
         _bytes, heard_bytes : int

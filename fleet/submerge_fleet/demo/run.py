@@ -60,7 +60,6 @@ class Demo:
 
     Parameters
     ----------
-    settings : DemoSettings
     folder : Path
         For the fleet's files: absolute, empty, existing.
     wire : callable

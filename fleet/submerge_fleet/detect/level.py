@@ -28,7 +28,6 @@ class AnotherLevel:
 
     Parameters
     ----------
-    names : sequence of str
     mean, deviation : (channels,)
         Of the rows that were learnt, in units. A deviation of 0 compares nothing.
     """

@@ -77,14 +77,12 @@ class Detected:
 
     Attributes
     ----------
-    channels : tuple of str
     alarms : list of FoundAlarm
         In the order in which they began.
     rows, judged : int
         Rows that were read; those that could be judged.
     stated_rows : float
         As in `HistoryDetector`.
-    machines : int
     units : mapping of str to str
         Of channels, by name.
     """

@@ -29,8 +29,6 @@ class RevocationList(NamedTuple):
     ----------
     lines : tuple of str
         As in the file, without line ends.
-    serials : frozenset of int
-    nodes : frozenset of str
     """
 
     lines: tuple[str, ...] = (HEAD,)

@@ -28,7 +28,6 @@ class FrameRows:
 
     Parameters
     ----------
-    frame : Frame
     columns : sequence of str, optional
         The channels; all columns of numbers by default.
     time : str, optional

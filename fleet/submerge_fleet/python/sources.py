@@ -22,7 +22,6 @@ class WatchedRows:
 
     Parameters
     ----------
-    source : Source
     channels : sequence of Channel
         Of the model, all of which the source has.
     level : AnotherLevel, optional

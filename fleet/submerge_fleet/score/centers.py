@@ -39,7 +39,6 @@ class Centers:
 
     Parameters
     ----------
-    normal : Normal
     mean : Mean or None
         What was asked for.
     note : callable

@@ -88,7 +88,6 @@ def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Ce
 
     Parameters
     ----------
-    normal : Normal
     parts : iterable of Block
         Its rows. Filled values do not count: they come from the fleet's model. In
         feature space only rows without a gap count.

@@ -59,7 +59,6 @@ def of_file(path: Path, rank: int | None) -> Normal:
 
     Parameters
     ----------
-    path : Path
     rank : int, optional
         Directions to score with, instead of the number in the file.
 

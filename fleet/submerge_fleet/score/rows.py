@@ -53,7 +53,6 @@ class FileScorer:
 
     Parameters
     ----------
-    normal : Normal
     when : Condition, optional
         Rows that do not meet it have no scores.
     center : Center, optional
