@@ -29,9 +29,9 @@ class Balance:
         As the root holds them.
     lost_with_kill : dict of str to int
         By killed client.
-        t : int
+    exact : int
         Clients that were never killed, and whose count must be exact.
-        g : tuple of str
+    wrong : tuple of str
         What does not add up, one sentence each; empty if all is well.
     """
 

@@ -53,9 +53,9 @@ class DemoFleet:
     ----------
     nodes : dict of str to Node
         The broker first, if the demo runs one; then the root, aggregators, clients.
-        es : InOrder
-        ms : FleetAlarms
-        esses : Processes
+    scores : InOrder
+    alarms : FleetAlarms
+    processes : Processes
     """
 
     def __init__(

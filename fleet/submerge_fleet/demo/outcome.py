@@ -26,7 +26,7 @@ class DemoSettings:
     seconds : float
         Duration of the run, once every client has scored a row; raising it gives the model more
         time to follow and loads the machine less.
-        ures : int
+    features : int
         Kernel features; 0: the group is linear.
     """
 
@@ -66,9 +66,9 @@ class Usage:
     ----------
     rows : int
         Rows that a client was given; 0 for other nodes.
-        _bytes, heard_bytes : int
+    sent_bytes, heard_bytes : int
         Messages to and from its parent.
-        dent_bytes, peak_bytes : int
+    resident_bytes, peak_bytes : int
         Of its newest process when last measured; the peak of all its processes.
     """
 

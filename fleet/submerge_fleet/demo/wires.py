@@ -40,7 +40,7 @@ def open_wire(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
     ----------
     broker : str or None
         host:port of a running MQTT broker; None with `mqtt`: the demo starts one.
-         : bool
+    mqtt : bool
         False: gRPC.
 
     Raises
