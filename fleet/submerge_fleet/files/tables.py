@@ -14,7 +14,7 @@ HEAD_ROWS = 256
 """Rows that show what a column holds."""
 
 BLOCK_ROWS = 4096
-"""Most rows of a block, of formats that can be read in blocks: three are in memory (`ahead`)."""
+"""Most rows of a block, of formats that can be read in blocks: two are in memory (`ahead`)."""
 
 
 MOST_NUMBERS = 1 << 22

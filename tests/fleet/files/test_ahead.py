@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from submerge_fleet.files.ahead import AHEAD, ahead
+from submerge_fleet.files.ahead import ahead
 
 
 class Reader:
@@ -63,7 +63,7 @@ def test_a_reader_that_is_left_early_is_closed(used):
 
     assert reader.closed
     assert not any(thread.is_alive() for thread in reader.threads)
-    assert used <= reader.made <= used + AHEAD + 2
+    assert used <= reader.made <= used + 1
 
 
 def test_nothing_is_read_before_it_is_asked_for():
