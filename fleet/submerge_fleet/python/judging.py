@@ -21,7 +21,7 @@ from submerge_fleet.python.alarm import AlarmSpan, alarm_span, when_in
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of
 from submerge_fleet.python.scoring import FrameScorer
-from submerge_fleet.python.sources import Source, WatchedRows, paths_of, source_of
+from submerge_fleet.python.sources import Source, paths_of, source_of
 from submerge_fleet.score.columns import lags_of
 
 
@@ -113,10 +113,11 @@ class FrameJudge:
     ) -> list[AlarmSpan]:
         """Return the alarms on rows, as `submerge detect` finds them.
 
-        level : takes the rows
+        level : takes the rows that are judged
         """
-        watched = WatchedRows(source, self.saved.schema.named, level)
-        request = DetectRequest(watched, self.saved.model, self.learnt, alarms_at(at_most), when)
+        request = DetectRequest(
+            source, self.saved.model, self.learnt, alarms_at(at_most), when, level=level
+        )
 
         def when_of(place: RowPlace) -> Any:
             return source.label(place.row - 1) if isinstance(source, FrameRows) else when_in(place)

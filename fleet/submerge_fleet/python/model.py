@@ -218,8 +218,9 @@ class HistoryModel:
         """
         framed, scorer = self._judge.frame(rows, time, names), self._judge.scorer(machine)
         level = self._judge.level(scorer)
-        level.add(framed.values)
-        found = scorer.columns(framed.values, self._judge.condition(when))
+        condition = self._judge.condition(when)
+        level.add(framed.values[... if condition is None else condition.holds(framed.values)])
+        found = scorer.columns(framed.values, condition)
         level.warn(stacklevel=2)
         return framed.frame.scores(found, framed.clock)
 

@@ -1,52 +1,17 @@
-"""Where rows come from: files that are opened, or a frame; and a level measured on the way."""
+"""Where rows come from: files that are opened, or a frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from submerge import Channel, UsageError
-from submerge.headings import called
-from submerge.history.recorded import Recorded
-from submerge_fleet.detect.level import AnotherLevel
+from submerge import UsageError
 from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of
 
 Source = FrameRows | Recordings
-
-
-class WatchedRows:
-    """Rows whose level is measured while they are read.
-
-    Parameters
-    ----------
-    channels : sequence of Channel
-        Of the model, all of which the source has.
-    level : AnotherLevel, optional
-        Takes the rows.
-    """
-
-    def __init__(
-        self, source: Source, channels: Sequence[Channel], level: AnotherLevel | None = None
-    ) -> None:
-        self._source, self._level = source, level
-        self.headings = source.headings
-        names = called(channels, self.headings)
-        self._order = [names.index(channel.name) for channel in channels]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on what was left out."""
-        return self._source.notes
-
-    def rows(self) -> Iterator[Recorded]:
-        """Read all rows from the start."""
-        for recorded in self._source.rows():
-            if self._level is not None:
-                self._level.add(recorded.rows[:, self._order])
-            yield recorded
 
 
 def paths_of(rows: Any) -> list[Path] | None:

@@ -170,6 +170,17 @@ def test_another_level_is_a_warning(model: submerge.Model):
         model.score(rows)
 
 
+def test_rows_in_another_state_are_of_no_level(model: submerge.Model):
+    """They are not judged: that they are elsewhere is no warning, as in `submerge detect`."""
+    rows = np.concatenate((readings(100, 3), np.zeros((200, 4))))
+    with pytest.warns(UserWarning, match="another level"):
+        model.score(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.score(rows, when="flow > 1")
+        model.detect(rows, when="flow > 1")
+
+
 @pytest.mark.slow
 def test_machines_have_means_of_their_own(tmp_path: Path):
     """Which machine rows are of is asked, and the level is that machine's."""
