@@ -23,6 +23,7 @@ from kmeans_rounds import (
     lloyd,
     local_summary,
     nearest,
+    spread,
     sum_of,
     tally,
 )
@@ -31,7 +32,7 @@ from report import Table
 from submerge import Schema, Subspace, merge
 from submerge.features import Gaussian, Polynomial, RandomFourier
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
-from submerge.kernel.spectral import SPARE, eigengap, maps_around, scores, spread, summary_of
+from submerge.kernel.spectral import SPARE, eigengap, maps_around, scores, summary_of
 from submerge.sklearn import KernelSpectralClustering, OnePassKernelKMeans
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

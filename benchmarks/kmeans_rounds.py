@@ -21,6 +21,8 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.errors import ShapeError, UsageError, whole
 from submerge.features.kernels import squared_distances
+from submerge.kernel.spectral import eigengap
+from submerge.pca.subspace import Subspace
 
 ROUNDS = 300
 """Most steps."""
@@ -183,3 +185,15 @@ def seed_centers(rows: Array, weights: Array, k: int, rng: np.random.Generator) 
         distance = np.minimum(distance, squared_distances(rows, centers[i : i + 1])[:, 0])
         chance = weights * distance
     return centers
+
+
+def spread(linear: Subspace) -> float:
+    """Return tr C of the rows behind a summary of the linear readings; exact at any rank."""
+    if not linear.weight > 0:
+        raise UsageError("a spread needs at least one row, got a summary of none")
+    return linear.energy / linear.weight
+
+
+def widest(summaries: Sequence[Subspace], *, n_clusters: int) -> int:
+    """Return the index of the summary with the widest eigengap; the first of equals."""
+    return int(np.argmax([eigengap(each, n_clusters=n_clusters) for each in summaries]))

@@ -15,8 +15,10 @@ from kmeans_rounds import (
     local_summary,
     nearest,
     seed_centers,
+    spread,
     sum_of,
     tally,
+    widest,
 )
 from submerge import Schema, ShapeError, Subspace, UsageError, merge
 from submerge.features import Gaussian, RandomFourier
@@ -25,9 +27,7 @@ from submerge.kernel.spectral import (
     eigengap,
     maps_around,
     scores,
-    spread,
     summary_of,
-    widest,
 )
 from support import clusters
 

@@ -5,11 +5,11 @@ features' covariance about their mean. That covariance is a `Subspace`: nodes le
 parents merge it, and no row travels. The gamma that separates the clusters is not known
 beforehand, so a few are tried side by side, and the one with the widest eigengap is taken.
 
-    nodes send a linear summary; the root's spread gives gamma     `spread`, `maps_around`
-    nodes send a summary for each gamma; the root picks one        `summary_of`, `widest`
+    nodes send a linear summary; the root's spread gives gamma     `maps_around`
+    nodes send a summary for each gamma; the root picks one        `summary_of`, `eigengap`
     nodes score their own rows and send counts and sums            `scores`
 
-The rounds of k-means are in `benchmarks/kmeans_rounds.py`: no program runs them.
+What nodes and root do in rounds is in `benchmarks/kmeans_rounds.py`: no program runs them.
 
 It does not compute normal cuts, because random features may give a row a negative degree. So
 it cannot separate clusters that touch, or that only a long path keeps apart (two moons).
@@ -22,13 +22,13 @@ Balcan, Liang, Song, Woodruff & Xie, Communication Efficient Distributed Kernel 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.errors import UsageError, whole
+from submerge.errors import whole
 from submerge.features import RandomFourier, sparse
 from submerge.kernel.auto_gamma import auto_gamma
 from submerge.pca.sapca import SAPCA
@@ -43,13 +43,6 @@ SPARE = 10
 
 BLOCK = 256
 """Rows lifted at once: with 512 features one MiB."""
-
-
-def spread(linear: Subspace) -> float:
-    """Return tr C of the rows behind a summary of the linear readings; exact at any rank."""
-    if not linear.weight > 0:
-        raise UsageError("a spread needs at least one row, got a summary of none")
-    return linear.energy / linear.weight
 
 
 def maps_around(
@@ -90,11 +83,6 @@ def eigengap(summary: Subspace, *, n_clusters: int) -> float:
     variance = np.append(summary.explained_variance, [0.0, 0.0])
     last = min(directions(n_clusters), summary.rank + 1)
     return float(variance[last - 1] - variance[last])
-
-
-def widest(summaries: Sequence[Subspace], *, n_clusters: int) -> int:
-    """Return the index of the summary with the widest eigengap; the first of equals."""
-    return int(np.argmax([eigengap(each, n_clusters=n_clusters) for each in summaries]))
 
 
 def directions(n_clusters: int) -> int:
