@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from submerge_client.datasets.source import refusal
 from submerge_fleet.files.options import BY_FILE, ReadingOptions
@@ -22,6 +23,9 @@ MOST_MACHINES = 10_000
 
 FEW_MACHINES, FEWEST_ROWS = 100, 10
 """With more machines than this, and fewer rows of each, a column does not name machines."""
+
+Digest = Callable[[FileReading], bytes]
+"""Returns the hash of one file's rows."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,10 @@ def parts_of(
         for reading, name in zip(readings, called, strict=True)
         for part in _parts(reading, name, options)
     ]
-    digests = Digests()
-    parts, notes = _each_once(parts, digests)
-    return _arranged(parts, digests), notes
+    # Each file is read once for its hash, when that is first asked for.
+    digest = cache(FileReading.digest)
+    parts, notes = _each_once(parts, digest)
+    return _arranged(parts, digest), notes
 
 
 def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[str]:
@@ -106,22 +111,7 @@ def _first_time(reading: FileReading) -> float | None:
     return next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
 
 
-class Digests:
-    """Hashes of files' rows, each found in one pass when it is first asked for."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, bytes] = {}
-
-    def of(self, reading: FileReading) -> bytes:
-        """Return the hash of one file's rows."""
-        if id(reading) not in self._found:
-            self._found[id(reading)] = reading.digest()
-        return self._found[id(reading)]
-
-
-def _each_once(
-    parts: Sequence[MachinePart], digests: Digests
-) -> tuple[list[MachinePart], list[str]]:
+def _each_once(parts: Sequence[MachinePart], digest: Digest) -> tuple[list[MachinePart], list[str]]:
     """Leave out files whose rows another file has. Only files that begin alike are compared."""
     begins = {id(p.reading): (p.first, p.reading) for p in parts}
     alike = Counter(first for first, _ in begins.values())
@@ -130,19 +120,19 @@ def _each_once(
     for first, reading in begins.values():
         if alike[first] < 2:
             continue
-        other = kept.setdefault(digests.of(reading), reading)
+        other = kept.setdefault(digest(reading), reading)
         if other is not reading:
             name = reading.file.path.name
             left[id(reading)] = f"{name} has the rows of {other.file.path.name}: they are read once"
     return [part for part in parts if id(part.reading) not in left], list(left.values())
 
 
-def _arranged(parts: Sequence[MachinePart], digests: Digests) -> list[MachinePart]:
+def _arranged(parts: Sequence[MachinePart], digest: Digest) -> list[MachinePart]:
     """Return parts machine by machine, and those of one by their times or contents."""
     alike = Counter((part.machine, part.first) for part in parts)
 
     def place(part: MachinePart) -> tuple[str, float, bytes]:
         again = alike[part.machine, part.first] > 1
-        return part.machine, part.first or 0.0, digests.of(part.reading) if again else b""
+        return part.machine, part.first or 0.0, digest(part.reading) if again else b""
 
     return sorted(parts, key=place)
