@@ -27,6 +27,7 @@ class InMemoryDownlink:
     """
 
     reachable: bool | None = None  # there is no broker between
+    reading = None  # messages come whole
 
     def __init__(
         self, memory: Memory, *, limit: int = GRPC_LIMIT, refusals: Refusals | None = None
@@ -35,11 +36,6 @@ class InMemoryDownlink:
         self._take: Take = lambda _: None
         self._newest: dict[str, bytes] = {}
         self._refusals = Refusals() if refusals is None else refusals
-
-    @property
-    def reading(self) -> None:
-        """Messages come whole."""
-        return None
 
     async def open(self, take: Take) -> None:
         """Listen."""

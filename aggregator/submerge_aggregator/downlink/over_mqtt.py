@@ -74,6 +74,8 @@ class MqttDownlink:
         If a file of `tls` cannot be used.
     """
 
+    reading = None  # messages come whole
+
     def __init__(
         self,
         host: str,
@@ -113,11 +115,6 @@ class MqttDownlink:
             came=self._on_message,
             first_wait_s=first_wait_s,
         )
-
-    @property
-    def reading(self) -> None:
-        """Messages come whole."""
-        return None
 
     async def open(self, take: Take) -> None:
         """Begin to connect."""
