@@ -257,8 +257,8 @@ class Drill:
 
     def _find_partners(self) -> npt.NDArray[np.intp]:
         """Return the channel that each may be exchanged with, of those with its unit."""
-        n, scaling, channels = len(self), self._model.schema.scaling, self._model.schema.channels
-        units = np.array([""] * n if isinstance(channels, int) else [c.unit for c in channels[:n]])
+        n, schema = len(self), self._model.schema
+        scaling, units = schema.scaling, np.array([each.unit for each in schema.named[:n]])
         readings = np.stack([self._readings(channel) for channel in range(n)], axis=1)
         if scaling is not None:
             # Exchanged cables exchange readings in their units. Offsets that all share cost digits.

@@ -7,7 +7,7 @@ cables are exchanged). Bias, drift and noise have a size; the others have none.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,6 @@ import numpy.typing as npt
 from submerge._linalg import Array
 
 Kind = Literal["bias", "drift", "noise", "stuck", "swap"]
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")
 """Kinds with a size, in the unit of the channel."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from submerge.drill.drill import ChannelAnswer
 from submerge.drill.faults import SIZED
-from submerge.schema import Channel, Schema
+from submerge.schema import Schema
 
 
 class SizeRange(NamedTuple):
@@ -65,7 +65,7 @@ def in_units(answers: Sequence[ChannelDrill], schema: Schema) -> list[dict[str, 
             "stuck": _number(each.stuck),
             "swap": _number(each.swap),
         }
-        for each, channel, scale in zip(answers, _channels(schema), _scales(schema), strict=False)
+        for each, channel, scale in zip(answers, schema.named, _scales(schema), strict=False)
     ]
 
 
@@ -105,12 +105,6 @@ def _spread_in_unit(spread: SizeRange, scale: float) -> dict[str, float | None]:
 def _number(value: float) -> float | None:
     """Return what JSON can hold: null for a size that is none, and for a share that is unknown."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
-
-
-def _channels(schema: Schema) -> tuple[Channel, ...]:
-    if isinstance(schema.channels, int):
-        return tuple(Channel(name) for name in schema.names)
-    return schema.channels
 
 
 def _scales(schema: Schema) -> list[float]:
