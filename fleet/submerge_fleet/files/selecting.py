@@ -29,13 +29,13 @@ class OneColumn(UsageError):
 def place_of(file: TableFile, name: str, option: str) -> int:
     """Return the place of one column, or refuse a name that the file does not have."""
     names = names_of(file)
-    place = _place(name, names)
+    place = place_in(names, name)
     if place is None:
         raise unknown(file.path, name, names, option)
     return place
 
 
-def _place(name: str, names: Sequence[str]) -> int | None:
+def place_in(names: Sequence[str], name: str) -> int | None:
     """Return the place of a heading, which may be written without its unit."""
     if name in names:
         return names.index(name)
@@ -67,12 +67,12 @@ def matching(path: Path, names: tuple[str, ...], patterns: Sequence[str], option
 
 
 def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> Sequence[int]:
-    place = _place(pattern, names)
+    place = place_in(names, pattern)
     if place is not None:
         return [place]
     begin, dots, end = pattern.partition(RANGE)
     if dots and begin and end:
-        first, last = (_place(edge, names) for edge in (begin, end))
+        first, last = (place_in(names, edge) for edge in (begin, end))
         if first is None or last is None:
             raise unknown(path, begin if first is None else end, names, option)
         if first > last:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge.headings import channel_of, channels_of, place_of
+from submerge.headings import channels_of
 from submerge.history.recorded import Recorded
 from submerge_client.datasets.source import refusal
 from submerge_fleet.files.options import NO_TIME
 from submerge_fleet.files.parts import ONLY_MACHINE
-from submerge_fleet.files.selecting import some
+from submerge_fleet.files.selecting import place_in, some
 from submerge_fleet.files.tables import BLOCK_ROWS
 from submerge_fleet.files.time_order import iso
 from submerge_fleet.python.frames import PLACE, Frame
@@ -128,10 +128,10 @@ def _channels(
     if columns is not None:
         found = []
         for wanted in columns:
-            place = place_of(channel_of(wanted), frame.names)
-            if wanted not in frame.names and place is None:
+            place = place_in(frame.names, wanted)
+            if place is None:
                 raise _unknown(wanted, frame.names)
-            name = wanted if wanted in frame.names or place is None else frame.names[place]
+            name = frame.names[place]
             found.append(name)
             if not frame.is_number(name):
                 raise refusal(

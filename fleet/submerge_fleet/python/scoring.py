@@ -13,11 +13,13 @@ from submerge import Array, UsageError
 from submerge.condition import Condition
 from submerge.judge.prepare import REASONS, in_units
 from submerge_client.datasets.source import refusal
+from submerge_client.scores import limits_passed
 from submerge_fleet.files.selecting import some
 from submerge_fleet.operate.model_file import SavedModel
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import PLACE
 from submerge_fleet.score import model as score_model
+from submerge_fleet.score.level import deviations_of
 from submerge_fleet.score.mean import Center
 from submerge_fleet.score.rows import FileRows, FileScorer
 
@@ -76,13 +78,9 @@ class FrameScorer:
     @property
     def deviation(self) -> Array:
         """(channels,), how much rows vary about the mean, in units."""
-        schema, directions = self.normal.schema, self.normal.summary.parts[-1]
-        variance = np.ones(schema.width)
-        if self.normal.factors:
-            factors = self.normal.factors[-1]
-            variance = np.square(factors.loadings_of(directions)).sum(axis=1) + factors.noise
-        scale = 1.0 if schema.scaling is None else np.array(schema.scaling.scale)
-        return np.asarray(np.sqrt(variance) * scale)
+        scaling = self.normal.schema.scaling
+        scale = 1.0 if scaling is None else np.array(scaling.scale)
+        return np.asarray(deviations_of(self.normal) * scale)
 
     def columns(self, rows: Array, when: Condition | None) -> dict[str, npt.NDArray[Any]]:
         """Return the scores of rows (n, channels): columns of n, NaN for rows without a score."""
@@ -99,10 +97,8 @@ class FrameScorer:
                     found[name][at] = values
             found["filled"][at] = scored.filled
             if limits is not None:
-                combined = scores.over.get("distance")
-                found["over"][at] = scores.over_spe if combined is None else combined
-                found["over_spe"][at] = scores.over_spe
-                found["over_t2"][at] = scores.over["t2"]
+                for name, passed in limits_passed(scores).items():
+                    found[name][at] = passed
         return found
 
     def judged(self, rows: Array, when: Condition | None = None) -> Iterator[FileRows]:
