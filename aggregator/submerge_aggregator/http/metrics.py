@@ -21,25 +21,21 @@ from submerge_aggregator.http.alarm_metrics import gauge, of_alarms
 from submerge_aggregator.questions.views import GroupMetrics
 
 COUNTED = {
-    "reports": ("reports", "Reports that came in, taken or not."),
-    "joins": ("joins", "Joins that came in, taken or not."),
-    "commits": ("commits", "Transactions on the store's disk."),
-    "failed_writes": (
-        "failed_writes",
-        "Batches that the store's disk refused; each is taken back whole.",
-    ),
-    "bugs": ("bugs", "Errors of submerge itself that a batch survived; please report them."),
-    "model_rejected": (
-        "model_rejected",
-        "Models, and reports upward, that were not sent as they were: none could have read them.",
-    ),
+    "reports": "Reports that came in, taken or not.",
+    "joins": "Joins that came in, taken or not.",
+    "commits": "Transactions on the store's disk.",
+    "failed_writes": "Batches that the store's disk refused; each is taken back whole.",
+    "bugs": "Errors of submerge itself that a batch survived; please report them.",
+    "model_rejected": "Models, and reports upward, that were not sent as they were: none could have"
+    " read them.",
 }
-"""The tallies of a commit worker; their names here, and what they mean."""
+"""The tallies of a commit worker, which are metrics by their names, and what they mean."""
 
-UNANSWERED = (
-    "Bytes that messages being read, or awaited on streams, may come to, and of those that wait.",
-    "The most of these bytes: [listen] max_unanswered_bytes.",
-)
+UNANSWERED = {
+    "bytes": "Bytes that messages being read, or awaited on streams, may come to, and of those that"
+    " wait.",
+    "limit_bytes": "The most of these bytes: [listen] max_unanswered_bytes.",
+}
 
 QUANTILES = ("0.5", "0.99", "1")
 
@@ -114,8 +110,8 @@ class _Collected(Collector):
             "Distinct names that have shown a certificate without a role since the start.",
             value=numbers.legacy_kits,
         )
-        for tally, (name, meaning) in COUNTED.items():
-            value = getattr(numbers.tallies, tally)
+        for name, meaning in COUNTED.items():
+            value = getattr(numbers.tallies, name)
             yield CounterMetricFamily(f"submerge_{name}", meaning, value=value)
         yield CounterMetricFamily(
             "submerge_audit_dropped",
@@ -130,13 +126,8 @@ class _Collected(Collector):
         for reason, count in numbers.refused.items():
             refused.add_metric((reason,), count)
         yield refused
-        for name, meaning, value in zip(
-            ("unanswered_bytes", "unanswered_limit_bytes"),
-            UNANSWERED,
-            numbers.unanswered,
-            strict=True,
-        ):
-            yield GaugeMetricFamily(f"submerge_{name}", meaning, value=value)
+        for (name, meaning), value in zip(UNANSWERED.items(), numbers.unanswered, strict=True):
+            yield GaugeMetricFamily(f"submerge_unanswered_{name}", meaning, value=value)
         if numbers.groups is not None:
             yield from _of_groups(numbers.groups)
             yield from of_alarms(numbers.groups)
