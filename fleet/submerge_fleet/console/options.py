@@ -16,6 +16,9 @@ Decorator = Callable[[Any], Any]
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+FILES = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -29,9 +32,11 @@ def together(*decorators: Decorator) -> Decorator:
     return add
 
 
-def default_option(name: str, value: Any, text: str | None = None, **more: Any) -> Decorator:
+def default_option(
+    name: str, value: Any, text: str | None = None, *dest: str, **more: Any
+) -> Decorator:
     """Return an option that shows its default in `--help`."""
-    return click.option(name, default=value, show_default=True, help=text, **more)
+    return click.option(name, *dest, default=value, show_default=True, help=text, **more)
 
 
 def flag_option(name: str, text: str, *dest: str) -> Decorator:

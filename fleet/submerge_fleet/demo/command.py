@@ -26,7 +26,14 @@ import click
 from rich.console import Console
 
 from submerge import UsageError
-from submerge_fleet.console.options import FILE, FOLDER, QUIET, default_option, json_option
+from submerge_fleet.console.options import (
+    FILE,
+    FOLDER,
+    QUIET,
+    default_option,
+    flag_option,
+    json_option,
+)
 from submerge_fleet.console.picture import check_target
 
 if TYPE_CHECKING:
@@ -75,9 +82,7 @@ OWN = "own"
     show_default=f"{RANK}, with --kernel {KERNEL_RANK}",
     help="Directions of the model; more cost bytes and fit faults too.",
 )
-@click.option(
-    "--kernel", is_flag=True, help="Learn features of a Gaussian kernel beside the readings."
-)
+@flag_option("--kernel", "Learn features of a Gaussian kernel beside the readings.")
 @click.option(
     "--features",
     type=click.IntRange(2, 4096),

@@ -17,6 +17,7 @@ from submerge_fleet.console.options import (
     ZERO_IS_MISSING,
     AggregatorOptions,
     aggregator_options,
+    default_option,
     flag_option,
     json_option,
     skip_option,
@@ -42,11 +43,10 @@ Example: submerge model save monday.model --config root.toml
 @click.option("--ask", multiple=True, metavar="NODE", help="config, store: have NODE drill.")
 @flag_option("--anyway", "ask: also a node that never reported here.")
 @RANK
-@click.option(
+@default_option(
     "--at-most",
-    default="1 false per week",
-    show_default=True,
-    help="The rate of false alarms that is promised, as in a client's [alarms].",
+    "1 false per week",
+    "The rate of false alarms that is promised, as in a client's [alarms].",
 )
 @click.option(
     "--period",

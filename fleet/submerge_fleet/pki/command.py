@@ -134,7 +134,7 @@ def issue(
 @command.command(epilog="Example: submerge pki renew --all --within 20d")
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @DIRECTORY
-@click.option("--all", "all_nodes", is_flag=True, help="All nodes that have a kit.")
+@flag_option("--all", "All nodes that have a kit.", "all_nodes")
 @click.option(
     "--within",
     type=duration,

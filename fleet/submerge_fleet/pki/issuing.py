@@ -12,7 +12,7 @@ import click
 
 from submerge.errors import UsageError
 from submerge.protocol.permission import Permission
-from submerge_fleet.console.options import FILE, FOLDER, json_option
+from submerge_fleet.console.options import FILE, FOLDER, default_option, json_option
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.console.units import ago, duration, span_text
 from submerge_fleet.pki.issued import Entry, check_new, groups_of, role_of, timestamp
@@ -37,26 +37,18 @@ def span(text: str) -> timedelta:
     return timedelta(seconds=int(seconds))
 
 
-DIRECTORY = click.option(
-    "--dir",
-    "directory",
-    type=FOLDER,
-    default=PKI,
-    show_default=True,
-    help="The authority's directory.",
-)
+DIRECTORY = default_option("--dir", PKI, "The authority's directory.", "directory", type=FOLDER)
 PASSPHRASE = click.option(
     "--passphrase-file",
     type=FILE,
     help="The passphrase of the authority's key.  [default: not encrypted]",
 )
-LASTS = click.option(
+LASTS = default_option(
     "--lasts",
+    "90d",
+    "How long it is valid: 90d, 1y, 10m (minutes).",
     type=span,
     metavar="DURATION",
-    default="90d",
-    show_default=True,
-    help="How long it is valid: 90d, 1y, 10m (minutes).",
 )
 AS_JSON = json_option()
 

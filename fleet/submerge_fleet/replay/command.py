@@ -15,6 +15,7 @@ from submerge_client.datasets import Table, read
 from submerge_fleet.console.kernel_options import check, feature_map, kernel_options, option, taken
 from submerge_fleet.console.options import (
     FILE,
+    FILES,
     QUANTITY,
     ZERO_IS_MISSING,
     flag_option,
@@ -40,9 +41,7 @@ FEATURES = 512
 Example: submerge replay light.dat.gz --rank 10 --plot light.png
          submerge replay light.dat.gz --kernel gaussian --features 512"""
 )
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
-)
+@FILES
 @click.option("--rank", type=int, help="Directions to keep, or to start with.  [default: 10]")
 @click.option(
     "--rank-rule",
@@ -104,10 +103,9 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
     type=click.Choice(["turn", "runs"]),
     help="Deal rows in turn, or a run of rows to each leaf.  [default: turn]",
 )
-@click.option(
+@flag_option(
     "--paper",
-    is_flag=True,
-    help="The paper's algorithm, corrected: sapca rule, no spare directions, never exact,"
+    "The paper's algorithm, corrected: sapca rule, no spare directions, never exact,"
     " offline centering, only whole blocks.",
 )
 @click.option(

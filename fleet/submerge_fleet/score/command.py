@@ -13,6 +13,7 @@ from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import AdminCommand
 from submerge_fleet.console.options import (
     FILE,
+    FILES,
     QUANTITY,
     RANK,
     ZERO_IS_MISSING,
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
 Example: submerge fit history/*.csv -o plant.model
          submerge score monday.csv --model plant.model -o scores.csv.gz --plot scores.png""",
 )
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
-)
+@FILES
 @click.option(
     "--model", type=FILE, help="A file of `submerge fit`, `submerge model save` or submerge.dumps."
 )
