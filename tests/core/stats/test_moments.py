@@ -17,7 +17,7 @@ from submerge.protocol.machine import Flush, Now, Reading
 from submerge.protocol.messages import Counts
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
-from submerge.schema import Channel
+from submerge.schema import Channel, Scaling
 from submerge.stats.moments import Moments, pooled, spread
 from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 from support.strategies import cuts, rows_of, streams
@@ -326,8 +326,13 @@ def test_a_settled_fleet_survives_the_roots_restart():
 
 @pytest.mark.parametrize(
     ("edited", "keeps"),
-    [(RAW, True), (replace(RAW, half_life=60.0), False), (Schema(RAW.channels[:2]), False)],
-    ids=["same", "half-life", "channels"],
+    [
+        (RAW, True),
+        (replace(RAW, half_life=60.0), False),
+        (Schema(RAW.channels[:2]), True),
+        (Schema((*RAW.channels, Channel("new"))), False),
+    ],
+    ids=["same", "half-life", "fewer channels", "more channels"],
 )
 def test_a_scaling_is_kept_for_the_channels_that_it_was_learnt_of(edited, keeps):
     """What is configured goes before what was kept, but for the scaling itself."""
@@ -336,7 +341,9 @@ def test_a_scaling_is_kept_for_the_channels_that_it_was_learnt_of(edited, keeps)
     plan = GroupPlan(KIND, edited, learns_scaling=True)
     root = table.moved("r", under=None, plans={GROUP: plan}, scaling_rows=10**6)
 
-    assert (before if keeps else edited) == root.ledger.schema
+    offset, scale = before.scaling.offset[: edited.width], before.scaling.scale[: edited.width]
+    kept = replace(edited, scaling=Scaling(offset, scale)) if keeps else edited
+    assert kept == root.ledger.schema
     assert root.ledger.schema.canonical == root.disk["schema", GROUP] == root.model.schema
 
 

@@ -402,7 +402,7 @@ def test_what_is_of_an_old_schema_is_dropped(nodes, house):
     """Rows and the sums of closed incarnations; those of the schema in use stay."""
     house.hears("c", ROWS, final=True)
     house.hears("c", ROWS[:40], incarnation=new_incarnation(2))
-    settled = replace(SCHEMA, scaling=Scaling((0.0,) * 6, (2.0,) * 6))
+    settled = replace(SCHEMA, scaling=Scaling((0.0,) * 6, (2.0,) * 6), half_life=60.0)
     house.learns(settled)
     house.hears("c", ROWS[:9], incarnation=new_incarnation(3), schema=settled)
     (before,) = json.loads(nodes("list", "--json").out)

@@ -24,7 +24,7 @@ def known_scaling(configured: Schema, earlier: Iterable[Schema], given: Given) -
     measured = dict[str, tuple[float, float]]()
     wanted = set(configured.named)
     for schema in earlier:
-        if schema.scaling is None or schema.center != configured.center:
+        if schema.scaling is None or schema.family != configured.family:
             continue
         numbers = zip(schema.scaling.offset, schema.scaling.scale, strict=True)
         for channel, both in zip(schema.named, numbers, strict=True):
