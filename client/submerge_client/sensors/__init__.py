@@ -81,19 +81,19 @@ def open_sensor(
 
             return FileReplay(channels, config, note=note)
         case MqttSensor():
-            with _extra("paho", "mqtt"):
+            with needs_extra("paho", "mqtt"):
                 from submerge_client.sensors.mqtt.readings import MqttReadings
 
             return MqttReadings(channels, config, note=note)
         case HostSensor():
-            with _extra("psutil", "host"):
+            with needs_extra("psutil", "host"):
                 from submerge_client.sensors.host import HostMeter
 
             return HostMeter(channels, period_s=config.period_s, note=note)
 
 
 @contextmanager
-def _extra(module: str, extra: str) -> Iterator[None]:
+def needs_extra(module: str, extra: str) -> Iterator[None]:
     """Name the extra if a module is not installed."""
     try:
         yield
