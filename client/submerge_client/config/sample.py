@@ -150,6 +150,11 @@ scaling = "fleet"
 # A line of JSON on standard input for each row: {"flow": 21.5, "pressure": null} or [21.5, ...].
 kind = "ndjson"
 
+# A program that prints such lines. It is started without a shell, and again when it ends.
+#[sensor]
+#kind = "program"
+#command = ["/usr/local/bin/read-meter", "--every", "10"]
+
 # Files, read as if live: CSV or columns of numbers, .npy, Intel Lab logs; also gzip.
 #[sensor]
 #kind = "file"

@@ -175,4 +175,24 @@ class HostSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="host
     period_s: Seconds = 10.0
 
 
-AnySensor = NdjsonSensor | FileSensor | MqttSensor | HostSensor
+class ProgramSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="program"):
+    """A program that prints a line of JSON for each row, as `ndjson` reads them.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The program and its arguments, each a text of its own; no shell reads them. When it ends, it
+        is started again.
+    """
+
+    command: tuple[Text, ...]
+
+    def __post_init__(self) -> None:
+        if not self.command:
+            raise refusal("command", expected="a program and its arguments", got="an empty list")
+        for i, word in enumerate(self.command):
+            if "\0" in word:
+                raise refusal("command", i, expected="text without a null", got=shown(word))
+
+
+AnySensor = NdjsonSensor | FileSensor | MqttSensor | HostSensor | ProgramSensor

@@ -20,7 +20,11 @@ def schema_lines(schema: SchemaConfig) -> str:
         lines.append(f"lags = {schema.lags}")
     if schema.half_life_s is not None:
         lines.append(f"half_life_s = {schema.half_life_s!r}")
-    lines += ["channels = [", *(f"    {channel_table(channel)}," for channel in schema.tables), "]\n"]
+    lines += [
+        "channels = [",
+        *(f"    {channel_table(channel)}," for channel in schema.tables),
+        "]\n",
+    ]
     return "\n".join(lines)
 
 

@@ -19,6 +19,7 @@ from submerge_client.config.sensors import (
     HostSensor,
     MqttSensor,
     NdjsonSensor,
+    ProgramSensor,
 )
 from submerge_client.sensors.gather import Hand
 from submerge_client.sensors.tally import SensorLog, no_log
@@ -90,6 +91,10 @@ def open_sensor(
                 from submerge_client.sensors.host import HostMeter
 
             return HostMeter(channels, period_s=config.period_s, note=note)
+        case ProgramSensor():
+            from submerge_client.sensors.program import ProgramReadings
+
+            return ProgramReadings(channels, config.command, note=note, pause_s=gather_s)
 
 
 @contextmanager

@@ -40,9 +40,7 @@ Example: submerge init --from host --yes
 @click.option("--node", metavar="NAME", help="This machine's name; left out, its host name.")
 @click.option("--yes", is_flag=True, help="Take what it proposes, and ask nothing.")
 @click.option("--replace", is_flag=True, help="Write a file anew that is there.")
-def command(
-    source: str | None, path: Path, node: str | None, *, yes: bool, replace: bool
-) -> None:
+def command(source: str | None, path: Path, node: str | None, *, yes: bool, replace: bool) -> None:
     """Write the configuration of a machine that watches its own sensors, for `submerge up`.
 
     It looks at the source, lists its channels and what it would leave out, and asks before it

@@ -1,4 +1,4 @@
-"""box_text(): a proposal as the configuration of one machine: short, with a comment on each part."""
+"""box_text(): a proposal as a configuration of one machine, short, with a comment on each part."""
 
 from __future__ import annotations
 

@@ -521,13 +521,13 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"sensor": 'kind = "mqqt"'},
-            'sensor.kind: expected "ndjson", "file", "mqtt" or "host", got "mqqt";'
+            'sensor.kind: expected "ndjson", "file", "mqtt", "host" or "program", got "mqqt";'
             ' did you mean "mqtt"?',
             id="no such kind",
         ),
         pytest.param(
             {"sensor": "period_s = 3"},
-            'sensor.kind: expected "ndjson", "file", "mqtt" or "host", got nothing; add kind = ...',
+            'sensor.kind: expected "ndjson", "file", "mqtt", "host" or "program", got nothing; add kind = ...',
             id="no kind",
         ),
         pytest.param(

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from submerge import UsageError
-from submerge_client.config.sensors import FileSensor, HostSensor, MqttSensor, NdjsonSensor
+from submerge_client.config.sensors import (
+    FileSensor,
+    HostSensor,
+    MqttSensor,
+    NdjsonSensor,
+    ProgramSensor,
+)
 from submerge_client.sensors import open_sensor
 from submerge_client.sensors.tally import worth_logging
 
@@ -28,6 +34,7 @@ def test_each_kind_opens_its_sensor(tmp_path, monkeypatch) -> None:
             "FileReplay": FileSensor(paths=(tmp_path / "in",)),
             "MqttReadings": MqttSensor(**PLANT),
             "HostMeter": HostSensor(),
+            "ProgramReadings": ProgramSensor(command=("true",)),
         }
 
         made = [type(open_sensor(kind, ["load.1"])).__name__ for kind in kinds.values()]
