@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +16,12 @@ from submerge import UsageError
 
 FOLDER = "kept"
 """Where a machine keeps what it knows, beside its configuration."""
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+QUESTION = """\
+Where do readings come from? host: this machine's own figures; mqtt://broker; recorded readings;
+or a program that prints lines of JSON, with its arguments"""
 
 
 @click.command(
@@ -38,16 +47,48 @@ Example: submerge init --from host --yes
     help="The file to write.",
 )
 @click.option("--node", metavar="NAME", help="This machine's name; left out, its host name.")
+@click.option(
+    "--topics",
+    metavar="PATTERN",
+    multiple=True,
+    help="With a broker: where devices publish, as in 'zigbee2mqtt/#'. Several times for several;"
+    " left out, all topics are listened to.",
+)
+@click.option("--username", metavar="NAME", help="With a broker that asks for one.")
+@click.option("--password-file", type=FILE, help="A file that holds the password.")
+@click.option("--ca", type=FILE, help="With mqtts://: certificates of trusted authorities.")
+@click.option("--cert", type=FILE, help="With mqtts://: this machine's certificate.")
+@click.option("--key", type=FILE, help="With mqtts://: the certificate's key.")
+@click.option("--states", is_flag=True, help="With a broker: take on and off, true and false, too.")
+@click.option("--rebirth", is_flag=True, help="With Sparkplug B: ask edge nodes for their names.")
+@click.option(
+    "--listen",
+    "listen_s",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 86400.0),
+    help="How long a broker or a program is listened to; left out, a broker until nothing new came"
+    " for 20 s, a program for 10 s.",
+)
 @click.option("--yes", is_flag=True, help="Take what it proposes, and ask nothing.")
 @click.option("--replace", is_flag=True, help="Write a file anew that is there.")
-def command(source: str | None, path: Path, node: str | None, *, yes: bool, replace: bool) -> None:
+def command(
+    source: str | None,
+    path: Path,
+    node: str | None,
+    *,
+    yes: bool,
+    replace: bool,
+    **settings: Any,
+) -> None:
     """Write the configuration of a machine that watches its own sensors, for `submerge up`.
 
     It looks at the source, lists its channels and what it would leave out, and asks before it
     writes. Without --from it asks for the source as well.
     """
     from submerge_fleet.init.listing import lines_of
+    from submerge_fleet.init.mqtt import BrokerOptions
     from submerge_fleet.init.saving import check_place, save
+    from submerge_fleet.init.sources import propose
     from submerge_fleet.init.text import box_text
 
     check_place(path, replace=replace)
@@ -57,18 +98,38 @@ def command(source: str | None, path: Path, node: str | None, *, yes: bool, repl
             "expected --yes, since there is no terminal to ask at: it takes what is proposed"
         )
     if source is None:
-        raise UsageError("expected --from SOURCE with --yes: host, a broker, a file or a program")
-    from submerge_fleet.init.host import propose_host
-
-    proposal = propose_host()
-    text = box_text(proposal, node=node or _host_name(), folder=FOLDER, path=str(path))
+        if not asks:
+            raise UsageError(
+                "expected --from SOURCE beside --yes: host, mqtt://broker, a file or a program"
+            )
+        source = click.prompt(QUESTION, default="host")
+        if source.startswith("mqtt") and not settings["topics"]:
+            settings["topics"] = (click.prompt("Topics to listen to", default="#"),)
+    if node is None:
+        node = click.prompt("This machine's name", default=_host_name()) if asks else _host_name()
+    options = BrokerOptions("", **settings)
+    if not source.startswith("mqtt"):
+        _check_unused(settings)
+    proposal = propose(source, options)
     for line in lines_of(proposal):
         click.echo(line)
+    text = box_text(proposal, node=node, folder=FOLDER, path=str(path))
     if asks and not click.confirm(f"Write {path}?", default=True):
+        click.echo("nothing is written")
         return
     save(path, text)
     pipe = f"{proposal.pipe} | " if proposal.pipe else ""
-    click.echo(f"{path} is written. Next: {pipe}submerge up --config {path}")
+    click.echo(f"{path} is written. Next: {pipe}submerge up --config {shlex.quote(str(path))}")
+
+
+def _check_unused(settings: Mapping[str, Any]) -> None:
+    """Refuse options of a broker beside another source."""
+    for name, value in settings.items():
+        if name != "listen_s" and value:
+            option = name.replace("_", "-")
+            raise UsageError(
+                f"--{option}: expected a broker with it, --from mqtt://...: leave it out"
+            )
 
 
 def _host_name() -> str:

@@ -1,9 +1,10 @@
-"""units_in(): what devices say about their fields, in retained messages beside the readings.
+"""Descriptions: what devices say about their fields, in retained messages beside the readings.
 
 1. Zigbee2MQTT publishes all of its devices under `zigbee2mqtt/bridge/devices`; each has `exposes`,
-   a tree of properties with units.
+   a tree of properties with types, units and categories.
 2. Home Assistant's discovery has a message for each field, with the topic of its state, its unit,
    and a template with the field's path. Tasmota, Shelly, ESPHome and others can publish it.
+3. Tasmota's own discovery has two messages for each device (`tasmota`).
 
 Other messages, and parts that have another form, say nothing. Births of Sparkplug B have units
 themselves (`sparkplug_payload`).
@@ -12,19 +13,21 @@ themselves (`sparkplug_payload`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
 
+from submerge_client.sensors.mqtt import tasmota
 from submerge_client.sensors.mqtt.decoder import MalformedMessage
 from submerge_client.sensors.mqtt.fields import DEEPEST, LONGEST_NAME
-from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
 
 SUBSCRIPTIONS = (
     "+/bridge/devices",
     "homeassistant/+/+/config",
     "homeassistant/+/+/+/config",
+    tasmota.SUBSCRIPTION,
 )
 """Where they are published."""
 
@@ -34,104 +37,135 @@ LARGEST_DESCRIPTION = 1 << 20
 MOST_DESCRIBED = 4096
 """Fields that are read of a message."""
 
+LONGEST_UNIT = 32
+
 _BRIDGE, _CONFIG = "/bridge/devices", "/config"
+_TASMOTA = tasmota.SUBSCRIPTION.removesuffix("#")
+_NUMBERS = ("sensor", "number")
+_STATES = ("binary_sensor", "switch", "lock", "select")
+_PUBLISHED = 1
+"""The bit of Zigbee2MQTT's `access` that a property has which stands in the device's messages."""
+
 _IN_TEMPLATE = re.compile(r"value_json((?:\.\w+|\[\s*'[^'\]]+'\s*\]|\[\s*\d+\s*\])+)")
 _STEP = re.compile(r"\.(\w+)|\[\s*'([^'\]]+)'\s*\]|\[\s*(\d+)\s*\]")
 
 
-class FieldUnit(NamedTuple):
-    """The unit of a field.
+class DescribedField(NamedTuple):
+    """A field of a device, as the device or its gateway describes it.
 
-    name : `device/field`
-    unit : a text that is not empty
+    topic : where it is published
+    path : its place in the message's JSON, or ""
+    unit : or ""
+    kind : "number", "state" for words and booleans, "" if it is not said
+    is_minor : whether it is a setting, or about the device instead of what it measures
     """
 
-    name: str
+    topic: str
+    path: str
     unit: str
+    kind: str
+    is_minor: bool = False
 
 
 def is_description(topic: str) -> bool:
-    """Return whether a topic is one that `units_in` reads."""
+    """Return whether a topic is one that `Descriptions` reads."""
     return topic.endswith(_BRIDGE) or (
-        topic.startswith("homeassistant/") and topic.endswith(_CONFIG)
+        topic.startswith(("homeassistant/", _TASMOTA)) and topic.endswith((_CONFIG, "/sensors"))
     )
 
 
-def units_in(
-    topic: str, payload: bytes | bytearray, patterns: Sequence[TopicPattern]
-) -> list[FieldUnit]:
-    """Return the units in a description.
+class Descriptions:
+    """Reads descriptions; those of Tasmota have two messages for a device."""
 
-    Parameters
-    ----------
-    topic : str
-    payload : bytes
-    patterns : sequence of TopicPattern
-        They say how fields are called; those of other topics are left out.
+    def __init__(self) -> None:
+        self._tasmota = tasmota.TasmotaDiscovery()
 
-    Raises
-    ------
-    MalformedMessage
-        If it is not JSON, or too large.
-    """
-    if len(payload) > LARGEST_DESCRIPTION:
-        raise MalformedMessage(f"expected {LARGEST_DESCRIPTION} bytes at most, got {len(payload)}")
-    if not payload.strip():
-        return []  # what was retained is deleted
-    try:
-        content = msgspec.json.decode(payload)
-    except (ValueError, OverflowError, RecursionError) as error:
-        raise MalformedMessage(f"expected JSON, got other bytes: {error}") from None
-    found = _of_bridge(topic, content) if topic.endswith(_BRIDGE) else _of_discovery(content)
-    units = list[FieldUnit]()
-    for n, (state_topic, path, unit) in enumerate(found):
-        if n == MOST_DESCRIBED:
-            break
-        place = next(filter(None, (each.place_of(state_topic) for each in patterns)), None)
-        if place is not None and unit.isprintable() and 0 < len(unit) <= 32:
-            name = name_of(place, path)
-            if len(name) <= 2 * LONGEST_NAME and name.isprintable():
-                units.append(FieldUnit(name, unit))
-    return units
+    def take(self, topic: str, payload: bytes | bytearray) -> list[DescribedField]:
+        """Return the fields that a message describes.
+
+        Raises
+        ------
+        MalformedMessage
+            If it is not JSON, or too large.
+        """
+        if len(payload) > LARGEST_DESCRIPTION:
+            raise MalformedMessage(
+                f"expected {LARGEST_DESCRIPTION} bytes at most, got {len(payload)}"
+            )
+        if not payload.strip():
+            return []  # what was retained is deleted
+        try:
+            content = msgspec.json.decode(payload)
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise MalformedMessage(f"expected JSON, got other bytes: {error}") from None
+        return list(filter(_is_usable, islice(self._found(topic, content), MOST_DESCRIBED)))
+
+    def _found(self, topic: str, content: Any) -> Iterator[DescribedField]:
+        if topic.endswith(_BRIDGE):
+            return _of_bridge(topic, content)
+        if topic.startswith(_TASMOTA):
+            return (DescribedField(*each) for each in self._tasmota.take(topic, content))
+        return _of_discovery(topic, content)
 
 
-def _of_bridge(topic: str, content: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield the topic, path and unit of each property."""
+def _is_usable(field: DescribedField) -> bool:
+    texts = (field.topic, field.path, field.unit)
+    longest = (2 * LONGEST_NAME, LONGEST_NAME, LONGEST_UNIT)
+    return bool(field.topic) and all(
+        len(text) <= most and text.isprintable() for text, most in zip(texts, longest, strict=True)
+    )
+
+
+def _of_bridge(topic: str, content: Any) -> Iterator[DescribedField]:
+    """Yield the properties of each device."""
     base = topic.removesuffix(_BRIDGE)
     for device in _items(content):
         name = _text(device, "friendly_name")
         definition = device.get("definition")
         exposes = definition.get("exposes") if isinstance(definition, dict) else None
-        for path, unit in _properties(exposes, 0):
-            yield f"{base}/{name}", path, unit
+        for path, property_ in _properties(exposes, 0):
+            kind = {"numeric": "number", "binary": "state", "enum": "state"}
+            yield DescribedField(
+                f"{base}/{name}",
+                path,
+                _text(property_, "unit"),
+                kind.get(_text(property_, "type"), ""),
+                _text(property_, "category") in ("config", "diagnostic"),
+            )
 
 
-def _properties(exposes: Any, depth: int) -> Iterator[tuple[str, str]]:
+def _properties(exposes: Any, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the path of each property that is published, and what is said of it."""
     for each in _items(exposes):
-        path, unit = _text(each, "property"), _text(each, "unit")
-        if path and unit:
-            yield path, unit
-        if depth < DEEPEST:
-            for inner, unit in _properties(each.get("features"), depth + 1):
-                # The features of a composite, as of a colour, are inside its property.
-                yield f"{path}.{inner}" if path else inner, unit
+        path, access = _text(each, "property"), each.get("access", _PUBLISHED)
+        has_parts = depth < DEEPEST and isinstance(each.get("features"), list)
+        if path and not has_parts and isinstance(access, int) and access & _PUBLISHED:
+            yield path, each
+        for inner, property_ in _properties(each.get("features"), depth + 1) if has_parts else ():
+            # The features of a composite, as of a colour, are inside its property.
+            yield f"{path}.{inner}" if path else inner, property_
 
 
-def _of_discovery(content: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield the topic, path and unit of the field, by the full or the short names of settings."""
+def _of_discovery(topic: str, content: Any) -> Iterator[DescribedField]:
+    """Yield the field, by the full or the short names of settings."""
     if not isinstance(content, dict):
         return
     base = _text(content, "~")
-    topic = _text(content, "state_topic", "stat_t")
+    state_topic = _text(content, "state_topic", "stat_t")
     if base:
-        topic = re.sub(r"^~|~$", lambda _: base, topic)
+        state_topic = re.sub(r"^~|~$", lambda _: base, state_topic)
     template = _text(content, "value_template", "val_tpl")
     inside = _IN_TEMPLATE.search(template[:1024])
     if template and inside is None and "value" not in template.split("|")[0].split():
         return
     steps = _STEP.findall(inside[1]) if inside else []
     path = ".".join(next(filter(None, step)) for step in steps)
-    yield topic, path, _text(content, "unit_of_measurement", "unit_of_meas")
+    unit = _text(content, "unit_of_measurement", "unit_of_meas")
+    component = topic.split("/")[1]
+    kind = "number" if unit or _text(content, "state_class", "stat_cla") else ""
+    kind = "state" if component in _STATES else kind if component in _NUMBERS else ""
+    minor = bool(_text(content, "entity_category", "ent_cat"))
+    yield DescribedField(state_topic, path, unit, kind, minor)
 
 
 def _items(content: Any) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -66,12 +67,41 @@ def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, floa
         If it is larger than the limits.
     """
     found = list[tuple[str, float]]()
-    for n, (path, value) in enumerate(_leaves(content, "", 0)):
-        if n == MOST_FIELDS:
-            raise MalformedMessage(f"expected {MOST_FIELDS} fields at most, got more")
+    for path, value in leaves_of(content):
         number = as_number(value, states)
         if number is not None:
             found.append((path, number))
+    return found
+
+
+def words_of(content: Any) -> list[tuple[str, str]]:
+    """Return the booleans and texts in a content that are no numbers, each with its path.
+
+    Raises
+    ------
+    MalformedMessage
+        As `fields_of`.
+    """
+    words = list[tuple[str, str]]()
+    for path, value in leaves_of(content):
+        if isinstance(value, bool):
+            words.append((path, "true" if value else "false"))
+        elif isinstance(value, str) and value.strip() and number_of(value) is None:
+            words.append((path, value.strip()))
+    return words
+
+
+def leaves_of(content: Any) -> list[tuple[str, Any]]:
+    """Return the values in a content that have no parts, each with its path.
+
+    Raises
+    ------
+    MalformedMessage
+        If it is larger than the limits.
+    """
+    found = list(islice(_leaves(content, "", 0), MOST_FIELDS + 1))
+    if len(found) > MOST_FIELDS:
+        raise MalformedMessage(f"expected {MOST_FIELDS} fields at most, got more")
     return found
 
 

@@ -30,6 +30,8 @@ class HeardField:
         Of its values.
     unit : str
         "" while none is known.
+    falls : int
+        Readings that were lower than the one before.
     """
 
     name: str
@@ -41,6 +43,7 @@ class HeardField:
     highest: float
     last: float
     unit: str = ""
+    falls: int = 0
 
     @property
     def every_s(self) -> float | None:
@@ -82,6 +85,7 @@ class Heard:
             return True
         known.count += 1
         known.changes += value != known.last
+        known.falls += value < known.last
         known.last_s, known.last = now, value
         known.lowest, known.highest = min(known.lowest, value), max(known.highest, value)
         known.unit = unit or known.unit

@@ -25,7 +25,6 @@ from submerge_client.sensors.mqtt.decoder import (
     RebirthRequest,
     seconds_of,
 )
-from submerge_client.sensors.mqtt.descriptions import units_in
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
 from submerge_client.sensors.mqtt.heard import Heard
 from submerge_client.sensors.mqtt.sparkplug import (
@@ -178,18 +177,6 @@ class MessageDecoder:
                 self._unlisted.append(name)
         self._tally.counts["unremembered"] = self.heard.crowded
         return readings
-
-    def describe(self, topic: str, payload: bytes | bytearray) -> list[str]:
-        """Take a description, as in `descriptions`; return the names that have a unit now."""
-        try:
-            units = units_in(topic, payload, self._topics)
-        except MalformedMessage as error:
-            self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
-            return []
-        units = [each for each in units if self._patterns.take(each.name)]
-        for name, unit in units:
-            self.heard.set_unit(name, unit)
-        return [each.name for each in units]
 
     def take_requests(self) -> list[RebirthRequest]:
         """Return the messages to publish since the last call."""

@@ -1,0 +1,183 @@
+"""Hearing: what a broker's devices say, gathered for a while.
+
+1. Descriptions come first: they say which topics there are, and what fields are called.
+2. Each pattern has a decoder of its own, so that what was heard says which patterns are of use.
+3. Retained messages may be days old: their fields are known from them, but were not heard.
+4. Everything is bounded; a broker has as many topics as its devices like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from submerge_client.sensors.mqtt.decoder import MalformedMessage, RebirthRequest
+from submerge_client.sensors.mqtt.descriptions import (
+    MOST_DESCRIBED,
+    DescribedField,
+    Descriptions,
+    is_description,
+)
+from submerge_client.sensors.mqtt.fields import LONGEST_NAME, content_of, fields_of, words_of
+from submerge_client.sensors.mqtt.heard import MOST_NAMES, HeardField
+from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
+from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
+from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
+from submerge_client.sensors.tally import ProblemTally, no_log
+from submerge_fleet.init.systems import ALL, first_level, is_reading, patterns_of
+
+MOST_PATTERNS = 32
+MOST_WORDS = 16
+"""Different words of one field that are remembered."""
+
+BRIDGE = "/bridge/devices"
+
+
+class _Ear(NamedTuple):
+    """A pattern, and what is heard by it."""
+
+    text: str
+    pattern: TopicPattern
+    decoder: MessageDecoder
+    tally: ProblemTally
+
+
+class Hearing:
+    """Takes messages of devices.
+
+    Parameters
+    ----------
+    asked : sequence of str
+        Patterns of topics that somebody asked for.
+    rebirth : bool
+        Ask edge nodes of Sparkplug B for their births.
+
+    Attributes
+    ----------
+    words : dict of str to set of str
+        Booleans and texts, by field.
+    retained : dict of str to None
+        Numbers of retained messages, by field.
+    messages : int
+    """
+
+    def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:
+        self._asked, self._rebirth = tuple(asked), rebirth
+        self._descriptions, self._described = Descriptions(), list[DescribedField]()
+        self._bridges = list[str]()
+        self._ears: list[_Ear] = []
+        self._ear_of: dict[str, _Ear] = {}
+        self.words: dict[str, set[str]] = {}
+        self.retained: dict[str, None] = {}
+        self.messages = 0
+
+    def describe(self, topic: str, payload: bytes, *, retained: bool) -> Iterable[RebirthRequest]:  # noqa: ARG002 - as take()
+        """Take a message of the subscriptions of descriptions."""
+        if is_description(topic) and len(self._described) < MOST_DESCRIBED:
+            with suppress(MalformedMessage):
+                self._described += self._descriptions.take(topic, payload)
+                if topic.endswith(BRIDGE):
+                    self._bridges.append(topic.removesuffix(BRIDGE))
+        return ()
+
+    def begin(self) -> tuple[str, ...]:
+        """Settle the patterns; return the subscriptions to hear readings by."""
+        for pattern in patterns_of(self._asked, self._bridges, self._described):
+            self._listen_by(pattern)
+        return tuple(dict.fromkeys(TopicPattern(each).subscription for each in self._asked))
+
+    def take(self, topic: str, payload: bytes, *, retained: bool) -> Iterable[RebirthRequest]:
+        """Take a message of a device; return what to publish."""
+        ear = self._ear_for(topic) if is_reading(topic) else None
+        if ear is None:
+            return ()
+        self.messages += 1
+        if not topic.startswith(f"{NAMESPACE}/"):
+            with suppress(MalformedMessage):
+                self._note_names(ear, topic, payload, retained=retained)
+        ear.decoder.readings(topic, payload, retained=retained)
+        for name in ear.decoder.take_unlisted():
+            self._ear_of.setdefault(name, ear)
+        return ear.decoder.take_requests()
+
+    @property
+    def fields(self) -> dict[str, HeardField]:
+        """The numbers that were heard, by name."""
+        fields = dict[str, HeardField]()
+        for ear in list(self._ears):
+            for name, field in list(ear.decoder.heard.fields.items()):
+                fields.setdefault(name, field)
+        return fields
+
+    @property
+    def names(self) -> int:
+        """How many fields are known of messages."""
+        return len(self._ear_of)
+
+    @property
+    def unborn(self) -> int:
+        """Messages of Sparkplug B without names."""
+        return sum(ear.tally.counts["unborn"] for ear in self._ears)
+
+    def described(self) -> dict[str, DescribedField]:
+        """Return what is described of the topics that were asked for, by name."""
+        named = dict[str, DescribedField]()
+        for each in self._described:
+            ear = self._ear_for(each.topic) if self._is_asked(each.topic) else None
+            place = None if ear is None else ear.pattern.place_of(each.topic)
+            if ear is None or place is None:
+                continue
+            name = name_of(place, each.path)
+            # A gateway may describe a field in two ways, of which one says more.
+            if name not in named or (each.kind and not named[name].kind):
+                named[name] = each
+                self._ear_of.setdefault(name, ear)
+        return named
+
+    def patterns(self, names: Iterable[str]) -> list[str]:
+        """Return the patterns that fields come by, the more precise first."""
+        used = {self._ear_of[name].text for name in names}
+        return [ear.text for ear in self._ears if ear.text in used]
+
+    # -- private -----------------------------------------------------------------
+
+    def _listen_by(self, text: str) -> _Ear:
+        tally = ProblemTally(no_log, *KINDS)
+        decoder = MessageDecoder((), topics=(text,), tally=tally, rebirth=self._rebirth)
+        ear = _Ear(text, TopicPattern(text), decoder, tally)
+        self._ears.append(ear)
+        return ear
+
+    def _ear_for(self, topic: str) -> _Ear | None:
+        for ear in self._ears:
+            if ear.pattern.place_of(topic) is not None:
+                return ear
+        # Only `#` hears what no pattern fits.
+        if ALL in self._asked and len(self._ears) < MOST_PATTERNS:
+            return self._listen_by(first_level(topic))
+        return None
+
+    def _is_asked(self, topic: str) -> bool:
+        patterns = map(TopicPattern, self._asked)
+        return ALL in self._asked or any(each.place_of(topic) for each in patterns)
+
+    def _note_names(self, ear: _Ear, topic: str, payload: bytes, *, retained: bool) -> None:
+        """Remember words, and the names of what is retained."""
+        place, content = ear.pattern.place_of(topic), content_of(payload)
+        if place is None:
+            return
+        for path, word in words_of(content):
+            name = name_of(place, path)
+            words = self.words.get(name)
+            if words is None and len(self.words) < MOST_NAMES:
+                words = self.words.setdefault(name, set())
+                self._ear_of.setdefault(name, ear)
+            if words is not None and len(words) < MOST_WORDS:
+                words.add(word[:LONGEST_NAME])
+        if retained:
+            for path, _ in fields_of(content, {}):
+                name = name_of(place, path)
+                if len(self.retained) < MOST_NAMES:
+                    self.retained[name] = None
+                    self._ear_of.setdefault(name, ear)

@@ -1,0 +1,99 @@
+"""patterns_of(): the patterns of topics that give good names, for what somebody asked to hear.
+
+1. A pattern without `#` at its end is taken as it is.
+2. With it, the forms of well-known systems that it covers come first: those that descriptions name
+   (Zigbee2MQTT, Tasmota), then those that are the same everywhere. The pattern itself is last.
+3. `#` alone would take all that a broker has, also later. `first_level` gives a pattern in its
+   place for each first level that is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from submerge_client.sensors.mqtt.descriptions import DescribedField
+from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
+
+ALL = "#"
+
+FORMS = (
+    "tele/{device}/SENSOR",  # Tasmota
+    "shellies/{device}/#",  # Shelly, first generation
+    "{device}/events/rpc",  # Shelly, second generation
+    "{device}/sensor/{field}/state",  # ESPHome
+    "homie/{device}/#",  # Homie
+    "v3/+/devices/{device}/up",  # The Things Stack
+    f"{NAMESPACE}/#",  # Sparkplug B, which names its metrics itself
+)
+"""Where well-known devices publish what they measure."""
+
+ORDERS = ("set", "get", "cmnd", "command", "cmd")
+"""Levels of topics on which devices are told what to do."""
+
+OTHERS = ("homeassistant/", "tasmota/discovery/", "submerge/v1/")
+"""Topics that describe, and those of fleets of submerge itself."""
+
+
+def is_reading(topic: str) -> bool:
+    """Return whether a topic may carry readings: no order, description or note of a gateway."""
+    levels = topic.split("/")
+    if topic.startswith(OTHERS) or (len(levels) > 1 and levels[1] == "bridge"):
+        return False
+    return levels[0] not in ORDERS and levels[-1] not in ORDERS
+
+
+def patterns_of(
+    asked: Sequence[str], bridges: Iterable[str], described: Sequence[DescribedField]
+) -> list[str]:
+    """Return patterns, the more precise first.
+
+    Parameters
+    ----------
+    asked : sequence of str
+        Patterns that somebody asked for.
+    bridges : iterable of str
+        Base topics of Zigbee2MQTT that have a bridge.
+    described : sequence of DescribedField
+    """
+    forms = [*_of_bridges(bridges, described), *_of_tasmota(described), *FORMS]
+    patterns = list[str]()
+    for pattern in asked:
+        if pattern.split("/")[-1] == ALL:
+            patterns += [form for form in forms if _covers(pattern, form)]
+        if pattern != ALL:
+            patterns.append(pattern)
+    return list(dict.fromkeys(patterns))
+
+
+def first_level(topic: str) -> str:
+    """Return the pattern of a topic for which there is no other."""
+    first, slash, _ = topic.partition("/")
+    return f"{first}/{ALL}" if slash else first
+
+
+def _of_bridges(bridges: Iterable[str], described: Sequence[DescribedField]) -> Iterator[str]:
+    for base in dict.fromkeys(bridges):
+        depth = base.count("/") + 1
+        devices = [each.topic for each in described if each.topic.startswith(f"{base}/")]
+        # Friendly names may have slashes: a room and a device.
+        is_deep = any(topic.count("/") > depth for topic in devices)
+        yield f"{base}/{ALL}" if is_deep else f"{base}/+"
+
+
+def _of_tasmota(described: Sequence[DescribedField]) -> Iterator[str]:
+    """Yield the patterns of topics that end in SENSOR, where they are not as usual."""
+    for each in described:
+        levels = each.topic.split("/")
+        if levels[-1] == "SENSOR" and len(levels) == 3 and levels[0] != "tele":
+            # %topic%/%prefix%/, or a prefix of one's own.
+            swapped = levels[1] == "tele"
+            yield "{device}/tele/SENSOR" if swapped else f"{levels[0]}/{{device}}/SENSOR"
+
+
+def _covers(pattern: str, form: str) -> bool:
+    """Return whether a pattern that ends in `#` hears all topics of a form."""
+    *fixed, _ = pattern.split("/")
+    levels = form.split("/")
+    return len(levels) > len(fixed) and all(
+        mine in ("+", other) for mine, other in zip(fixed, levels, strict=False)
+    )
