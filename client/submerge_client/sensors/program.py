@@ -62,14 +62,18 @@ def begin(command: Sequence[str], out: IO[bytes], errors: IO[bytes] | None = Non
 
 def has_ended(process: Process) -> bool:
     """Return whether a program has ended; its number stays its own until `end`."""
+    if process.returncode is not None:
+        return True
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def end(process: Process) -> int:
     """End a program and what it has started; return its status.
 
-    It is asked to, then killed; with it what is left of its group, which may hold a device.
+    It is asked to, then killed, and with it what is left of its group, which may hold a device.
     """
+    if process.returncode is not None:
+        return process.returncode
     _signal(process, signal.SIGTERM)
     until = time.monotonic() + PATIENCE_S
     while not has_ended(process) and time.monotonic() < until:

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 import click
 from paho.mqtt.client import MQTTMessage
@@ -48,6 +47,7 @@ CURES = (
     ("certificate required", "the broker wants a certificate: --cert FILE --key FILE"),
     ("WRONG_VERSION_NUMBER", "the port has no TLS: write mqtt://, or the port of TLS, 8883"),
     ("RECORD_LAYER_FAILURE", "the port has no TLS: write mqtt://, or the port of TLS, 8883"),
+    ("reset by peer", "it closed the connection: is it mqtt:// or mqtts://, and the port right?"),
     ("EOF occurred", "the port has no TLS, or wants another: write mqtt://, or port 8883"),
 )
 """What to do, by a part of what went wrong."""
@@ -76,10 +76,18 @@ def hear(
         If the broker cannot be reached, or does not let us in.
     """
     hearing = Hearing(topics, rebirth=rebirth)
-    with _Ears(link, SUBSCRIPTIONS, hearing.describe) as ears:
+
+    def describe(message: MQTTMessage) -> Iterable[RebirthRequest]:
+        hearing.describe(message.topic, message.payload)
+        return ()
+
+    def take(message: MQTTMessage) -> Iterable[RebirthRequest]:
+        return hearing.take(message.topic, message.payload, retained=message.retain)
+
+    with _Ears(link, SUBSCRIPTIONS, describe) as ears:
         ears.wait(lambda: ears.messages, quiet_s=SILENT_S, longest_s=DESCRIBED_S)
     subscriptions = hearing.begin()
-    with _Ears(link, subscriptions, hearing.take) as ears:
+    with _Ears(link, subscriptions, take) as ears:
         ears.wait(
             lambda: hearing.names,
             quiet_s=QUIET_S if listen_s is None else listen_s,
@@ -92,13 +100,6 @@ def hear(
     return hearing
 
 
-class Handle(Protocol):
-    """Takes a message; returns what to publish."""
-
-    def __call__(self, topic: str, payload: bytes, *, retained: bool) -> Iterable[RebirthRequest]:
-        """Take it, on paho's thread."""
-
-
 class _Ears:
     """A connection to a broker while the body runs; it begins when it hears."""
 
@@ -106,7 +107,7 @@ class _Ears:
         self,
         link: Link,
         subscriptions: Sequence[str],
-        handle: Handle,
+        handle: Callable[[MQTTMessage], Iterable[RebirthRequest]],
     ) -> None:
         self._link, self._handle = link, handle
         self._tally = ProblemTally(self._note, *KINDS)
@@ -151,7 +152,7 @@ class _Ears:
 
     def _take(self, message: MQTTMessage) -> Iterable[RebirthRequest]:
         self.messages += 1
-        return self._handle(message.topic, message.payload, retained=message.retain)
+        return self._handle(message)
 
     def _note(self, what: str, /, **facts: object) -> None:
         if what == "subscription refused":

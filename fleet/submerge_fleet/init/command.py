@@ -13,11 +13,15 @@ from typing import Any
 import click
 
 from submerge import UsageError
+from submerge.protocol.names import is_name
 
 FOLDER = "kept"
 """Where a machine keeps what it knows, beside its configuration."""
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+
+LONGEST_NODE = 59
+"""Characters: its root's name is longer."""
 
 QUESTION = """\
 Where do readings come from? host: this machine's own figures; mqtt://broker; recorded readings;
@@ -107,6 +111,7 @@ def command(
             settings["topics"] = (click.prompt("Topics to listen to", default="#"),)
     if node is None:
         node = click.prompt("This machine's name", default=_host_name()) if asks else _host_name()
+    _check_node(node)
     options = BrokerOptions("", **settings)
     if not source.startswith("mqtt"):
         _check_unused(settings)
@@ -122,6 +127,14 @@ def command(
     click.echo(f"{path} is written. Next: {pipe}submerge up --config {shlex.quote(str(path))}")
 
 
+def _check_node(name: str) -> None:
+    """Refuse a name before anything is listened to."""
+    if not is_name(name) or len(name) > LONGEST_NODE:
+        raise UsageError(
+            f"--node: expected a name of at most {LONGEST_NODE} of A-Z a-z 0-9 . _ -, got {name!r}"
+        )
+
+
 def _check_unused(settings: Mapping[str, Any]) -> None:
     """Refuse options of a broker beside another source."""
     for name, value in settings.items():
@@ -134,5 +147,7 @@ def _check_unused(settings: Mapping[str, Any]) -> None:
 
 def _host_name() -> str:
     """Return this machine's name, as a node may have it."""
-    name = re.sub("[^A-Za-z0-9-]+", "-", socket.gethostname().split(".")[0]).strip("-")[:58]
+    name = re.sub("[^A-Za-z0-9-]+", "-", socket.gethostname().split(".")[0]).strip("-")[
+        :LONGEST_NODE
+    ]
     return name or "box"

@@ -72,14 +72,13 @@ class Hearing:
         self.retained: dict[str, None] = {}
         self.messages = 0
 
-    def describe(self, topic: str, payload: bytes, *, retained: bool) -> Iterable[RebirthRequest]:  # noqa: ARG002 - as take()
+    def describe(self, topic: str, payload: bytes | bytearray) -> None:
         """Take a message of the subscriptions of descriptions."""
         if is_description(topic) and len(self._described) < MOST_DESCRIBED:
             with suppress(MalformedMessage):
                 self._described += self._descriptions.take(topic, payload)
                 if topic.endswith(BRIDGE):
                     self._bridges.append(topic.removesuffix(BRIDGE))
-        return ()
 
     def begin(self) -> tuple[str, ...]:
         """Settle the patterns; return the subscriptions to hear readings by."""
@@ -87,7 +86,9 @@ class Hearing:
             self._listen_by(pattern)
         return tuple(dict.fromkeys(TopicPattern(each).subscription for each in self._asked))
 
-    def take(self, topic: str, payload: bytes, *, retained: bool) -> Iterable[RebirthRequest]:
+    def take(
+        self, topic: str, payload: bytes | bytearray, *, retained: bool
+    ) -> Iterable[RebirthRequest]:
         """Take a message of a device; return what to publish."""
         ear = self._ear_for(topic) if is_reading(topic) else None
         if ear is None:
@@ -162,7 +163,9 @@ class Hearing:
         patterns = map(TopicPattern, self._asked)
         return ALL in self._asked or any(each.place_of(topic) for each in patterns)
 
-    def _note_names(self, ear: _Ear, topic: str, payload: bytes, *, retained: bool) -> None:
+    def _note_names(
+        self, ear: _Ear, topic: str, payload: bytes | bytearray, *, retained: bool
+    ) -> None:
         """Remember words, and the names of what is retained."""
         place, content = ear.pattern.place_of(topic), content_of(payload)
         if place is None:

@@ -69,6 +69,12 @@ class BrokerOptions:
     @property
     def link(self) -> Link:
         """The connection. UsageError if it is none."""
+        if "@" in self.url:
+            # It is not shown: it would stay in a log.
+            raise UsageError(
+                "--from: expected a broker's url without a user's name and password: give"
+                " --username NAME and --password-file FILE"
+            )
         try:
             return Link(
                 url=self.url,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from submerge import UsageError
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.toml_text import quoted
 from submerge_client.sensors.lines import LineReader
-from submerge_client.sensors.mqtt.heard import Heard
+from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
 from submerge_client.sensors.ndjson import CHUNK, TIMES
 from submerge_client.sensors.program import Process, begin, check_command, end, has_ended
 from submerge_fleet.init.choosing import choose
@@ -57,7 +58,9 @@ class _Rows:
             if name in TIMES or not name or not name.isprintable():
                 continue
             if isinstance(value, bool | str):
-                self.words.setdefault(name, set())
+                if len(self.words) < MOST_NAMES:
+                    word = value if isinstance(value, str) else str(value).lower()
+                    self.words[name] = {word}
             elif isinstance(value, int | float) and abs(value) < float("inf"):
                 self.heard.add(name, float(value), now)
 
@@ -77,13 +80,15 @@ def propose_program(command: Sequence[str], *, listen_s: float | None) -> Propos
         choice = choose(rows.heard.fields, {}, {}, rows.words, with_states=False)
         if not choice.found:
             raise _nothing(command, rows, status, errors)
+    # A service has another PATH and another folder.
+    whole = (os.path.abspath(shutil.which(command[0]) or command[0]), *command[1:])
     remarks = []
     if status is not None:
         remarks.append(f"It ended by itself with status {status}; it is started again then.")
     channels = tuple(ChannelConfig(name=each.name) for each in choice.found)
     return Proposal(
         source=f"the lines of {command[0]}",
-        sensor=SENSOR.format(command=f"[{', '.join(map(quoted, command))}]"),
+        sensor=SENSOR.format(command=f"[{', '.join(map(quoted, whole))}]"),
         schema=SchemaConfig(channels=channels, scaling="fleet"),
         schema_note=SCALES,
         found=choice.found,
