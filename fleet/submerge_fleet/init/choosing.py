@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from submerge_client.sensors.mqtt.descriptions import DescribedField
 from submerge_client.sensors.mqtt.heard import HeardField
-from submerge_fleet.init.proposal import FoundChannel, LeftOut
+from submerge_fleet.init.proposal import FoundChannel, OmittedField
 
 MOST_CHANNELS = 512
 
@@ -69,13 +69,13 @@ class Choice:
     Attributes
     ----------
     found : tuple of FoundChannel
-    left_out : tuple of LeftOut
+    left_out : tuple of OmittedField
     states : dict of str to float
         Numbers for the words of the channels.
     """
 
     found: tuple[FoundChannel, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedField, ...]
     states: dict[str, float]
 
 
@@ -100,7 +100,7 @@ def choose(
     with_states : bool
         Whether words that have numbers are channels.
     """
-    found, left_out, states = list[FoundChannel](), list[LeftOut](), dict[str, float]()
+    found, left_out, states = list[FoundChannel](), list[OmittedField](), dict[str, float]()
     for name in sorted({*fields, *described, *retained, *words}, key=_by_device):
         field, description = fields.get(name), described.get(name)
         spoken = words.get(name, set()) if field is None else set()
@@ -120,7 +120,7 @@ def choose(
         if not why and len(found) == MOST_CHANNELS:
             why = MANY
         if why:
-            left_out.append(LeftOut(name, why))
+            left_out.append(OmittedField(name, why))
         else:
             found.append(_channel(name, field, description, is_state=is_state))
     # The other word of a pair may come later.

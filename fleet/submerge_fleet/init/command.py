@@ -74,7 +74,7 @@ Example: submerge init --from host --yes
     " for 20 s, a program for 10 s.",
 )
 @click.option("--yes", is_flag=True, help="Take what it proposes, and ask nothing.")
-@click.option("--replace", is_flag=True, help="Write a file anew that is there.")
+@click.option("--replace", is_flag=True, help="Replace a file that is there.")
 def command(
     source: str | None,
     path: Path,
@@ -96,7 +96,7 @@ def command(
     from submerge_fleet.init.text import box_text
 
     check_place(path, replace=replace)
-    asks = not yes and sys.stdin.isatty()
+    asks = _asks(yes)
     if not asks and not yes:
         raise UsageError(
             "expected --yes, since there is no terminal to ask at: it takes what is proposed"
@@ -125,6 +125,11 @@ def command(
     save(path, text)
     pipe = f"{proposal.pipe} | " if proposal.pipe else ""
     click.echo(f"{path} is written. Next: {pipe}submerge up --config {shlex.quote(str(path))}")
+
+
+def _asks(yes: bool) -> bool:
+    """Return whether there is a terminal to ask at, and something to ask."""
+    return not yes and sys.stdin.isatty()
 
 
 def _check_node(name: str) -> None:

@@ -49,7 +49,7 @@ class Hearing:
     Parameters
     ----------
     asked : sequence of str
-        Patterns of topics that somebody asked for.
+        Patterns of topics to listen to.
     rebirth : bool
         Ask edge nodes of Sparkplug B for their births.
 

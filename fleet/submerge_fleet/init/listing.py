@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from submerge_fleet.console.units import in_words
-from submerge_fleet.init.proposal import FoundChannel, LeftOut, Proposal
+from submerge_fleet.init.proposal import FoundChannel, OmittedField, Proposal
 
 MOST_SHOWN = 60
 """Channels in a list; the file has all."""
@@ -41,7 +41,7 @@ def _cells(channel: FoundChannel) -> tuple[str, str, str, str, str]:
     return _printable(channel.name), _printable(channel.unit), every, span, channel.note
 
 
-def _reasons(left_out: Iterable[LeftOut]) -> Iterator[str]:
+def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
     """Yield a line for each reason, with the names that it has."""
     names = dict[str, list[str]]()
     for each in left_out:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import IO
 
 from submerge import UsageError
@@ -18,7 +19,7 @@ from submerge_client.sensors.lines import LineReader
 from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
 from submerge_client.sensors.ndjson import CHUNK, TIMES
 from submerge_client.sensors.program import Process, begin, check_command, end, has_ended
-from submerge_fleet.init.choosing import choose
+from submerge_fleet.init.choosing import STATE, choose
 from submerge_fleet.init.proposal import Proposal
 
 LISTEN_S = 10.0
@@ -33,6 +34,9 @@ command = {command}
 
 SCALES = """\
 # The units differ: it first measures each channel's mean and deviation."""
+
+
+NO_NUMBERS = {STATE: "words and booleans: let the program print numbers for them"}
 
 
 class _Rows:
@@ -92,7 +96,9 @@ def propose_program(command: Sequence[str], *, listen_s: float | None) -> Propos
         schema=SchemaConfig(channels=channels, scaling="fleet"),
         schema_note=SCALES,
         found=choice.found,
-        left_out=choice.left_out,
+        left_out=tuple(
+            replace(each, why=NO_NUMBERS.get(each.why, each.why)) for each in choice.left_out
+        ),
         remarks=tuple(remarks),
     )
 

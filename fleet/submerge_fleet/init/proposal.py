@@ -31,7 +31,7 @@ class FoundChannel:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class OmittedField:
     """A field that is not proposed, and why."""
 
     name: str
@@ -55,7 +55,7 @@ class Proposal:
         Settings of `[summary]` and their comments, as TOML; "" for none.
     found : tuple of FoundChannel
         In the schema's order.
-    left_out : tuple of LeftOut
+    left_out : tuple of OmittedField
     remarks : tuple of str
         What a person should know of the whole.
     pipe : str
@@ -68,6 +68,6 @@ class Proposal:
     schema_note: str
     found: tuple[FoundChannel, ...]
     summary: str = ""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedField, ...] = ()
     remarks: tuple[str, ...] = ()
     pipe: str = ""

@@ -23,7 +23,7 @@ def check_place(path: Path, *, replace: bool) -> None:
         raise UsageError(f"--config must be a file, got the folder {path}: add a name, box.toml")
     if path.exists() and not replace:
         raise UsageError(
-            f"{path} is there already: expected a new file; add --replace to write it anew,"
+            f"{path} is there already: expected a new file; add --replace to write over it,"
             " or name another with --config"
         )
     if not folder.is_dir():

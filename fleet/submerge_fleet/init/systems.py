@@ -1,4 +1,4 @@
-"""patterns_of(): the patterns of topics that give good names, for what somebody asked to hear.
+"""patterns_of(): the patterns of topics that give good names, within those to listen to.
 
 1. A pattern without `#` at its end is taken as it is.
 2. With it, the forms of well-known systems that it covers come first: those that descriptions name
@@ -28,7 +28,7 @@ FORMS = (
 """Where well-known devices publish what they measure."""
 
 ORDERS = ("set", "get", "cmnd", "command", "cmd")
-"""Levels of topics on which devices are told what to do."""
+"""Levels of topics that carry commands to devices."""
 
 OTHERS = ("homeassistant/", "tasmota/discovery/", "submerge/v1/")
 """Topics that describe, and those of fleets of submerge itself."""
@@ -50,7 +50,7 @@ def patterns_of(
     Parameters
     ----------
     asked : sequence of str
-        Patterns that somebody asked for.
+        Patterns to listen to.
     bridges : iterable of str
         Base topics of Zigbee2MQTT that have a bridge.
     described : sequence of DescribedField

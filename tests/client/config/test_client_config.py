@@ -527,7 +527,8 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"sensor": "period_s = 3"},
-            'sensor.kind: expected "ndjson", "file", "mqtt", "host" or "program", got nothing; add kind = ...',
+            'sensor.kind: expected "ndjson", "file", "mqtt", "host" or "program", got nothing;'
+            " add kind = ...",
             id="no kind",
         ),
         pytest.param(

@@ -96,9 +96,9 @@ def _kind(value: Any) -> str:
 
 def _unit(path: str, readings: Any) -> str:
     words = [word for word in path.split(".") if not word.isdecimal()]
-    # PM2.5 has a dot of its own.
-    last = ".".join(words[-2:]) if words[-2:-1] in (["PM2"], ["CF2"]) else words[-1]
-    word = re.sub(r"(?<=[a-z])\d+$", "", last)
+    dotted = path.rpartition(f".{words[-1]}.")[2]  # PM2.5 has a dot of its own
+    last = f"{words[-1]}.{dotted}" if f"{words[-1]}.{dotted}" in UNITS else words[-1]
+    word = re.sub(r"(?<=[a-z])\d+$", "", last)  # Temperature1
     unit = readings.get(SPOKEN[word]) if word in SPOKEN and isinstance(readings, dict) else None
     if isinstance(unit, str):
         return f"°{unit}" if SPOKEN[word] == "TempUnit" else unit

@@ -1,4 +1,4 @@
-"""Units in what gateways say about their devices."""
+"""What gateways and devices say about their fields."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from submerge_client.sensors.mqtt import descriptions as module
 from submerge_client.sensors.mqtt.decoder import MalformedMessage
-from submerge_client.sensors.mqtt.descriptions import SUBSCRIPTIONS, is_description, units_in
-from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
-from submerge_client.sensors.mqtt.topics import TopicPattern
-from submerge_client.sensors.tally import ProblemTally, no_log
+from submerge_client.sensors.mqtt.descriptions import (
+    SUBSCRIPTIONS,
+    DescribedField,
+    Descriptions,
+    is_description,
+)
 
 BRIDGE = "zigbee2mqtt/bridge/devices"
-PATTERNS = [TopicPattern("zigbee2mqtt/+"), TopicPattern("tele/{device}/SENSOR")]
 
 # Zigbee2MQTT's guide, page "MQTT Topics and Messages", section "zigbee2mqtt/bridge/devices", and
 # its page "Exposes": generic types, and a composite with features.
@@ -41,18 +42,37 @@ DEVICES = [
 ]
 
 
-def units(topic: str, content: Any) -> dict[str, str]:
+def described(topic: str, content: Any) -> list[DescribedField]:
     assert is_description(topic)
-    return dict(units_in(topic, json.dumps(content).encode(), PATTERNS))
+    return Descriptions().take(topic, json.dumps(content).encode())
 
 
-def test_a_bridge_gives_the_units_of_its_devices() -> None:
+def units(topic: str, content: Any) -> dict[tuple[str, str], str]:
+    return {(each.topic, each.path): each.unit for each in described(topic, content)}
+
+
+def test_a_bridge_gives_the_fields_of_its_devices() -> None:
     """Also inside of what has features."""
-    assert {
-        "bath/temperature": "°C",
-        "bath/color.hue": "°",
-        "bath/color_temp": "mired",
-    } == units(BRIDGE, DEVICES)
+    at = "zigbee2mqtt/bath"
+    assert [
+        DescribedField(at, "temperature", "°C", "number"),
+        DescribedField(at, "occupancy", "", "state"),
+        DescribedField(at, "color.hue", "°", "number"),
+        DescribedField(at, "color_temp", "mired", ""),
+    ] == described(BRIDGE, DEVICES)
+
+
+def test_a_bridge_says_what_is_not_measured() -> None:
+    """By the category and the access bits of its page "Exposes": 1 is "published in a state"."""
+    exposes = [
+        {"type": "numeric", "property": "battery", "category": "diagnostic", "access": 1},
+        {"type": "numeric", "property": "offset", "category": "config", "access": 7},
+        {"type": "enum", "property": "identify", "access": 2},
+    ]
+    devices = [{"friendly_name": "bath", "definition": {"exposes": exposes}}]
+    assert {"battery": True, "offset": True} == {
+        each.path: each.is_minor for each in described(BRIDGE, devices)
+    }
 
 
 @pytest.mark.parametrize(
@@ -66,7 +86,7 @@ def test_a_bridge_gives_the_units_of_its_devices() -> None:
                 "unit_of_measurement": "%",
                 "value_template": "{{ value_json.humidity }}",
             },
-            {"bath/humidity": "%"},
+            {("zigbee2mqtt/bath", "humidity"): "%"},
         ),
         (
             {
@@ -75,14 +95,16 @@ def test_a_bridge_gives_the_units_of_its_devices() -> None:
                 "unit_of_meas": "W",
                 "val_tpl": "{{ value_json['ENERGY'].Power[0] | float }}",
             },
-            {"plug/ENERGY.Power.0": "W"},
+            {("tele/plug/SENSOR", "ENERGY.Power.0"): "W"},
         ),
         (
             {"state_topic": "zigbee2mqtt/scale", "unit_of_measurement": "kg"},
-            {"scale": "kg"},
+            {("zigbee2mqtt/scale", ""): "kg"},
         ),
-        ({"state_topic": "zigbee2mqtt/bath", "value_template": "{{ value_json.door }}"}, {}),
-        ({"state_topic": "other/bath", "unit_of_measurement": "kg"}, {}),
+        (
+            {"state_topic": "zigbee2mqtt/bath", "value_template": "{{ value_json.door }}"},
+            {("zigbee2mqtt/bath", "door"): ""},
+        ),
         ({"state_topic": "zigbee2mqtt/bath", "unit_of_meas": "C", "val_tpl": "{{ 1 }}"}, {}),
         (["no object"], {}),
     ],
@@ -92,16 +114,65 @@ def test_discovery_gives_the_unit_of_a_field(content, expected) -> None:
     assert expected == units("homeassistant/sensor/bath/config", content)
 
 
-def test_a_decoder_knows_the_units_of_what_it_hears() -> None:
-    """Whichever comes first; a description that cannot be read is counted."""
-    tally = ProblemTally(no_log, *KINDS)
-    decoder = MessageDecoder((), topics=("zigbee2mqtt/+",), tally=tally, exclude=("*/color*",))
-    named = decoder.describe(BRIDGE, json.dumps(DEVICES).encode())
-    decoder.readings("zigbee2mqtt/bath", b'{"temperature": 21.5}', retained=False)
+@pytest.mark.parametrize(
+    ("component", "more", "kind"),
+    [
+        ("sensor", {"unit_of_measurement": "W"}, "number"),
+        ("sensor", {"stat_cla": "measurement"}, "number"),
+        ("sensor", {}, ""),
+        ("binary_sensor", {}, "state"),
+        ("light", {"unit_of_measurement": "W"}, ""),
+    ],
+)
+def test_discovery_says_what_kind_a_field_is(component, more, kind) -> None:
+    """Home Assistant's page "MQTT Sensor": without a unit and a state class, it may be text."""
+    content = {"state_topic": "a/b", "entity_category": "diagnostic", **more}
+    (field,) = described(f"homeassistant/{component}/a/config", content)
 
-    assert ["bath/temperature"] == named
-    assert "°C" == decoder.heard.fields["bath/temperature"].unit
-    assert ([], 1) == (decoder.describe(BRIDGE, b"{"), tally.counts["malformed"])
+    assert (kind, True) == (field.kind, field.is_minor)
+
+
+# Tasmota's documentation, page "Auto discovery": the settings t, ft and tp of a device.
+TASMOTA = {
+    "hn": "tasmota_49A3BC-0956",
+    "mac": "AABBCC49A3BC",
+    "t": "tasmota_49A3BC",
+    "ft": "%prefix%/%topic%/",
+    "tp": ["cmnd", "stat", "tele"],
+}
+# The comment on array and nested sensors in hatasmota's sensor.py, with a unit of temperatures.
+SENSORS = {
+    "sn": {
+        "Time": "2020-03-03T00:00:00+00:00",
+        "ENERGY": {"TotalStartTime": "2018-11-23T15:33:47", "Total": 0.017, "Power": [0.0, 1.0]},
+        "DS18B20": {"Temperature": 20.6},
+        "SDS0X1": {"PM2.5": 3.0},
+        "Switch1": "ON",
+        "TempUnit": "C",
+    },
+    "ver": 1,
+}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_tasmota_describes_a_device_in_two_messages(first) -> None:
+    """Whichever comes first."""
+    messages = [("config", TASMOTA), ("sensors", SENSORS)]
+    descriptions, found = Descriptions(), list[DescribedField]()
+    for what, content in messages[first:] + messages[:first]:
+        topic = f"tasmota/discovery/AABBCC49A3BC/{what}"
+        assert is_description(topic)
+        found += descriptions.take(topic, json.dumps(content).encode())
+
+    assert {"tele/tasmota_49A3BC/SENSOR"} == {each.topic for each in found}
+    assert {
+        "ENERGY.Total": ("kWh", "number"),
+        "ENERGY.Power.0": ("W", "number"),
+        "ENERGY.Power.1": ("W", "number"),
+        "DS18B20.Temperature": ("°C", "number"),
+        "SDS0X1.PM2.5": ("µg/m³", "number"),
+        "Switch1": ("", "state"),
+    } == {each.path: (each.unit, each.kind) for each in found}
 
 
 def test_a_description_is_bounded(monkeypatch) -> None:
@@ -114,32 +185,40 @@ def test_a_description_is_bounded(monkeypatch) -> None:
     assert 2 == len(units(BRIDGE, DEVICES))
     assert {} == units(BRIDGE, [{"friendly_name": "a", "definition": {"exposes": [deep]}}])
     with pytest.raises(MalformedMessage, match="expected 1048576 bytes at most"):
-        units_in(BRIDGE, b" " * (1 << 20) + b"1", PATTERNS)
+        Descriptions().take(BRIDGE, b" " * (1 << 20) + b"1")
 
 
 def test_all_descriptions_are_subscribed_to() -> None:
     """And nothing else is taken for one."""
     topics = [BRIDGE, "homeassistant/sensor/a/config", "homeassistant/sensor/a/b/config"]
+    topics.append("tasmota/discovery/A/config")
     for subscription, topic in zip(SUBSCRIPTIONS, topics, strict=True):
-        assert len(subscription.split("/")) == len(topic.split("/"))
+        assert subscription.endswith("#") or subscription.count("/") == topic.count("/")
         assert is_description(topic)
     assert not is_description("zigbee2mqtt/bath")
 
 
 some = st.text(max_size=3) | st.none() | st.integers()
-keys = st.sampled_from(["friendly_name", "definition", "exposes", "features", "property", "unit"])
+keys = st.sampled_from(
+    ["sn", "friendly_name", "definition", "exposes", "features", "property", "unit"]
+)
 shorts = st.sampled_from(["~", "stat_t", "val_tpl", "unit_of_meas"])
 trees = st.recursive(
     some, lambda x: st.lists(x, max_size=2) | st.dictionaries(keys | shorts, x, max_size=3)
 )
 
 
-@given(st.sampled_from([BRIDGE, "homeassistant/a/b/config"]), trees | st.binary(max_size=20))
+@given(
+    st.sampled_from([BRIDGE, "homeassistant/a/b/config", "tasmota/discovery/A/sensors"]),
+    trees | st.binary(max_size=20),
+)
 def test_any_description_is_read_or_refused(topic, content) -> None:
     """Nothing else is raised."""
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    descriptions = Descriptions()
+    descriptions.take("tasmota/discovery/A/config", json.dumps(TASMOTA).encode())
     try:
-        found = units_in(topic, data, [TopicPattern("#")])
+        found = descriptions.take(topic, data)
     except MalformedMessage:
         return
-    assert all(unit for _, unit in found)
+    assert all(each.topic for each in found)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge_client.sensors.mqtt.decoder import MalformedMessage, number_of, seconds_of
-from submerge_client.sensors.mqtt.fields import at, content_of, fields_of
+from submerge_client.sensors.mqtt.fields import at, content_of, fields_of, words_of
 
 STATES = {"ON": 1.0, "true": 1.0, "false": 0.0}
 
@@ -133,3 +133,11 @@ def test_a_path_leads_through_objects_and_arrays() -> None:
     assert (None, None, None) == tuple(
         at(path, content) for path in (["a", "1"], ["a", "x"], ["c", "b"])
     )
+
+
+def test_words_are_what_is_no_number() -> None:
+    """Booleans and texts; `fields_of` reads them by `states` alone."""
+    content = {"on": True, "state": " OFF ", "n": "21.5", "empty": "", "deep": [{"x": "open"}]}
+
+    expected = [("on", "true"), ("state", "OFF"), ("deep.0.x", "open")]
+    assert expected == words_of(content)

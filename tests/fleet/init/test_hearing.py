@@ -1,0 +1,75 @@
+"""What a broker's messages become, without a broker."""
+
+from __future__ import annotations
+
+import json
+
+from submerge_fleet.init.hearing import Hearing
+
+BRIDGE = json.dumps(
+    [
+        {
+            "friendly_name": "bath",
+            "definition": {
+                "exposes": [
+                    {"type": "numeric", "property": "temperature", "unit": "°C", "access": 1},
+                    {"type": "numeric", "property": "humidity", "unit": "%", "access": 1},
+                ]
+            },
+        }
+    ]
+).encode()
+
+
+def heard(*asked: str) -> Hearing:
+    hearing = Hearing(asked)
+    hearing.describe("zigbee2mqtt/bridge/devices", BRIDGE)
+    hearing.describe("zigbee2mqtt/bridge/devices", b"no JSON")
+    hearing.begin()
+    hearing.take("zigbee2mqtt/bath", b'{"temperature": 21, "door": true}', retained=False)
+    hearing.take("zigbee2mqtt/bath", b'{"pressure": 1013}', retained=True)
+    hearing.take("zigbee2mqtt/bath/set", b'{"temperature": 99}', retained=False)
+    hearing.take("home/shed/temperature", b"5.5", retained=False)
+    hearing.take("home/shed/temperature", b"{", retained=False)
+    return hearing
+
+
+def test_messages_are_named_by_the_best_pattern() -> None:
+    """A retained one is known, but not heard; an order is neither."""
+    hearing = heard("#")
+
+    assert {"bath/temperature": 21, "shed/temperature": 5.5} == {
+        name: field.last for name, field in hearing.fields.items()
+    }
+    assert {"bath/door": {"true"}} == hearing.words
+    assert ["bath/pressure"] == list(hearing.retained)
+    assert ["bath/temperature", "bath/humidity"] == list(hearing.described())
+
+
+def test_only_patterns_of_use_are_proposed() -> None:
+    """Also for what is only described; `#` itself never is."""
+    hearing = heard("#")
+    described = hearing.described()
+
+    assert ["zigbee2mqtt/+", "home/#"] == hearing.patterns([*hearing.fields, *described])
+    assert ["zigbee2mqtt/+"] == hearing.patterns(["bath/humidity"])
+
+
+def test_what_was_not_asked_for_is_not_described() -> None:
+    """The subscriptions of descriptions hear all devices."""
+    hearing = Hearing(["home/#"])
+    hearing.describe("zigbee2mqtt/bridge/devices", BRIDGE)
+    assert ("home/#",) == hearing.begin()
+
+    assert {} == hearing.described()
+
+
+def test_a_broker_with_many_topics_takes_bounded_memory(monkeypatch) -> None:
+    """Further first levels are passed over."""
+    monkeypatch.setattr("submerge_fleet.init.hearing.MOST_PATTERNS", 10)
+    hearing = Hearing(["#"])
+    hearing.begin()
+    for i in range(100):
+        hearing.take(f"level{i}/x", b"1", retained=False)
+
+    assert len(hearing.fields) <= 10
