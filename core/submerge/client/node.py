@@ -16,6 +16,7 @@ from typing import Any
 from submerge.client.fleet_view import FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
+from submerge.client.monitor import NodeMonitor
 from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals
 from submerge.client.report_news import ReportNews
 from submerge.errors import UsageError
@@ -119,6 +120,11 @@ class ClientNode:
         return self.fleet.model
 
     @property
+    def monitor(self) -> NodeMonitor | None:
+        """What judges its readings; None before the first row under a settled schema."""
+        return self._ingest.monitor
+
+    @property
     def lifetime(self) -> int:
         """Readings that it has seen since it was set up, as far as it remembers."""
         counts = self.current.counts
@@ -132,8 +138,7 @@ class ClientNode:
     @property
     def all_delivered(self) -> bool:
         """Whether the parent holds everything that it has seen, in earlier incarnations too."""
-        generated = self.current.counts.generated
-        return self.current.delivered == generated and not self.finals.waiting
+        return self.current.delivered == self.current.counts.generated and not self.finals.waiting
 
     @property
     def wakes_at(self) -> float:
@@ -193,10 +198,8 @@ class ClientNode:
     def _begin(self, now: Now, *, lost: int, floor: int = 0) -> None:
         """Start an incarnation, from zero; it has to join before it may report."""
         self.current = ClientIncarnation(
-            Incarnation.draw(now.wall_ms, floor, self._rng),
-            self.fleet.schema,
-            self._summaries,
-            now,
+            *(Incarnation.draw(now.wall_ms, floor, self._rng), self.fleet.schema),
+            *(self._summaries, now),
             learns=self.fleet.is_settled,
             raw=self.fleet.is_raw,
             lost=lost,
@@ -362,8 +365,7 @@ class ClientNode:
             self._kept = worth
             self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
             checkpoint = self.current.checkpoint(self._report(now), now)
-            # With the record of earlier incarnations: its last write may have failed, and this
-            # checkpoint replaces the one that could have restored it.
+            # PAST goes with it: its own last write may have failed, and its checkpoint goes now.
             records: dict[Key, Any] = {CHECKPOINT: checkpoint, PAST: self.finals.past}
             if self._ingest.kept is not None:
                 records[MONITOR] = self._ingest.kept
@@ -390,9 +392,7 @@ class ClientNode:
 
     def _report(self, now: Now) -> Report:
         return self.current.report(
-            self.settings.node,
-            self.settings.group,
-            now,
+            *(self.settings.node, self.settings.group, now),
             version=self.fleet.version,
             lifetime=self.lifetime,
             scores=self._ingest.scores,

@@ -5,36 +5,59 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from submerge_fleet.up.config import BoxConfig
 
-@click.command(epilog="Example: submerge up --config box.toml")
+DEFAULT = Path("box.toml")
+
+
+@click.command(
+    epilog="""\b
+Example: submerge up
+         submerge up --install"""
+)
 @click.option(
     "--config",
     "path",
     type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
+    default=DEFAULT,
+    show_default=True,
     help="Its settings, as TOML. SUBMERGE__SECTION__KEY in the environment overrides one.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Each line as one object of JSON.")
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
-def command(path: Path, log_json: bool) -> None:
+def command(path: Path, as_json: bool, log_json: bool) -> None:
     """Watch this machine's sensors: learn what is normal, and raise alarms, in one program.
 
     It is a client and its root in one process. Their files are those of a fleet, so that other
     machines may join later. A line a minute says how it is. SIGTERM and Ctrl-C keep all readings,
     and end with status 0.
     """
+    from submerge_client import logs
+
+    logs.begin("warning", as_json=log_json)  # for warnings about the configuration
+    config = _load(path)
+    logs.begin(config.log, as_json=log_json)
+    from submerge_fleet.up.box import run
+
+    sys.exit(run(config, click.echo, as_json=as_json))
+
+
+def _load(path: Path) -> BoxConfig:
+    """Return the configuration; a root's packages are needed for it, too."""
+    from submerge import UsageError
+
+    if path == DEFAULT and not path.exists():
+        raise UsageError("no box.toml here: submerge init writes one")
     try:
-        from submerge_fleet.up.box import run
+        from submerge_fleet.up import box  # noqa: F401 - what is missing is said first
+        from submerge_fleet.up.config import load
     except ImportError as error:
         raise click.UsageError(
             f"a root needs {error.name}, which is not installed: pip install 'submerge[aggregator]'"
         ) from error
-    from submerge_client import logs
-    from submerge_fleet.up.config import load
-
-    logs.begin("warning", as_json=log_json)  # for warnings about the configuration
-    config = load(path, os.environ)
-    logs.begin(config.log, as_json=log_json)
-    sys.exit(run(config, click.echo))
+    return load(path, os.environ)

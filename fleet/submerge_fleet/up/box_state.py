@@ -1,0 +1,105 @@
+"""BoxState: how a machine is, from its client and its root: what each line on it is made of.
+
+The client works on a thread of its own. What is read of it here are values that it replaces whole,
+so no lock is needed: a number may be a moment older than the one beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.newest_score import NewestScore, newest_score
+from submerge.client.node import ClientNode
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Counts
+from submerge_aggregator.questions import survey
+
+Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
+"""A question to the root: what it holds of a node, by incarnation; sealed ones are under ""."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxState:
+    """How a machine is.
+
+    Attributes
+    ----------
+    rows : int
+        Read since the program began.
+    learnt, withheld : int
+        Readings of all its lives: learnt, and seen but not learnt.
+    measured : int or None
+        Readings that measure the scale of the channels; None once it is settled.
+    score : NewestScore or None
+        None before the first row was scored.
+    waits_for : str
+        What limits wait for, in words; empty if they wait for time only, or are there.
+    armed_in_s : float
+        Time until limits keep the configured rate of false alarms; 0 once they do, -1 if unknown.
+    alarms : tuple of Alarm
+        That it remembers, open ones and ended ones, the newest first.
+    """
+
+    rows: int
+    learnt: int
+    withheld: int
+    measured: int | None = None
+    score: NewestScore | None = None
+    waits_for: str = ""
+    armed_in_s: float = -1.0
+    alarms: tuple[Alarm, ...] = ()
+
+    @property
+    def open(self) -> tuple[Alarm, ...]:
+        """Alarms that are open."""
+        return tuple(each for each in self.alarms if each.is_open)
+
+
+def has_started(client: ClientNode) -> bool:
+    """Return whether a client has read what it keeps: before that there is nothing to say."""
+    return hasattr(client, "current")
+
+
+def held_of(group: str, name: str) -> Held:
+    """Return the question of what a root holds of a node."""
+
+    def question(node: AggregatorNode, now: Now) -> dict[str, Counts]:
+        held: dict[str, Counts] = {}
+        for view in survey.nodes(node, now, group, name):
+            for each in view.sealed:
+                held[""] = held.get("", Counts()) + Counts(each.learnt, each.withheld)
+            for row in view.rows:
+                held[row.incarnation] = Counts(row.learnt, row.withheld, moved=row.moved)
+        return held
+
+    return question
+
+
+def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState:
+    """Return how a machine is.
+
+    held : what its root holds, as `held_of` asks; of the running incarnation the client knows more
+    """
+    current, monitor = client.current, client.monitor
+    total = current.counts
+    for incarnation, counts in held.items():
+        if incarnation != str(current.incarnation):
+            total += counts
+    learnt, withheld = total.learnt - total.moved, total.withheld
+    if monitor is None:
+        measured = None if current.learns else client.finals.measured + current.counts.learnt
+        return BoxState(rows, learnt, withheld, measured)
+    detector, waiting = monitor.detector, monitor.waiting
+    promised = detector is not None and detector.limits.promised
+    return BoxState(
+        rows,
+        learnt,
+        withheld,
+        score=newest_score(monitor),
+        waits_for="" if waiting is None else waiting.words.replace("the group's", "its"),
+        armed_in_s=0.0 if promised or detector is None else detector.limits.armed_in_s,
+        alarms=monitor.alarms,
+    )

@@ -1,0 +1,31 @@
+"""make_folder(): the folder of a machine's files, or one line on why there is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from submerge import UsageError
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder where a machine keeps what it knows, and check that it may write there.
+
+    Raises
+    ------
+    UsageError
+        If it cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refusal(folder, error.strerror or str(error)) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _refusal(folder, "this user may not write there")
+
+
+def _refusal(folder: Path, why: str) -> UsageError:
+    return UsageError(
+        f"expected a folder to write in, folder = {str(folder)!r}, got: {why}; name another as"
+        " `folder`, or change its owner (chown)"
+    )

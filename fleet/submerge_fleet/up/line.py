@@ -1,0 +1,138 @@
+"""Line: how a machine is, in one line for a person, or in one of JSON for a program."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from submerge.protocol.alarm_status import Alarm, Deviation
+from submerge_fleet.console.units import ago, figure
+from submerge_fleet.up.box_state import BoxState
+
+Occasion = Literal["minute", "first scores", "alarm began", "alarm ended", "end"]
+"""Why there is a line."""
+
+MOST_NAMED = 2
+"""Most channels that a line names."""
+
+
+def text_of(
+    state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
+) -> str:
+    """Return a line for a person, in local time.
+
+    at : wall time
+    units : of channels, by name
+    needed : readings that measure the scale
+    """
+    parts = [_rows(state, needed)]
+    if state.measured is None:
+        parts.append(_score(state))
+    parts.append(_alarms(state, occasion, units))
+    return f"{_local(at)}  {'; '.join(part for part in parts if part)}"
+
+
+def json_of(
+    state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
+) -> str:
+    """Return the same as one object of JSON."""
+    score = state.score
+    line: dict[str, Any] = {"at": round(at, 3), "why": occasion, "rows": state.rows}
+    line |= {"learnt": state.learnt, "withheld": state.withheld}
+    if state.measured is not None:
+        line |= {"measured": state.measured, "of": needed}
+    if score is not None:
+        line |= {"statistic": score.kind, "score": _short(score.value)}
+        line |= {} if score.share is None else {"share_of_limit": _short(score.share)}
+    if state.waits_for:
+        line["waits_for"] = state.waits_for
+    line["armed_in_s"] = None if state.armed_in_s < 0 else round(state.armed_in_s)
+    line["alarms"] = [_alarm_fields(each, units) for each in state.open]
+    return json.dumps(line, ensure_ascii=False)
+
+
+def _rows(state: BoxState, needed: int) -> str:
+    text = f"{state.rows:,} rows read"
+    if state.measured is not None:
+        return f"{text}; measuring the scale of each channel: {state.measured:,} of {needed:,} rows"
+    withheld = f", {state.withheld:,} withheld" if state.withheld else ""
+    return f"{text}, {state.learnt:,} learnt{withheld}"
+
+
+def _score(state: BoxState) -> str:
+    """Return the newest score, and what there is to know of its limit."""
+    score = state.score
+    if score is not None and score.share is not None:
+        share = f"score {score.share:.2f} of its limit"
+        if state.armed_in_s <= 0:
+            return share
+        return f"{share} (provisional for {ago(state.armed_in_s)})"
+    value = "no score yet" if score is None else f"score {figure(score.value)}, no limits yet"
+    if state.waits_for:
+        return f"{value}: {state.waits_for}"
+    return f"{value}: in about {ago(state.armed_in_s)}" if state.armed_in_s > 0 else value
+
+
+def _alarms(state: BoxState, occasion: Occasion, units: Mapping[str, str]) -> str:
+    """Return the open alarm, or that it has ended."""
+    if state.open:
+        alarm, more = state.open[0], len(state.open) - 1
+        kind = "provisional alarm" if alarm.provisional else "ALARM"
+        others = f" (and {more} more)" if more else ""
+        return f"{kind} since {_local(alarm.began)}: {_channels(alarm, units)}{others}"
+    if occasion == "alarm ended" and state.alarms:
+        alarm = max(state.alarms, key=lambda each: each.ended)
+        lasted = ago(max(0.0, alarm.ended - alarm.began))
+        return f"alarm over after {lasted}: {', '.join(_named(alarm))}"
+    return "no alarm"
+
+
+def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
+    deviations = list(_shown(alarm))
+    if not deviations:
+        return ", ".join(_named(alarm))
+    stuck = "stuck at " if alarm.cause == "stuck" else ""
+    return ", ".join(
+        f"{each.channel} {stuck}{_in_unit(each.value, units.get(each.channel, ''))}"
+        f" (expected {_in_unit(each.expected, units.get(each.channel, ''))})"
+        for each in deviations
+    )
+
+
+def _named(alarm: Alarm) -> list[str]:
+    """Return the channels most to blame; what was over its limit, where none is."""
+    return [channel for channel, _ in alarm.top[:MOST_NAMED]] or [alarm.cause]
+
+
+def _shown(alarm: Alarm) -> Iterator[Deviation]:
+    by_name = {each.channel: each for each in alarm.deviations}
+    return (by_name[name] for name in _named(alarm) if name in by_name)
+
+
+def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
+    channels = [
+        {
+            "channel": each.channel,
+            "value": each.value,
+            "expected": each.expected,
+            "unit": units.get(each.channel, ""),
+        }
+        for each in alarm.deviations
+    ]
+    fields = {"id": alarm.name, "began": alarm.began, "cause": alarm.cause}
+    fields |= {"worst": _short(alarm.worst), "provisional": alarm.provisional}
+    return fields | {"top": dict(alarm.top), "channels": channels}
+
+
+def _in_unit(value: float, unit: str) -> str:
+    return f"{figure(value)} {unit}".rstrip()
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _local(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

@@ -1,0 +1,109 @@
+"""Telling: when there is a line on how a machine is.
+
+The first comes soon, then one each minute; and at once, when an alarm begins or ends and when the
+first row was scored. "At once" is within a second: the client is asked, and does nothing for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.newest_score import newest_score
+from submerge.protocol.machine import Now
+from submerge_client.agent import Agent
+from submerge_fleet.up.box_state import BoxState, has_started, held_of, state_of
+from submerge_fleet.up.config import BoxConfig
+from submerge_fleet.up.line import Occasion, json_of, text_of
+
+Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]
+"""Asks the root's machine."""
+
+FIRST_S = 5.0
+"""Until the first line."""
+
+EVERY_S = 60.0
+"""Between two lines, if nothing happens."""
+
+LOOK_S = 1.0
+"""Between two looks at the client."""
+
+
+class Telling:
+    """Says how a machine is.
+
+    Parameters
+    ----------
+    config : BoxConfig
+    agent : Agent
+    ask : callable
+        Asks the root.
+    tell : callable
+        Takes each line.
+    as_json : bool
+    """
+
+    def __init__(
+        self,
+        config: BoxConfig,
+        agent: Agent,
+        ask: Ask,
+        tell: Callable[[str], None],
+        *,
+        as_json: bool = False,
+    ) -> None:
+        self._agent, self._ask, self._tell = agent, ask, tell
+        self._question = held_of(config.group, config.node)
+        units = {channel.name: channel.unit for channel in config.schema.sensed}
+        needed = config.aggregator.settings.scaling_rows
+        self._line = partial(json_of if as_json else text_of, units=units, needed=needed)
+        self._scored = False
+        self._alarms: dict[str, bool] | None = None  # open or not, by name; None before any look
+
+    async def run(self) -> None:
+        """Write lines until cancelled."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + FIRST_S
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if not has_started(self._agent.node):
+                continue
+            occasion = self._news() or ("minute" if loop.time() >= due else None)
+            if occasion is not None:
+                due = loop.time() + EVERY_S
+                await self.write(occasion)
+
+    async def write(self, occasion: Occasion) -> None:
+        """Write a line."""
+        state = await self._state()
+        self._tell(self._line(state, time.time(), occasion))
+
+    async def _state(self) -> BoxState:
+        """Return how it is; asked again where an incarnation ended in between."""
+        while True:
+            before = self._agent.node.current.incarnation
+            held = await self._ask(self._question)
+            state = state_of(self._agent.rows, self._agent.node, held)
+            if self._agent.node.current.incarnation == before:
+                return state
+
+    def _news(self) -> Occasion | None:
+        """Return what has happened since the last look."""
+        monitor = self._agent.node.monitor
+        if monitor is None:
+            return None
+        alarms = {each.name: each.is_open for each in monitor.alarms}
+        # What was there at the start is none.
+        before = alarms if self._alarms is None else self._alarms
+        is_first = not self._scored and newest_score(monitor) is not None
+        self._alarms, self._scored = alarms, self._scored or is_first
+        if any(is_open and not before.get(name) for name, is_open in alarms.items()):
+            return "alarm began"
+        ended = {name for name, is_open in before.items() if is_open} | (alarms.keys() - before)
+        if any(not alarms.get(name) for name in ended):
+            return "alarm ended"
+        return "first scores" if is_first else None

@@ -1,0 +1,90 @@
+"""A box: `submerge up` as a real process, its lines, and rows for it to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from support.patience import until
+from support.programs import Program, Programs
+
+NAMES = ("a", "b", "c")
+
+
+def rows_of(n: int, seed: int = 0, *, jump: float = 0.0) -> bytes:
+    """Return rows of a machine as lines of JSON; the last channel is off by `jump`."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 1)) * (1.0, 2.0, -1.0) + 0.1 * rng.normal(size=(n, 3))
+    rows[:, 2] += jump
+    return "".join(f"{json.dumps(row)}\n" for row in rows.round(4).tolist()).encode()
+
+
+class Box:
+    """A machine in a folder of a test.
+
+    Parameters
+    ----------
+    programs : Programs
+    more : str
+        Further sections of its configuration.
+    sensor : str
+        The settings of [sensor].
+    channels : sequence of str
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        more: str = "",
+        *,
+        sensor: str = 'kind = "ndjson"',
+        channels: Sequence[str] = NAMES,
+        node: str = "desk",
+    ) -> None:
+        self._programs, self.node = programs, node
+        self.folder = programs.folder / f"{node}-kept"
+        top = f'node = "{node}"\nfolder = "{self.folder}"\nlog = "info"\n'
+        sections = f"[sensor]\n{sensor}\n[schema]\nchannels = {json.dumps(list(channels))}\n{more}"
+        self.config = programs.file(f"{node}.toml", top + sections)
+
+    def start(self, *options: str, **how: Any) -> Program:
+        """Start it, and wait until it reads."""
+        program = self._programs.start("up", "--config", self.config, "--json", *options, **how)
+        program.until("reading")
+        return program
+
+
+def lines_of(program: Program) -> list[dict[str, Any]]:
+    """Return what it has said about itself."""
+    return [json.loads(line) for line in list(program.out)]
+
+
+def last_line(program: Program) -> dict[str, Any]:
+    """End it, and return its last line."""
+    assert 0 == program.end(), program.log
+    return lines_of(program)[-1]
+
+
+def until_read(program: Program, rows: int) -> None:
+    """Wait until a line says that it has read so many rows."""
+    until(
+        lambda: any(line["rows"] >= rows for line in lines_of(program)),
+        lambda: f"{rows} rows; its lines: {program.out}; its log:\n{program.log}",
+        lambda: (len(program.lines), len(program.out)),
+    )
+
+
+def fed(program: Program, data: bytes) -> None:
+    """Write rows, end the input, and wait until it has ended with status 0."""
+    program.write(data)
+    program._process.stdin.close()
+    assert 0 == program.ended(), program.log
+
+
+def files_of(folder: Path) -> set[str]:
+    """Return the names of files in a folder."""
+    return {path.name for path in folder.iterdir()}
