@@ -75,7 +75,7 @@ async def _read(agent: Agent, serving: asyncio.Task[None], telling: Telling) -> 
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
         loop.add_signal_handler(number, agent.stop)
-    # Without its root the client would read on, and learn for nobody.
+    # Without its root the client would read on, and learn what no root gets.
     serving.add_done_callback(lambda _: agent.stop())
     reading = _ClientThread(agent, partial(loop.call_soon_threadsafe, over.set))
     lines = asyncio.create_task(telling.run())
