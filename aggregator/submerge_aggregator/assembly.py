@@ -8,8 +8,6 @@ import signal
 from collections.abc import Callable
 from logging import WARNING
 
-import numpy as np
-
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
 from submerge_aggregator.admission.control import AdmissionControl
@@ -31,6 +29,7 @@ from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
 from submerge_client.config.sizes import MQTT_LIMIT
 from submerge_client.logs import remark, say
+from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.uplink.factory import make_uplink, password_of, tls_of, warn_of_insecure
 from submerge_client.uplink.identity import Credentials
 from submerge_client.uplink.tls import Tls
@@ -63,7 +62,7 @@ def server_of(
 
     def make_node() -> AggregatorNode:
         # Each machine draws its own names and waiting times.
-        return AggregatorNode(settings, plans, np.random.default_rng())
+        return AggregatorNode(settings, plans, SystemEntropy())
 
     if parent is not None:
         uplink = make_uplink(

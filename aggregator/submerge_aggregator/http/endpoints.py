@@ -6,7 +6,7 @@ import asyncio
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.http import admin, status
+from submerge_aggregator.http import admin
 from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
 from submerge_aggregator.questions.views import socket_of
@@ -47,6 +47,8 @@ class Endpoints:
         except UsageError:
             await self.stop()
             raise
+        from submerge_aggregator.http import status  # late: it brings Prometheus's client
+
         watched = Serving(status.app(self._server), listener)
         watched.start()
         self._open.append(watched)

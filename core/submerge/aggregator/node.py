@@ -13,8 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from submerge.aggregator import parent
 from submerge.aggregator.alarms import drills
 from submerge.aggregator.group import Group, GroupPlan
@@ -65,6 +63,7 @@ from submerge.protocol.messages import (
     Report,
     binds,
 )
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AggregatorSettings
 
 
@@ -76,7 +75,7 @@ class AggregatorNode:
     settings : AggregatorSettings
     plans : mapping of str to GroupPlan
         By the groups' names.
-    rng : numpy.random.Generator
+    rng : RandomSource
         For names and waits. Two nodes must never share the state of one.
 
     Attributes
@@ -95,7 +94,7 @@ class AggregatorNode:
         self,
         settings: AggregatorSettings,
         plans: Mapping[str, GroupPlan],
-        rng: np.random.Generator,
+        rng: RandomSource,
     ) -> None:
         if not plans:
             raise UsageError("an aggregator serves one group or more, got none")

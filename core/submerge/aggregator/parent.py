@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
-
 from submerge.aggregator.group import Group
 from submerge.errors import PeerError
 from submerge.protocol.desired_state import DesiredState
@@ -26,6 +24,7 @@ from submerge.protocol.messages import (
     Reason,
     Stamp,
 )
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AggregatorSettings
 
 
@@ -35,7 +34,7 @@ class StoreOwner(Protocol):
     settings: AggregatorSettings
     incarnation: Incarnation
     pin: Pin | None
-    rng: np.random.Generator
+    rng: RandomSource
 
     def renew(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """Begin an empty store."""

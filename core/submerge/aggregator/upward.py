@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from submerge.protocol.messages import Answer, Incarnation, Left, Report
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.session import ParentSession
 
 FENCES = 64
@@ -75,12 +74,12 @@ class Upward:
         """When something is to be sent, if nothing else happens."""
         return self.session.due_at(news=self.changed)
 
-    def draw_fence(self, rng: np.random.Generator) -> None:
+    def draw_fence(self, rng: RandomSource) -> None:
         """Claim the lineage for this process, and join under it."""
         self.line = self.line.with_fence(rng.bytes(16))
         self.session.join.now()
 
-    def queue_report(self, report: Report, steady: float, rng: np.random.Generator) -> None:
+    def queue_report(self, report: Report, steady: float, rng: RandomSource) -> None:
         """Take a new report; its number is committed before it is sent."""
         self.line = replace(self.line, seq=report.stamp.seq)
         self.changed = False

@@ -25,7 +25,11 @@ from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.folder import make_folder
 from submerge_fleet.up.telling import Telling
+from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_proto.implementation import check_compiled
+
+LATE = UNUSED - {"asyncio"}
+"""Modules that a machine on its own has no use for; the root's event loop is asyncio's."""
 
 
 def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False) -> int:
@@ -46,9 +50,11 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
 
 async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool) -> int:
     # The store's lock comes first: it keeps a second process away from both parts.
-    server = server_of(config.aggregator, inside=True)
+    with deferred(LATE):
+        server = server_of(config.aggregator, inside=True)
     try:
-        agent = build_agent(config.client)
+        with deferred(LATE):
+            agent = build_agent(config.client)
         endpoints = Endpoints(server, config.aggregator)
         await endpoints.start()
     except BaseException:

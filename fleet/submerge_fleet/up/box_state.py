@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.client.alarm_limits import AlarmLimits
 from submerge.client.newest_score import NewestScore, newest_score
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm
@@ -37,8 +38,10 @@ class BoxState:
         None before the first row was scored.
     waits_for : str
         What limits wait for, in words; empty if they wait for time only, or are there.
+    provisional : bool
+        Whether limits are those of a first look: they do not keep the configured rate of alarms.
     armed_in_s : float
-        Time until limits keep the configured rate of false alarms; 0 once they do, -1 if unknown.
+        Time until they keep it; -1 if unknown.
     alarms : tuple of Alarm
         That it remembers, open ones and ended ones, the newest first.
     """
@@ -49,6 +52,7 @@ class BoxState:
     measured: int | None = None
     score: NewestScore | None = None
     waits_for: str = ""
+    provisional: bool = False
     armed_in_s: float = -1.0
     alarms: tuple[Alarm, ...] = ()
 
@@ -72,7 +76,7 @@ def held_of(group: str, name: str) -> Held:
             for each in view.sealed:
                 held[""] = held.get("", Counts()) + Counts(each.learnt, each.withheld)
             for row in view.rows:
-                held[row.incarnation] = Counts(row.learnt, row.withheld, moved=row.moved)
+                held[row.incarnation] = Counts(row.learnt, row.withheld)
         return held
 
     return question
@@ -88,18 +92,19 @@ def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState
     for incarnation, counts in held.items():
         if incarnation != str(current.incarnation):
             total += counts
-    learnt, withheld = total.learnt - total.moved, total.withheld
+    learnt, withheld = total.learnt, total.withheld
     if monitor is None:
         measured = None if current.learns else client.finals.measured + current.counts.learnt
         return BoxState(rows, learnt, withheld, measured)
     detector, waiting = monitor.detector, monitor.waiting
-    promised = detector is not None and detector.limits.promised
+    limits = AlarmLimits() if detector is None else detector.limits
     return BoxState(
         rows,
         learnt,
         withheld,
         score=newest_score(monitor),
         waits_for="" if waiting is None else waiting.words.replace("the group's", "its"),
-        armed_in_s=0.0 if promised or detector is None else detector.limits.armed_in_s,
+        provisional=bool(limits.known) and not limits.promised,
+        armed_in_s=limits.armed_in_s,
         alarms=monitor.alarms,
     )

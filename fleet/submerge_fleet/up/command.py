@@ -38,7 +38,9 @@ def command(path: Path, as_json: bool, log_json: bool) -> None:
     and end with status 0.
     """
     from submerge_client import logs
+    from submerge_client.memory import allocator
 
+    allocator.limit(arenas=2)
     logs.begin("warning", as_json=log_json)  # for warnings about the configuration
     config = _load(path)
     logs.begin(config.log, as_json=log_json)
@@ -53,9 +55,12 @@ def _load(path: Path) -> BoxConfig:
 
     if path == DEFAULT and not path.exists():
         raise UsageError("no box.toml here: submerge init writes one")
+    from submerge_client.memory.lazy_import import UNUSED, deferred
+
     try:
-        from submerge_fleet.up import box  # noqa: F401 - what is missing is said first
-        from submerge_fleet.up.config import load
+        with deferred(UNUSED - {"asyncio"}):
+            from submerge_fleet.up import box  # noqa: F401 - what is missing is said first
+            from submerge_fleet.up.config import load
     except ImportError as error:
         raise click.UsageError(
             f"a root needs {error.name}, which is not installed: pip install 'submerge[aggregator]'"

@@ -48,6 +48,7 @@ def json_of(
         line |= {} if score.share is None else {"share_of_limit": _short(score.share)}
     if state.waits_for:
         line["waits_for"] = state.waits_for
+    line["provisional"] = state.provisional
     line["armed_in_s"] = None if state.armed_in_s < 0 else round(state.armed_in_s)
     line["alarms"] = [_alarm_fields(each, units) for each in state.open]
     return json.dumps(line, ensure_ascii=False)
@@ -66,9 +67,8 @@ def _score(state: BoxState) -> str:
     score = state.score
     if score is not None and score.share is not None:
         share = f"score {score.share:.2f} of its limit"
-        if state.armed_in_s <= 0:
-            return share
-        return f"{share} (provisional for {ago(state.armed_in_s)})"
+        more = f", for {ago(state.armed_in_s)} more" if state.armed_in_s > 0 else ""
+        return f"{share} (provisional{more})" if state.provisional else share
     value = "no score yet" if score is None else f"score {figure(score.value)}, no limits yet"
     if state.waits_for:
         return f"{value}: {state.waits_for}"
