@@ -21,11 +21,11 @@ from submerge_aggregator.http.endpoints import Endpoints
 from submerge_aggregator.limits import allocator
 from submerge_client.agent import Agent
 from submerge_client.assembly import build_agent
+from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.folder import make_folder
 from submerge_fleet.up.telling import Telling
-from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_proto.implementation import check_compiled
 
 LATE = UNUSED - {"asyncio"}

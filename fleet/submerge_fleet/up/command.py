@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from submerge_fleet.up.config import BoxConfig
 
 DEFAULT = Path("box.toml")
@@ -29,27 +31,43 @@ Example: submerge up
     help="Its settings, as TOML. SUBMERGE__SECTION__KEY in the environment overrides one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Each line as one object of JSON.")
+@click.option("--install", "order", flag_value="install", help="Have systemd start it at boot.")
+@click.option("--uninstall", "order", flag_value="uninstall", help="Undo that; the data stay.")
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
-def command(path: Path, as_json: bool, log_json: bool) -> None:
+def command(path: Path, as_json: bool, order: str | None, log_json: bool) -> None:
     """Watch this machine's sensors: learn what is normal, and raise alarms, in one program.
 
     It is a client and its root in one process. Their files are those of a fleet, so that other
     machines may join later. A line a minute says how it is. SIGTERM and Ctrl-C keep all readings,
     and end with status 0.
+
+    --install writes a unit for systemd, of the user or, for root, of the system.
     """
     from submerge_client import logs
     from submerge_client.memory import allocator
 
     allocator.limit(arenas=2)
     logs.begin("warning", as_json=log_json)  # for warnings about the configuration
-    config = _load(path)
+    if order is not None:
+        sys.exit(_order(order, path))
+    config = _load(path, os.environ)
     logs.begin(config.log, as_json=log_json)
     from submerge_fleet.up.box import run
 
     sys.exit(run(config, click.echo, as_json=as_json))
 
 
-def _load(path: Path) -> BoxConfig:
+def _order(order: str, path: Path) -> int:
+    """Install or remove the unit; return the exit status."""
+    from submerge_fleet.up.install import Place, install, uninstall
+
+    config = _load(path, {})  # a unit has no variables of this shell
+    place = Place.of_this_process(os.environ)
+    act = install if order == "install" else uninstall
+    return act(config, path, place, click.echo)
+
+
+def _load(path: Path, environ: Mapping[str, str]) -> BoxConfig:
     """Return the configuration; a root's packages are needed for it, too."""
     from submerge import UsageError
 
@@ -65,4 +83,4 @@ def _load(path: Path) -> BoxConfig:
         raise click.UsageError(
             f"a root needs {error.name}, which is not installed: pip install 'submerge[aggregator]'"
         ) from error
-    return load(path, os.environ)
+    return load(path, environ)
