@@ -34,6 +34,12 @@ class Box:
     sensor : str
         The settings of [sensor].
     channels : sequence of str
+    node : str
+    top : str
+        Further settings without a section.
+    log : str
+    folder : Path, optional
+        Where it keeps what it knows.
     """
 
     def __init__(
@@ -44,10 +50,13 @@ class Box:
         sensor: str = 'kind = "ndjson"',
         channels: Sequence[str] = NAMES,
         node: str = "desk",
+        top: str = "",
+        log: str = "info",
+        folder: Path | None = None,
     ) -> None:
         self._programs, self.node = programs, node
-        self.folder = programs.folder / f"{node}-kept"
-        top = f'node = "{node}"\nfolder = "{self.folder}"\nlog = "info"\n'
+        self.folder = folder or programs.folder / f"{node}-kept"
+        top = f'{top}\nnode = "{node}"\nfolder = "{self.folder}"\nlog = "{log}"\n'
         sections = f"[sensor]\n{sensor}\n[schema]\nchannels = {json.dumps(list(channels))}\n{more}"
         self.config = programs.file(f"{node}.toml", top + sections)
 

@@ -50,6 +50,7 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
 
 async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool) -> int:
     # The store's lock comes first: it keeps a second process away from both parts.
+    bereft = config.client.state.exists() and not config.aggregator.store.exists()
     with deferred(LATE):
         server = server_of(config.aggregator, inside=True)
     try:
@@ -67,7 +68,7 @@ async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool)
             await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 return 1  # with its error, below
-            telling = Telling(config, agent, server.ask, tell, as_json=as_json)
+            telling = Telling(*(config, agent, server.ask, tell), as_json=as_json, bereft=bereft)
             return await _read(agent, serving, telling)
         finally:
             server.stop()

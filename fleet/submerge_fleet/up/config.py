@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
+
 from submerge_aggregator.config import (
     AggregatorConfig,
     AggregatorTiming,
@@ -116,12 +118,14 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     @property
     def aggregator(self) -> AggregatorConfig:
         """The settings of the part that others may join."""
-        group = GroupConfig(summary=self.summary.shared, schema=self.schema)
+        group, listen = GroupConfig(summary=self.summary.shared, schema=self.schema), self.listen
+        if listen.roster is None and listen.aggregators is None:
+            listen = replace(listen, aggregators=())  # machines join it, and no other root
         return AggregatorConfig(
             node=self.root,
             store=self.folder / "root.db",
             kit=self.kit,
-            listen=self.listen,
+            listen=listen,
             groups={self.group: group},
             status=self.status,
             timing=AggregatorTiming(report_every_s=OFTEN_S, model_every_s=OFTEN_S),

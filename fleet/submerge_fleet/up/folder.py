@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -25,14 +26,11 @@ def make_folder(folder: Path, *, owner: str | None = None) -> None:
         if owner is not None:
             for each in missing:
                 shutil.chown(each, owner)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise _refusal(folder, error.strerror or str(error)) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise _refusal(folder, "this user may not write there")
-
-
-def _refusal(folder: Path, why: str) -> UsageError:
-    return UsageError(
-        f"expected a folder to write in, folder = {str(folder)!r}, got: {why}; name another as"
-        " `folder`, or change its owner (chown)"
-    )
+        cure = ", or change its owner (chown)" if isinstance(error, PermissionError) else ""
+        raise UsageError(
+            f"folder: expected a folder to write in, got {str(folder)!r}: {error.strerror};"
+            f" name another{cure}"
+        ) from error

@@ -72,7 +72,8 @@ def _score(state: BoxState) -> str:
     value = "no score yet" if score is None else f"score {figure(score.value)}, no limits yet"
     if state.waits_for:
         return f"{value}: {state.waits_for}"
-    return f"{value}: in about {ago(state.armed_in_s)}" if state.armed_in_s > 0 else value
+    when = f"in about {ago(state.armed_in_s)}" if state.armed_in_s > 0 else "too few scores so far"
+    return f"{value}: {when}"
 
 
 def _alarms(state: BoxState, occasion: Occasion, units: Mapping[str, str]) -> str:

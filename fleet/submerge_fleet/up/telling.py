@@ -10,12 +10,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from logging import WARNING
 from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.newest_score import newest_score
 from submerge.protocol.machine import Now
 from submerge_client.agent import Agent
+from submerge_client.logs import say
 from submerge_fleet.up.box_state import BoxState, has_started, held_of, state_of
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.line import Occasion, json_of, text_of
@@ -28,6 +30,11 @@ FIRST_S = 5.0
 
 EVERY_S = 60.0
 """Between two lines, if nothing happens."""
+
+BEREFT = (
+    "what it has learnt and the limits of alarms begin again from what client.state holds; if"
+    " root.db was moved, stop this program and put it back"
+)
 
 LOOK_S = 1.0
 """Between two looks at the client."""
@@ -45,6 +52,8 @@ class Telling:
     tell : callable
         Takes each line.
     as_json : bool
+    bereft : bool
+        The root's store is new, and the client is not: what is gone with the old one is said once.
     """
 
     def __init__(
@@ -55,13 +64,14 @@ class Telling:
         tell: Callable[[str], None],
         *,
         as_json: bool = False,
+        bereft: bool = False,
     ) -> None:
         self._agent, self._ask, self._tell = agent, ask, tell
         self._question = held_of(config.group, config.node)
         units = {channel.name: channel.unit for channel in config.schema.sensed}
         needed = config.aggregator.settings.scaling_rows
         self._line = partial(json_of if as_json else text_of, units=units, needed=needed)
-        self._scored = False
+        self._scored, self._bereft = False, bereft
         self._alarms: dict[str, bool] | None = None  # open or not, by name; None before any look
 
     async def run(self) -> None:
@@ -80,6 +90,11 @@ class Telling:
     async def write(self, occasion: Occasion) -> None:
         """Write a line."""
         state = await self._state()
+        if self._bereft:
+            self._bereft = False
+            known = state.learnt + state.withheld
+            facts = {"readings_gone": max(0, self._agent.node.lifetime - known), "kept": known}
+            say("root.db was not there", level=WARNING, **facts, meaning=BEREFT)
         self._tell(self._line(state, time.time(), occasion))
 
     async def _state(self) -> BoxState:

@@ -1,4 +1,4 @@
-"""A unit for systemd: written once, started, removed; and said plainly where there is no systemd."""
+"""A unit for systemd: written once, started, removed; said plainly where there is no systemd."""
 
 from __future__ import annotations
 
