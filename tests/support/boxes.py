@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from support.patience import until
-from support.programs import Program, Programs
+from support.programs import SUBMERGE, Program, Programs
 
 NAMES = ("a", "b", "c")
 
@@ -94,6 +95,19 @@ def fed(program: Program, data: bytes) -> None:
     assert 0 == program.ended(), program.log
 
 
-def files_of(folder: Path) -> set[str]:
-    """Return the names of files in a folder."""
-    return {path.name for path in folder.iterdir()}
+def ran(folder: Path, *args: str) -> str:
+    """Run a command in a folder; return what it printed."""
+    done = subprocess.run(
+        [SUBMERGE, *args], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
+
+
+def learnt(box: Box, name: str) -> int:
+    """Return how many readings of a node the box holds."""
+    store = box.folder / "root.db"
+    said = ran(box.folder, "nodes", "list", "--store", str(store), "--json")
+    nodes = [node for node in json.loads(said) if node["node"] == name]
+    rows = [row for node in nodes for row in (*node["rows"], *node["sealed"])]
+    return sum(row["learnt"] for row in rows)

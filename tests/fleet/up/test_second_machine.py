@@ -6,7 +6,6 @@ The kits are made by the commands of docs/one-machine.md, and Mosquitto has the 
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,31 +13,22 @@ import pytest
 pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
-from support.boxes import NAMES, Box, fed, last_line, rows_of, until_read
+from support.boxes import NAMES, Box, fed, last_line, learnt, ran, rows_of, until_read
 from support.broker import PROGRAM, REQUIRED, Mosquitto
 from support.patience import until
-from support.programs import SUBMERGE, Programs, free_port
+from support.programs import Programs, free_port
 from support.shipped_broker import shipped
 
 pytestmark = pytest.mark.slow
 
 
-def submerge(folder: Path, *args: str) -> str:
-    """Run a command in a folder; return what it printed."""
-    done = subprocess.run(
-        [SUBMERGE, *args], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert 0 == done.returncode, done.stderr
-    return done.stdout
-
-
 def make_kits(folder: Path) -> Path:
     """Make the kits of a box, a second machine and a broker; return their folder."""
-    submerge(folder, "pki", "init", "--fleet", "home")
-    submerge(folder, "pki", "issue", "desk-root", "--host", "127.0.0.1")
-    submerge(folder, "pki", "issue", "shed")
-    submerge(folder, "pki", "issue", "broker", "--role", "reader", "--host", "127.0.0.1")
-    submerge(folder, "pki", "acl", "--out", "pki/acl")
+    ran(folder, "pki", "init", "--fleet", "home")
+    ran(folder, "pki", "issue", "desk-root", "--host", "127.0.0.1")
+    ran(folder, "pki", "issue", "shed")
+    ran(folder, "pki", "issue", "broker", "--role", "reader", "--host", "127.0.0.1")
+    ran(folder, "pki", "acl", "--out", "pki/acl")
     return folder / "pki" / "kits"
 
 
@@ -61,15 +51,6 @@ kind = "ndjson"
 channels = {json.dumps(list(NAMES))}
 """,
     )
-
-
-def learnt(box: Box, name: str) -> int:
-    """Return how many readings of a node the box holds."""
-    store = box.folder / "root.db"
-    said = submerge(box.folder, "nodes", "list", "--store", str(store), "--json")
-    nodes = [node for node in json.loads(said) if node["node"] == name]
-    rows = [row for node in nodes for row in (*node["rows"], *node["sealed"])]
-    return sum(row["learnt"] for row in rows)
 
 
 def joins(programs: Programs, box: Box, url: str, kits: Path) -> None:
@@ -118,7 +99,7 @@ def test_a_stranger_does_not_join():
         kits, other = make_kits(programs.folder), programs.folder / "other"
         other.mkdir()
         strange = make_kits(other)
-        submerge(programs.folder, "pki", "issue", "desk")
+        ran(programs.folder, "pki", "issue", "desk")
         listen = f'[listen.grpc]\naddress = "127.0.0.1:{port}"\n'
         box = Box(programs, listen, top=f'kit = "{kits}/desk-root.kit"')
         up, url = box.start(), f"grpcs://127.0.0.1:{port}"
