@@ -30,8 +30,9 @@ def text_of(
     parts = [_rows(state, needed)]
     if state.measured is None:
         parts.append(_score(state))
-    parts.append(_alarms(state, occasion, units))
-    return f"{_local(at)}  {'; '.join(part for part in parts if part)}"
+    alarm = _alarms(state, at, occasion, units)
+    parts.insert(0 if state.open else len(parts), alarm)
+    return f"{_local(at)}  {'; '.join(parts)}"
 
 
 def json_of(
@@ -66,7 +67,7 @@ def _score(state: BoxState) -> str:
     """Return the newest score, and what there is to know of its limit."""
     score = state.score
     if score is not None and score.share is not None:
-        share = f"score {score.share:.2f} of its limit"
+        share = f"score {figure(score.share)} of its limit"
         more = f", for {ago(state.armed_in_s)} more" if state.armed_in_s > 0 else ""
         return f"{share} (provisional{more})" if state.provisional else share
     value = "no score yet" if score is None else f"score {figure(score.value)}, no limits yet"
@@ -76,17 +77,21 @@ def _score(state: BoxState) -> str:
     return f"{value}: {when}"
 
 
-def _alarms(state: BoxState, occasion: Occasion, units: Mapping[str, str]) -> str:
+def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, str]) -> str:
     """Return the open alarm, or that it has ended."""
     if state.open:
         alarm, more = state.open[0], len(state.open) - 1
         kind = "provisional alarm" if alarm.provisional else "ALARM"
+        since = _local(alarm.began)
+        # Of today the time is enough.
+        since = since.removeprefix(_local(at).partition(" ")[0]).lstrip()
         others = f" (and {more} more)" if more else ""
-        return f"{kind} since {_local(alarm.began)}: {_channels(alarm, units)}{others}"
+        return f"{kind} since {since}: {_channels(alarm, units)}{others}"
     if occasion == "alarm ended" and state.alarms:
         alarm = max(state.alarms, key=lambda each: each.ended)
         lasted = ago(max(0.0, alarm.ended - alarm.began))
-        return f"alarm over after {lasted}: {', '.join(_named(alarm))}"
+        kind = "provisional alarm" if alarm.provisional else "alarm"
+        return f"{kind} over after {lasted}: {', '.join(_named(alarm))}"
     return "no alarm"
 
 

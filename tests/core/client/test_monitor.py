@@ -12,6 +12,7 @@ from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
+from submerge.client.newest_score import newest_score
 from submerge.condition import Condition
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, Scored
@@ -557,3 +558,30 @@ def test_a_mean_is_not_of_values_that_were_filled_before_it_was_known(block):
 
     assert node.monitor.own.rows[-1] == pytest.approx(7.0, abs=1e-9)
     assert node.monitor.own.rows[:-1] == pytest.approx(rows[:, :-1].mean(axis=0), abs=0.01)
+
+
+def test_the_newest_score_is_above_its_limit_where_an_alarm_begins():
+    """And nowhere else. Without limits it has no share, and without rows there is none."""
+    node = Node()
+    node.intake.monitor_for(node.current)
+    assert newest_score(node.monitor) is None
+    node.model = replace(node.model, maxima=None)
+    node.reads(node.draw(30))
+    before = newest_score(node.monitor)
+    assert before is not None
+    assert before.share is None
+    node.settled()
+    rows = node.draw(60)
+    rows[20:40, 3] += 30.0
+    began = 0
+    for row in rows:
+        was_open = any(each.is_open for each in node.intake.alarms)
+        node.reads(row[None])
+        newest = newest_score(node.monitor)
+        assert newest is not None
+        assert newest.share is not None
+        if not was_open:
+            begins = any(each.is_open for each in node.intake.alarms)
+            began += begins
+            assert begins == (newest.share > 1)
+    assert 1 == began

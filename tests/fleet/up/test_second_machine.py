@@ -93,13 +93,12 @@ def test_through_a_broker():
 
 
 def test_a_stranger_does_not_join():
-    """A kit of another authority, and a name that is the box's own."""
+    """With a kit of another authority."""
     port = free_port()
     with Programs() as programs:
         kits, other = make_kits(programs.folder), programs.folder / "other"
         other.mkdir()
         strange = make_kits(other)
-        ran(programs.folder, "pki", "issue", "desk")
         listen = f'[listen.grpc]\naddress = "127.0.0.1:{port}"\n'
         box = Box(programs, listen, top=f'kit = "{kits}/desk-root.kit"')
         up, url = box.start(), f"grpcs://127.0.0.1:{port}"

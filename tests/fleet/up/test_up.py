@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
+from functools import partial
+
 import pytest
 
 pytest.importorskip("grpc")
 
 from support.boxes import NAMES, Box, fed, last_line, lines_of, rows_of, until_read
 from support.kills.configs import OverGrpc, client
+from support.patience import until
 from support.programs import Programs, free_port
 
 pytestmark = pytest.mark.slow
+
+OFTEN = """
+import submerge_fleet.up.config as config
+import submerge_fleet.up.telling as telling
+config.OFTEN_S, telling.FIRST_S, telling.EVERY_S = 0.3, 0.3, 0.3
+from submerge_fleet.cli import main
+main()
+"""
+"""A box with a line each second, and models as often."""
 
 
 def test_what_it_reads_is_learnt_and_kept():
@@ -54,3 +68,36 @@ def test_a_second_machine_joins():
         fed(shed, rows_of(100))
         assert 100 == shed.said("acknowledged")[-1].facts["readings"]
         assert 0 == up.end(), up.log
+
+
+def test_a_fault_is_said_at_once_with_its_channel_and_when_it_is_over():
+    """With what the channel reads, and what was expected of it, in its unit."""
+    with Programs() as programs:
+        box = Box(programs, channels=("a", "b", "c [l/min]"))
+        program = box.start(command=(sys.executable, "-c", OFTEN))
+        seeds = itertools.count()
+
+        def line_of(why: str, *, after: int = 0) -> dict:
+            """Wait for a line of that occasion, while rows come; return it."""
+            found = []
+
+            def happens() -> bool:
+                program.write(rows_of(20, next(seeds)) if why != "alarm began" else b"")
+                found[:] = [line for line in lines_of(program) if why in (line["why"], *line)]
+                found[:] = [line for line in found if line["rows"] > after]
+                return bool(found)
+
+            said = partial("{}: {}\n{}".format, why, program.out)
+            until(happens, lambda: said(program.log), lambda: len(program.out))
+            return found[-1]
+
+        assert line_of("share_of_limit", after=2000)["provisional"]
+        program.write(rows_of(20, next(seeds), jump=5.0))
+        alarm, *_ = line_of("alarm began")["alarms"]
+        off = {each["channel"]: each for each in alarm["channels"]}
+        assert "c" == next(iter(alarm["top"]))
+        assert "l/min" == off["c"]["unit"]
+        assert 3 < off["c"]["value"] - off["c"]["expected"] < 7
+        before = lines_of(program)[-1]["rows"]
+        assert [] == line_of("alarm ended", after=before)["alarms"]
+        last_line(program)
