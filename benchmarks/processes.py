@@ -64,6 +64,17 @@ class Process:
         return int(self._status("VmRSS").split()[0]) * 1024
 
     @property
+    def most_resident(self) -> int:
+        """The most that it has held so far (VmHWM)."""
+        return int(self._status("VmHWM").split()[0]) * 1024
+
+    @property
+    def proportional(self) -> int:
+        """Bytes of memory, of each shared page its share (PSS)."""
+        lines = self._file("smaps_rollup").splitlines()
+        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
+
+    @property
     def threads(self) -> int:
         """How many it has."""
         return int(self._status("Threads"))
