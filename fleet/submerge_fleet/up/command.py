@@ -59,10 +59,10 @@ def command(path: Path, as_json: bool, order: str | None, log_json: bool) -> Non
 
 def _order(order: str, path: Path) -> int:
     """Install or remove the unit; return the exit status."""
-    from submerge_fleet.up.install import Place, install, uninstall
+    from submerge_fleet.up.install import UnitFolder, install, uninstall
 
     config = _load(path, {})  # a unit has no variables of this shell
-    place = Place.of_this_process(os.environ)
+    place = UnitFolder.of_this_process(os.environ)
     act = install if order == "install" else uninstall
     return act(config, path, place, click.echo)
 

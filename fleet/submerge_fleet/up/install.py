@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 SYSTEM = Path("/etc/systemd/system")
 
 
-class Place(NamedTuple):
+class UnitFolder(NamedTuple):
     """Where units are.
 
     folder : of the unit
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     system: Path = SYSTEM
 
     @classmethod
-    def of_this_process(cls, environ: Mapping[str, str]) -> Place:
+    def of_this_process(cls, environ: Mapping[str, str]) -> UnitFolder:
         """Return the system's for root, and otherwise the user's."""
         if os.geteuid() == 0:
             return cls(SYSTEM, user=False)
@@ -53,7 +53,7 @@ class Place(NamedTuple):
         return ("systemctl", "--user") if self.user else ("systemctl",)
 
 
-def install(config: BoxConfig, path: Path, place: Place, tell: Tell) -> int:
+def install(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int:
     """Write the unit, and have systemd start it now and at boot; return the exit status.
 
     Raises
@@ -96,7 +96,7 @@ def install(config: BoxConfig, path: Path, place: Place, tell: Tell) -> int:
     return 0
 
 
-def uninstall(config: BoxConfig, path: Path, place: Place, tell: Tell) -> int:
+def uninstall(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int:
     """Stop and remove the unit; return the exit status. The data and the configuration stay."""
     name = unit_name(config)
     unit, status = place.folder / name, 0
@@ -122,7 +122,7 @@ def uninstall(config: BoxConfig, path: Path, place: Place, tell: Tell) -> int:
     return status
 
 
-def _refuse_second(config: BoxConfig, place: Place) -> None:
+def _refuse_second(config: BoxConfig, place: UnitFolder) -> None:
     """Refuse a user's unit beside a system's: one of them would find its files taken."""
     other = place.system / unit_name(config)
     if place.user and other.exists():
@@ -140,7 +140,9 @@ def _write(unit: Path, text: str) -> None:
         raise UsageError(f"expected to write {unit}, got: {error.strerror}") from error
 
 
-def _run_all(place: Place, commands: Sequence[tuple[str, ...]], tell: Tell, *, failed: str) -> bool:
+def _run_all(
+    place: UnitFolder, commands: Sequence[tuple[str, ...]], tell: Tell, *, failed: str
+) -> bool:
     """Run systemctl; where it fails, say what is left to type, and return False."""
     for i, command in enumerate(commands):
         why = _run([*place.systemctl, *command])

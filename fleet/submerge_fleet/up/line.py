@@ -30,6 +30,8 @@ def text_of(
     parts = [_rows(state, needed)]
     if state.measured is None:
         parts.append(_score(state))
+    elif occasion == "end":
+        parts.append("the next start goes on from them")
     alarm = _alarms(state, at, occasion, units)
     parts.insert(0 if state.open else len(parts), alarm)
     return f"{_local(at)}  {'; '.join(parts)}"

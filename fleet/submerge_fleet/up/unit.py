@@ -13,11 +13,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from submerge import UsageError
 from submerge_client.alarms.factory import STREAM
+from submerge_client.config.sensors import ProgramSensor
 from submerge_fleet.up.config import BoxConfig
 
 HEAD = """\
@@ -119,12 +121,15 @@ def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -
         user="" if owner is not None else "--user ",
         name=unit_name(config),
         node=config.node,
-        command=" ".join(map(_quoted, command)),
+        # A dollar begins a variable there, and nowhere else.
+        command=" ".join(_quoted(word).replace("$", "$$") for word in command),
         folder=_plain(here),
         network="" if owner is None else NETWORK,
     )
-    foreign = config.sensor.__struct_config__.tag == "program"
-    parts = [head, "" if foreign else OWN]
+    foreign = isinstance(config.sensor, ProgramSensor)
+    # Its program is looked for where this shell finds it.
+    found = f"Environment={_quoted('PATH=' + os.environ.get('PATH', os.defpath))}\n"
+    parts = [head, found if foreign else OWN]
     if owner is not None:
         parts.append(f"User={owner}\n")
         if not foreign:
@@ -160,7 +165,7 @@ def _program() -> list[str]:
 
 def _quoted(word: str) -> str:
     """Return a word as systemd reads it back."""
-    escaped = _plain(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    escaped = _plain(word).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"' if set(escaped) & set(" '\"\\") else escaped
 
 

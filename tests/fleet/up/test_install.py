@@ -12,7 +12,7 @@ import pytest
 
 from submerge import UsageError
 from submerge_fleet.up.config import load
-from submerge_fleet.up.install import Place, install, uninstall
+from submerge_fleet.up.install import UnitFolder, install, uninstall
 from submerge_fleet.up.unit import unit_name, unit_text
 
 BOX = """
@@ -45,7 +45,7 @@ class Home:
         self.bin, self.log = folder / "bin", folder / "systemctl.log"
         self.bin.mkdir()
         monkeypatch.setenv("PATH", str(self.bin))
-        self.place = Place(folder / "units", user=True, system=folder / "system")
+        self.place = UnitFolder(folder / "units", user=True, system=folder / "system")
         self.said: list[str] = []
 
     @property
@@ -172,6 +172,15 @@ def test_the_system_runs_it_as_the_owner_of_its_folder(home):
     assert f'ReadWritePaths="{home.folder}/kept"' in text
     assert "daemon-reload" == home.ran[0]
     assert not any("linger" in line for line in home.said)
+
+
+def test_a_program_of_its_own_is_found_and_not_confined(home):
+    """It may be anything, and inherits what the unit forbids."""
+    home.write(BOX.replace('kind = "host"', 'kind = "program"\ncommand = ["read-it"]'))
+    text = unit_text(load(home.path, {}), home.path, home.folder, owner="daemon")
+    assert f"PATH={home.bin}" in text
+    assert "User=daemon" in text
+    assert not any(word in text for word in ("SystemCallFilter", "PrivateDevices", "MemoryMax"))
 
 
 @pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")

@@ -86,6 +86,11 @@ def test_the_end_of_an_alarm_is_said_once():
     assert text(state).endswith("; no alarm")
 
 
+def test_an_end_before_the_scale_is_known_loses_nothing_and_says_so():
+    state = BoxState(71, 71, 0, measured=71)
+    assert "71 of 1,000 rows; the next start goes on from them; no" in text(state, "end")
+
+
 @pytest.mark.parametrize("state", [state for state, _ in WORDS])
 def test_a_line_for_a_program_is_one_object(state):
     line = json_of(state, AT, "minute", units=UNITS, needed=1000)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import socket
 import sys
 from functools import partial
 
@@ -12,7 +14,7 @@ pytest.importorskip("grpc")
 
 from support.boxes import NAMES, Box, fed, last_line, lines_of, rows_of, until_read
 from support.kills.configs import OverGrpc, client
-from support.patience import until
+from support.patience import PATIENCE_S, until
 from support.programs import Programs, free_port
 
 pytestmark = pytest.mark.slow
@@ -101,3 +103,26 @@ def test_a_fault_is_said_at_once_with_its_channel_and_when_it_is_over():
         before = lines_of(program)[-1]["rows"]
         assert [] == line_of("alarm ended", after=before)["alarms"]
         last_line(program)
+
+
+def test_the_service_manager_hears_from_the_loop_that_reads(monkeypatch):
+    """A root that still works would hide a client that hangs: it says nothing."""
+    with Programs() as programs, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        address = programs.folder / "notify"
+        manager.bind(str(address))
+        manager.settimeout(PATIENCE_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(address))
+        program = Box(programs).start()
+        said = [manager.recv(4096).decode()]
+        while "READY=1" not in said[-1]:
+            said.append(manager.recv(4096).decode())
+        fed(program, rows_of(10))
+        while "STOPPING=1" not in said[-1]:
+            said.append(manager.recv(4096).decode())
+        manager.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                said.append(manager.recv(4096).decode())
+        status = [line for each in said for line in each.split("\n") if "STATUS=" in line]
+        assert status
+        assert all(" rows, " in line or line.endswith("stopping") for line in status), status
