@@ -94,9 +94,10 @@ class Causes:
         wakes = 6.5 + 1.5 * weekend + 0.3 * rng.standard_normal(int(day[-1]) + 1)[day.astype(int)]
         sleeps = 22.8 + 0.5 * weekend
         leaves = np.where(weekend, 11.0, 8.2)
-        back = np.where(weekend, 13.0, 16.5) + 0.7 * rng.standard_normal(int(day[-1]) + 1)[
-            day.astype(int)
-        ]
+        back = (
+            np.where(weekend, 13.0, 16.5)
+            + 0.7 * rng.standard_normal(int(day[-1]) + 1)[day.astype(int)]
+        )
         self.awake = (hour > wakes) & (hour < sleeps)
         self.home = self.awake & ~((hour > leaves) & (hour < back))
         self.works = self.home & (rng.random(n // 30 + 1).repeat(30)[:n] < 0.6)
@@ -105,12 +106,23 @@ class Causes:
         self.demand = np.clip(
             20 + 25 * (self.setpoint - self.inside) + 2.2 * (10 - self.outside), 0, 100
         )
-        showers = self.home & (hour < 9.5) & (rng.random(n) < 0.012)
-        self.steam = _lagged(showers * 1200.0, hours=0.5)
+        self.steam = _lagged(self._showers(rng, wakes, day, hour), hours=0.5)
         cooks = self.home & (np.abs(hour - 18.5) < 1) & (rng.random(n) < 0.03)
         self.cooking = _lagged(cooks * 400.0, hours=0.4)
         self.aired = self.home & (rng.random(n // 20 + 1).repeat(20)[:n] < 0.05)
         self.mains = 231 + 1.5 * _wander(rng, n, hours=2.0) - 1.5 * self.home
+
+    @staticmethod
+    def _showers(
+        rng: np.random.Generator, wakes: np.ndarray, day: np.ndarray, hour: np.ndarray
+    ) -> np.ndarray:
+        """Two a day, of five to ten minutes."""
+        n = int(day[-1]) + 1
+        first, long = rng.uniform(0.1, 0.5, (n, 2)), rng.uniform(0.08, 0.16, (n, 2))
+        first[:, 1] += 0.5
+        since = (hour - wakes)[:, None] - first[day.astype(int)]
+        on = (since > 0) & (since < long[day.astype(int)])
+        return np.asarray(200.0 * on.any(axis=1))
 
     def at(self, name: str, time: float) -> float:
         """Return a cause at a time."""

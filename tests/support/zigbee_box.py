@@ -64,7 +64,7 @@ class VirtualBox:
             include=sensor.include,
             exclude=sensor.exclude,
             states=sensor.states,
-            steady=lambda: self.now,
+            steady=self._steady,
         )
         self.grid = Grid(
             len(names),
@@ -100,6 +100,9 @@ class VirtualBox:
                 self.grid.put(reading.channel, at, reading.value)
         while until is not None and until >= self._due:
             self._read()
+
+    def _steady(self) -> float:
+        return self.now
 
     def _read(self) -> None:
         self.now = self._due

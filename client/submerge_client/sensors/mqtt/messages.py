@@ -5,20 +5,23 @@
 2. Topics of Sparkplug B are named by its specification (`sparkplug`), the others by their pattern.
 3. A number whose name is a channel's is a reading. Others are "unknown": counted, remembered in
    `heard` if `include` and `exclude` let them pass, and named in the log, a few at a time.
-4. Without `time`, a reading has the time of its arrival, and retained messages are left out, since
+4. Where a device says that it is away (`away`), each of its channels has a reading without a
+   value, also if the message is retained.
+5. Without `time`, a reading has the time of its arrival, and retained messages are left out, since
    they may be days old. With it, a message that has a time there is read although it is retained.
-5. A message is taken whole or not at all.
+6. A message is taken whole or not at all.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from fnmatch import translate
 from typing import NamedTuple
 
 from submerge import UsageError
+from submerge_client.sensors.mqtt.away import Departed, departed, says_presence
 from submerge_client.sensors.mqtt.decoder import (
     ChannelReading,
     MalformedMessage,
@@ -51,14 +54,20 @@ class NamedReading(NamedTuple):
     """A number in a message.
 
     name : `device/field`
+    value : None if the device says that it has none
     time : seconds since 1970; None without one
     unit : or ""
     """
 
     name: str
-    value: float
+    value: float | None
     time: float | None
     unit: str = ""
+
+    @property
+    def is_of_now(self) -> bool:
+        """Whether it counts in a retained message: it has a time, or says that a device is away."""
+        return self.time is not None or self.value is None
 
 
 class Patterns:
@@ -152,7 +161,7 @@ class MessageDecoder:
         self, topic: str, payload: bytes | bytearray, *, retained: bool
     ) -> list[ChannelReading]:
         """Return the readings in a message, as in `Decoder`."""
-        if retained and not self._time_path:
+        if retained and not self._time_path and not says_presence(topic):
             self._tally.add("retained")
             return []
         try:
@@ -161,9 +170,8 @@ class MessageDecoder:
             self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
             return []
         if retained:
-            late = [each for each in found if each.time is None]
-            self._tally.counts["retained"] += bool(late)
-            found = [each for each in found if each.time is not None]
+            found, of_all = [each for each in found if each.is_of_now], len(found)
+            self._tally.counts["retained"] += len(found) < of_all
         readings = list[ChannelReading]()
         for name, value, seconds, unit in found:
             channel = self._places.get(name)
@@ -171,8 +179,10 @@ class MessageDecoder:
                 readings.append(ChannelReading(channel, value, seconds))
             elif not self._patterns.take(name):
                 continue
-            else:
+            elif value is not None:
                 self._tally.add("unknown")
+            if value is None:
+                continue
             if self.heard.add(name, value, self._steady(), unit=unit) and channel is None:
                 self._unlisted.append(name)
         self._tally.counts["unremembered"] = self.heard.crowded
@@ -200,9 +210,10 @@ class MessageDecoder:
             raise MalformedMessage("expected a topic of printable characters, got others")
         content = content_of(payload)
         seconds = seconds_of(at(self._time_path, content)) if self._time_path else None
+        found = {name_of(place, path): value for path, value in fields_of(content, self._states)}
         return [
-            NamedReading(name_of(place, path), value, seconds)
-            for path, value in fields_of(content, self._states)
+            *self._ended(departed(topic, place, content), besides=found),
+            *(NamedReading(name, value, seconds) for name, value in found.items()),
         ]
 
     def _found_in_sparkplug(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
@@ -210,10 +221,20 @@ class MessageDecoder:
         if isinstance(metrics, Unborn):
             self._ask(metrics)
             return []
+        if isinstance(metrics, Departed):
+            return self._ended(metrics)
         timed = self._time_path == [TIMESTAMP]
         return [
             NamedReading(f"{device}/{field}", value, seconds if timed else None, unit)
             for device, field, value, seconds, unit in metrics
+        ]
+
+    def _ended(self, ends: Departed, *, besides: Container[str] = ()) -> list[NamedReading]:
+        """Return that channels have no value, besides those that the same message gives one."""
+        return [
+            NamedReading(name, None, None)
+            for name in self._places
+            if name not in besides and ends.covers(name)
         ]
 
     def _ask(self, unborn: Unborn) -> None:

@@ -1,0 +1,119 @@
+"""What is said of devices that come, go, or get another name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from submerge_client.logs import LOUD
+from submerge_client.sensors.mqtt.comings import (
+    AT_ONCE,
+    NEW,
+    RENAMED,
+    SILENT,
+    SPEAKS,
+    Comings,
+)
+from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
+
+CHANNELS = ("study/temperature", "study/humidity", "bath/temperature")
+FIELDS = ("temperature", "humidity", "battery")
+
+
+class Telling:
+    """A household whose devices speak each two minutes, and what is said of them."""
+
+    def __init__(self) -> None:
+        self.heard, self.comings, self.now = Heard(), Comings(CHANNELS), 0.0
+        self.absent = np.zeros(len(CHANNELS), dtype=bool)
+        self.said = list[tuple[str, object]]()
+        self.facts = list[dict[str, object]]()
+
+    def pass_time(self, minutes: int, *devices: str, fields: tuple[str, ...] = FIELDS) -> None:
+        for _ in range(0, minutes, 2):
+            self.now += 120.0
+            for device in devices:
+                for field in fields:
+                    self.heard.add(f"{device}/{field}", self.now % 7, self.now, unit="K")
+            for what, facts in self.comings.remarks(self.heard.fields, self.absent, self.now):
+                self.said.append((what, facts["device"]))
+                self.facts.append(facts)
+
+
+def test_a_new_device_is_announced_once_when_its_rate_is_known() -> None:
+    """With its fields, their units and ranges."""
+    house = Telling()
+    house.pass_time(6, "study", "bath", "attic")
+    early = list(house.said)
+    house.pass_time(60, "study", "bath", "attic")
+
+    assert ([], [(NEW, "attic")]) == (early, house.said)
+    assert "temperature [K] 1 to 4, every 2 min" in str(house.facts)
+
+
+def test_a_renamed_device_looks_like_the_one_that_went() -> None:
+    """Once that has been silent for three times as long as usual."""
+    house = Telling()
+    house.pass_time(60, "study", "bath")
+    house.pass_time(4, "bath", "office")
+    early = list(house.said)
+    house.pass_time(60, "bath", "office")
+
+    assert ([], [(RENAMED, "office")]) == (early, house.said)
+    assert "study" == house.facts[0]["looks_like"]
+
+
+def test_a_new_device_beside_the_others_is_no_renamed_one() -> None:
+    """The one that it looks like still speaks."""
+    house = Telling()
+    house.pass_time(60, "study", "bath")
+    house.pass_time(20, "study", "bath", "office")
+
+    assert [(NEW, "office")] == house.said
+
+
+def test_a_device_with_other_fields_is_no_renamed_one() -> None:
+    """Another kind of device took its place."""
+    house = Telling()
+    house.pass_time(60, "study", "bath")
+    house.pass_time(20, "plug", fields=("power",))
+
+    assert [(NEW, "plug")] == house.said
+
+
+def test_a_device_is_not_two_devices_under_new_names() -> None:
+    """The second one that looks like it is new."""
+    house = Telling()
+    house.pass_time(60, "study", "bath")
+    house.pass_time(60, "bath", "office")
+    house.pass_time(20, "bath", "office", "cellar")
+
+    assert [(RENAMED, "office"), (NEW, "cellar")] == house.said
+
+
+def test_a_silence_is_said_once_and_its_end_as_well() -> None:
+    """When all channels of the device are gaps; one that was never heard is not silent."""
+    house = Telling()
+    house.pass_time(60, "study")
+    house.absent[:] = (True, False, True)
+    house.pass_time(10)
+    partly = list(house.said)
+    house.absent[:] = True
+    house.pass_time(10)
+    house.absent[:] = (False, False, True)
+    house.pass_time(10, "study")
+
+    assert [] == partly
+    assert {NEW, RENAMED, SILENT} <= LOUD
+    assert [(SILENT, "study"), (SPEAKS, "study")] == house.said
+
+
+def test_a_flood_of_names_is_announced_a_few_at_a_time() -> None:
+    """Each once, as long as the names are remembered."""
+    house = Telling()
+    many = [f"d{i}" for i in range(MOST_NAMES)]
+    house.pass_time(8, *many, fields=("x",))
+    first = len(house.said)
+    house.pass_time(2 * (MOST_NAMES // AT_ONCE), *many[:1], fields=("x",))
+
+    assert AT_ONCE == first
+    assert MOST_NAMES == len(house.said) == len(set(house.said))
