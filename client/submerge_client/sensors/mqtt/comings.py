@@ -3,9 +3,10 @@
 1. A device is *new* if the schema has none of its fields. It is announced once, when its rate is
    known: after `TIMES` readings of a field and `SETTLE_S`, with each field's name, unit, range, and
    how often it comes.
-2. It looks like a device of the schema *under a new name* if that one was last heard before the new
-   one began, and both have the same fields. While this is not certain, the announcement waits: for
-   three times the usual silence of the other.
+2. It looks like a device of the schema *under a new name* if that one has the same fields, was last
+   heard before the new one began, and is silent for longer than ever, and than three times its mean
+   silence. Of several it is the one that was heard last. While another may still speak, the
+   announcement waits, for `WAIT_S` at most.
 3. A device of the schema is *silent* when all its channels have become gaps, and *speaks again*
    after that; each is said once.
 4. At most `AT_ONCE` devices are announced in one call; the others wait. Names are printable, and as
@@ -25,10 +26,8 @@ TIMES, SETTLE_S = 3, 300.0
 AT_ONCE = 5
 MOST_FIELDS = 16
 CERTAIN = 3.0
-"""Usual silences after which a device that may have got another name is taken to be gone."""
 
-UNHEARD_S = 3600.0
-"""In place of that, for a device that was not heard since the start."""
+WAIT_S = 3600.0
 
 
 NEW = "new device: none of its fields is a channel"
@@ -58,7 +57,7 @@ class Comings:
         for place, name in enumerate(channels):
             self._listed[_device(name)].append(place)
         self._announced = set[str]()
-        self._silent = set[str]()
+        self._present, self._silent = set[str](), set[str]()
         self._taken = set[str]()  # devices of the schema that have another name now
 
     def remarks(self, heard: Mapping[str, HeardField], absent: Mask, now: float) -> list[Remark]:
@@ -77,50 +76,54 @@ class Comings:
         for name, field in heard.items():
             devices[_device(name)].append(field)
         remarks = list(self._silences(devices, absent, now))
+        unknown = devices.keys() - self._listed.keys() - self._announced
         for device, fields in devices.items():
             if len(remarks) >= AT_ONCE:
                 break
-            if device in self._announced or device in self._listed or not _settled(fields, now):
+            if device not in unknown or not _settled(fields, now):
                 continue
-            before = self._before(fields, devices)
-            if before is not None and not _is_gone(devices.get(before), fields, now):
+            alike = self._alike(fields, devices)
+            gone = [each for each in alike if _is_gone(devices[each], now)]
+            if len(gone) < len(alike) and now - _first_s(fields) < WAIT_S:
                 continue
             self._announced.add(device)
             facts: dict[str, object] = {"device": device, "fields": _listing(fields)}
-            if before is None:
+            if not gone:
                 remarks.append(Remark(NEW, facts))
-            else:
-                self._taken.add(before)
-                facts = {"device": device, "looks_like": before} | facts
-                remarks.append(Remark(RENAMED, facts))
+                continue
+            before = max(gone, key=lambda each: _last_s(devices[each]))
+            self._taken.add(before)
+            remarks.append(Remark(RENAMED, {"device": device, "looks_like": before} | facts))
         return remarks
 
     def _silences(
         self, devices: Mapping[str, list[HeardField]], absent: Mask, now: float
     ) -> Iterator[Remark]:
         for device, places in self._listed.items():
-            gone, known = bool(absent[places].all()), devices.get(device)
-            if known and gone and device not in self._silent:
+            if not absent[places].all():
+                self._present.add(device)
+                if device in self._silent:
+                    self._silent.discard(device)
+                    yield Remark(SPEAKS, {"device": device})
+            elif device in self._present:
+                self._present.discard(device)
                 self._silent.add(device)
-                last_s = now - max(field.last_s for field in known)
-                yield Remark(SILENT, {"device": device, "for": _span(last_s)})
-            elif not gone and device in self._silent:
-                self._silent.discard(device)
-                yield Remark(SPEAKS, {"device": device})
+                known = devices.get(device)
+                last = {} if known is None else {"for": _span(now - _last_s(known))}
+                yield Remark(SILENT, {"device": device, **last})
 
-    def _before(
+    def _alike(
         self, fields: list[HeardField], devices: Mapping[str, list[HeardField]]
-    ) -> str | None:
-        """Return the device of the schema that may have got another name; None if none or many."""
+    ) -> list[str]:
+        """Return the devices of the schema that have the same fields, and may have ended for it."""
         names = {_field(each.name) for each in fields}
-        began = min(each.first_s for each in fields)
-        found = list[str]()
-        for device in self._listed:
-            known = devices.get(device, [])
-            same = {_field(each.name) for each in known} == names
-            if device not in self._taken and same and max(each.last_s for each in known) < began:
-                found.append(device)
-        return found[0] if len(found) == 1 else None
+        return [
+            device
+            for device in self._listed
+            if device not in self._taken
+            and {_field(each.name) for each in devices.get(device, [])} == names
+            and _last_s(devices[device]) < _first_s(fields)
+        ]
 
 
 def _device(name: str) -> str:
@@ -133,16 +136,22 @@ def _field(name: str) -> str:
 
 def _settled(fields: list[HeardField], now: float) -> bool:
     """Whether enough was heard of a device to say how often it speaks."""
-    began = min(each.first_s for each in fields)
-    return max(each.count for each in fields) >= TIMES and now - began >= SETTLE_S
+    return max(each.count for each in fields) >= TIMES and now - _first_s(fields) >= SETTLE_S
 
 
-def _is_gone(known: list[HeardField] | None, fields: list[HeardField], now: float) -> bool:
+def _is_gone(fields: list[HeardField], now: float) -> bool:
     """Whether a device has been silent for so long that another name is the likely reason."""
-    if not known:
-        return now - min(each.first_s for each in fields) > UNHEARD_S
-    usual = min(each.every_s or UNHEARD_S for each in known)
-    return now - max(each.last_s for each in known) > CERTAIN * usual
+    usual_s = min(each.every_s or WAIT_S for each in fields)
+    longest_s = min(each.longest_s for each in fields)
+    return now - _last_s(fields) > max(CERTAIN * usual_s, longest_s)
+
+
+def _first_s(fields: list[HeardField]) -> float:
+    return min(each.first_s for each in fields)
+
+
+def _last_s(fields: list[HeardField]) -> float:
+    return max(each.last_s for each in fields)
 
 
 def _listing(fields: list[HeardField]) -> list[str]:

@@ -36,6 +36,8 @@ class HeardField:
         "" while none is known.
     falls : int
         Readings that were lower than the one before.
+    longest_s : float
+        The longest time between two readings.
     mean, squares : float
         Of its values, and the sum of their squared differences from it.
     """
@@ -50,6 +52,7 @@ class HeardField:
     last: float
     unit: str = ""
     falls: int = 0
+    longest_s: float = 0.0
     mean: float = 0.0
     squares: float = 0.0
 
@@ -103,6 +106,7 @@ class Heard:
         known.count += 1
         known.changes += value != known.last
         known.falls += value < known.last
+        known.longest_s = max(known.longest_s, now - known.last_s)
         known.last_s, known.last = now, value
         known.lowest, known.highest = min(known.lowest, value), max(known.highest, value)
         known.unit = unit or known.unit

@@ -71,6 +71,19 @@ def test_a_new_device_beside_the_others_is_no_renamed_one() -> None:
     assert [(NEW, "office")] == house.said
 
 
+def test_a_device_that_is_silent_as_it_often_is_has_no_new_name() -> None:
+    """The thermometer in the bath speaks when something changes."""
+    house = Telling()
+    for _ in range(3):
+        house.pass_time(20, "study", "bath")
+        house.pass_time(40, "study")
+    house.pass_time(30, "study", "attic")
+    early = list(house.said)
+    house.pass_time(10, "study", "bath", "attic")
+
+    assert ([], [(NEW, "attic")]) == (early, house.said)
+
+
 def test_a_device_with_other_fields_is_no_renamed_one() -> None:
     """Another kind of device took its place."""
     house = Telling()
@@ -91,14 +104,15 @@ def test_a_device_is_not_two_devices_under_new_names() -> None:
 
 
 def test_a_silence_is_said_once_and_its_end_as_well() -> None:
-    """When all channels of the device are gaps; one that was never heard is not silent."""
+    """When all channels of the device are gaps; one that never had a value is not silent."""
     house = Telling()
+    house.absent[2] = True
     house.pass_time(60, "study")
     house.absent[:] = (True, False, True)
     house.pass_time(10)
     partly = list(house.said)
     house.absent[:] = True
-    house.pass_time(10)
+    house.pass_time(10, "bath")
     house.absent[:] = (False, False, True)
     house.pass_time(10, "study")
 

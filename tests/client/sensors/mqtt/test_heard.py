@@ -18,6 +18,7 @@ def test_a_field_has_its_count_its_rate_and_its_range() -> None:
 
     assert [True, False, False] == first
     assert (3, 1, 1, 30.0) == (field.count, field.changes, field.falls, field.every_s)
+    assert (3, 1, 30.0, 50.0) == (field.count, field.changes, field.every_s, field.longest_s)
     assert (3.0, 5.0, 3.0) == (field.lowest, field.highest, field.last)
 
 
