@@ -75,8 +75,8 @@ def test_a_device_that_is_silent_as_it_often_is_has_no_new_name() -> None:
     """The thermometer in the bath speaks when something changes."""
     house = Telling()
     for _ in range(3):
-        house.pass_time(20, "study", "bath")
         house.pass_time(40, "study")
+        house.pass_time(20, "study", "bath")
     house.pass_time(30, "study", "attic")
     early = list(house.said)
     house.pass_time(10, "study", "bath", "attic")
