@@ -28,6 +28,7 @@ from submerge_client.sensors.mqtt.decoder import (
     RebirthRequest,
     seconds_of,
 )
+from submerge_client.sensors.mqtt.descriptions import Descriptions
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
 from submerge_client.sensors.mqtt.heard import Heard
 from submerge_client.sensors.mqtt.sparkplug import (
@@ -36,7 +37,7 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
+from submerge_client.sensors.mqtt.topics import TopicPattern, TopicPlace, name_of
 from submerge_client.sensors.tally import ProblemTally
 
 KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained")
@@ -150,7 +151,7 @@ class MessageDecoder:
         self.subscriptions = tuple(dict.fromkeys(topic.subscription for topic in self._topics))
         self._places = {name: place for place, name in enumerate(channels)}
         self._time_path, self._tally = time.split(".") if time else [], tally
-        self._sparkplug = SparkplugDecoder(self._states)
+        self._sparkplug, self._descriptions = SparkplugDecoder(self._states), Descriptions()
         self._rebirth, self._steady, self._wall = rebirth, steady, wall
         self._asked: dict[Unborn, float] = {}
         self._requests: list[RebirthRequest] = []
@@ -188,6 +189,19 @@ class MessageDecoder:
         self._tally.counts["unremembered"] = self.heard.crowded
         return readings
 
+    def describe(self, topic: str, payload: bytes | bytearray) -> None:
+        """Take a description, as in `descriptions`, for the units of fields."""
+        try:
+            fields = self._descriptions.take(topic, payload)
+        except MalformedMessage as error:
+            self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
+            return
+        for field in fields:
+            place = self._place_of(field.topic)
+            name = "" if place is None else name_of(place, field.path)
+            if name and field.unit and self._patterns.take(name):
+                self.heard.set_unit(name, field.unit)
+
     def take_requests(self) -> list[RebirthRequest]:
         """Return the messages to publish since the last call."""
         requests, self._requests = self._requests, []
@@ -198,10 +212,14 @@ class MessageDecoder:
         names, self._unlisted = self._unlisted, []
         return names
 
+    def _place_of(self, topic: str) -> TopicPlace | None:
+        """Return what a topic stands for, by the first pattern that fits."""
+        return next(filter(None, (each.place_of(topic) for each in self._topics)), None)
+
     def _found(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
         if topic.startswith(f"{NAMESPACE}/"):
             return self._found_in_sparkplug(topic, payload)
-        place = next(filter(None, (each.place_of(topic) for each in self._topics)), None)
+        place = self._place_of(topic)
         if place is None or self._patterns.leave_out(place.device):
             return []
         if len(place.device) + len(place.field) > LONGEST_NAME:

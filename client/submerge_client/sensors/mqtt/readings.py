@@ -31,7 +31,7 @@ from submerge_client.sensors.kept_silences import KeptSilences
 from submerge_client.sensors.mqtt import listener, messages
 from submerge_client.sensors.mqtt.comings import Comings
 from submerge_client.sensors.mqtt.decoder import RebirthRequest
-from submerge_client.sensors.mqtt.descriptions import SUBSCRIPTIONS, is_description
+from submerge_client.sensors.mqtt.descriptions import bridges_of, is_description
 from submerge_client.sensors.mqtt.heard import HeardField
 from submerge_client.sensors.mqtt.listener import BrokerListener
 from submerge_client.sensors.mqtt.messages import MessageDecoder
@@ -122,7 +122,7 @@ class MqttReadings:
         self._name_at = time.monotonic() + FIRST_NAMES_S
         self._queue: Queue[tuple[int, float, float | None]] = Queue(WAITING)
         # Units of what the schema lacks come with the descriptions.
-        described = SUBSCRIPTIONS if self._messages is not None else ()
+        described = bridges_of(config.topics)
         self._listener = BrokerListener(
             config,
             (*self._decoder.subscriptions, *described),

@@ -15,6 +15,7 @@ from submerge_client.sensors.mqtt.descriptions import (
     SUBSCRIPTIONS,
     DescribedField,
     Descriptions,
+    bridges_of,
     is_description,
 )
 
@@ -222,3 +223,10 @@ def test_any_description_is_read_or_refused(topic, content) -> None:
     except MalformedMessage:
         return
     assert all(each.topic for each in found)
+
+
+def test_bridges_are_those_of_patterns_of_one_level() -> None:
+    """`a/#` covers them; other patterns are of other gateways."""
+    patterns = ("zigbee2mqtt/+", "home/z2m/{device}", "a/#", "+/{device}", "tele/{device}/x", "#")
+
+    assert ("zigbee2mqtt/bridge/devices", "home/z2m/bridge/devices") == bridges_of(patterns)
