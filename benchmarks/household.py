@@ -39,6 +39,9 @@ from support.zigbee_faults import FAULTS, Fault, with_fault
 BEGINS, LASTS, WEEKS = 14.6, 2.0, 4
 """Days until a fault, and of it; weeks without one."""
 
+STEP_S = 300.0
+"""Rows of so much time are read at once, to save time; an alarm is up to that much later."""
+
 SETTLED = 3.0
 """Days until limits are promised."""
 
@@ -72,7 +75,7 @@ class Found(NamedTuple):
 def quiet(seed: int, weeks: int, everything: bool) -> Quiet:
     """Let a household live without a fault."""
     names, days = channels(everything=everything), 7.0 * weeks
-    box = VirtualBox(box_config(names), seed=seed)
+    box = VirtualBox(box_config(names), seed=seed, step_s=STEP_S)
     box.hear(Household(seed, days).messages(), days * DAY_S)
     false = [f"{named(alarm)} ({alarm.cause})" for alarm in box.raised()]
     return Quiet(seed, len(names), (days - SETTLED) / 7, false)
@@ -83,7 +86,7 @@ def faults(seed: int, everything: bool) -> list[Found]:
     begins, ends = BEGINS * DAY_S, (BEGINS + LASTS) * DAY_S
     heard = list(Household(seed, BEGINS + LASTS).messages())
     later = [message for message in heard if message.time >= begins]
-    box = VirtualBox(box_config(channels(everything=everything)), seed=seed)
+    box = VirtualBox(box_config(channels(everything=everything)), seed=seed, step_s=STEP_S)
     box.hear(heard[: len(heard) - len(later)], begins)
     return [_found(copy.deepcopy(box), fault, later, begins, ends) for fault in FAULTS]
 
