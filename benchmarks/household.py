@@ -10,8 +10,8 @@ An alarm is *false* if it was raised without a fault, by limits that are more th
 default promises one in a week. A fault begins after two weeks and lasts two days; it is *found* if
 an alarm names its device and field first, after so many *hours* in the median; *device* counts runs
 in which alarms only named another field of that device. *Others* are alarms in these two days that
-name another device first. A device that says nothing is a gap, and raises no
-alarm; the log says so.
+name another device first. A device that says nothing is a gap, and raises no alarm; the log says
+so. Rows are read five minutes at a time.
 """
 
 from __future__ import annotations

@@ -82,6 +82,10 @@ gone = st.tuples(st.integers(0, CHANNELS - 1), quarters, st.none())
     chosen={"period_s": 0.25, "max_age_s": 6.0, "lateness_s": 0.0, "missing": "hold"},
     script=[0.0, (0, 0.25, 1.0), (1, 19.0, 2.0), 0.25, (1, 0.5, 3.0), 80.0, 500.0],
 )
+@example(
+    chosen={"period_s": 1.0, "max_age_s": 6.0, "lateness_s": 0.0, "missing": "mean"},
+    script=[0.0, (0, 0.25, 1.0), (0, 0.5, 2.0), (0, 0.75, None), 1.0, 2.0],
+)
 def test_the_grid_agrees_with_its_twin(chosen, script) -> None:
     """Late, early, repeated, ended and missing readings, in any order: the rows are the same."""
     grid, twin = Grid(CHANNELS, **chosen), Twin(**chosen)

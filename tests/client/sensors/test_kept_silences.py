@@ -36,11 +36,11 @@ def test_a_restart_knows_the_silences_by_name(tmp_path) -> None:
     """Also where channels were added, and their order changed."""
     path = tmp_path / "habits"
     before = Remembering(path)
-    before.silences.end(0, 1200.0)
+    before.silences.end(0, 600.0)
     before.kept.write()
     after = Remembering(path, ("new/t", "bath/t"))
 
-    assert [FIRST_S, 3600.0] == after.ages_s
+    assert [FIRST_S, 1800.0] == after.ages_s
     assert 0o600 == path.stat().st_mode & 0o777
 
 
@@ -50,7 +50,7 @@ def test_it_is_written_seldom_and_only_if_something_changed(tmp_path) -> None:
     life = Remembering(path)
     life.kept.write(2 * WRITE_S)
     unchanged = path.exists()
-    life.silences.end(0, 1200.0)
+    life.silences.end(0, 600.0)
     life.kept.write(2 * WRITE_S + 1)
     early = path.exists()
     life.kept.write(3 * WRITE_S)
@@ -65,7 +65,7 @@ def test_it_is_written_seldom_and_only_if_something_changed(tmp_path) -> None:
         b"\xff",
         b"[]",
         b"[" * 100_000,
-        b'{"form": 2, "longest_s": {"bath/t": 1200}}',
+        b'{"form": 2, "longest_s": {"bath/t": 600}}',
         b'{"form": 1, "longest_s": []}',
         *(
             json.dumps({"form": 1, "longest_s": {"bath/t": wrong}}).encode()
@@ -79,11 +79,11 @@ def test_a_damaged_file_is_as_none_and_is_replaced(tmp_path, content) -> None:
     path.write_bytes(content)
     life = Remembering(path)
     ages_s = life.ages_s
-    life.silences.end(0, 1200.0)
+    life.silences.end(0, 600.0)
     life.kept.write()
 
     assert [FIRST_S, FIRST_S] == ages_s
-    assert [3600.0, FIRST_S] == Remembering(path).ages_s
+    assert [1800.0, FIRST_S] == Remembering(path).ages_s
 
 
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path) -> None:
@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path) -> None:
 def test_without_a_path_nothing_is_kept() -> None:
     """As in a trial."""
     life = Remembering(None)
-    life.silences.end(0, 1200.0)
+    life.silences.end(0, 600.0)
     life.kept.write()
 
     assert [] == life.notes

@@ -7,6 +7,7 @@ import numpy as np
 from submerge_client.logs import LOUD
 from submerge_client.sensors.mqtt.comings import (
     AT_ONCE,
+    MOST_FIELDS,
     NEW,
     RENAMED,
     SILENT,
@@ -82,6 +83,64 @@ def test_a_device_that_is_silent_as_it_often_is_has_no_new_name() -> None:
     house.pass_time(10, "study", "bath", "attic")
 
     assert ([], [(NEW, "attic")]) == (early, house.said)
+
+
+def test_a_message_that_was_lost_makes_no_new_name() -> None:
+    """A device is gone after three of its silences, not after the longest so far."""
+    house = Telling()
+    for _ in range(6):
+        house.pass_time(8)
+        house.pass_time(2, "study")
+    house.pass_time(18, "attic")
+    early = list(house.said)
+    house.pass_time(2, "study", "attic")
+
+    assert ([], [(NEW, "attic")]) == (early, house.said)
+
+
+def test_an_announcement_waits_no_longer_than_an_hour() -> None:
+    """For a device that speaks once in two."""
+    house = Telling()
+    for _ in range(3):
+        house.pass_time(118)
+        house.pass_time(2, "study")
+    house.pass_time(58, "attic")
+    early = list(house.said)
+    house.pass_time(8, "attic")
+
+    assert ([], [(NEW, "attic")]) == (early, house.said)
+
+
+def test_of_several_that_are_gone_it_is_the_one_that_was_heard_last() -> None:
+    """The other broke long ago."""
+    house = Telling()
+    house.pass_time(60, "study", "bath")
+    house.pass_time(60, "bath")
+    house.pass_time(20, "office")
+
+    assert [(RENAMED, "office")] == house.said
+    assert "bath" == house.facts[0]["looks_like"]
+
+
+def test_two_readings_do_not_make_a_rate() -> None:
+    """However far apart they are."""
+    house = Telling()
+    for _ in range(2):
+        house.pass_time(2, "attic")
+        house.pass_time(8)
+    early = list(house.said)
+    house.pass_time(2, "attic")
+
+    assert ([], [(NEW, "attic")]) == (early, house.said)
+
+
+def test_of_many_fields_a_few_are_listed() -> None:
+    """A line is for people."""
+    house = Telling()
+    house.pass_time(10, "attic", fields=tuple(f"f{i}" for i in range(2 * MOST_FIELDS)))
+    (facts,) = house.facts
+
+    assert MOST_FIELDS + 1 == len(facts["fields"])
 
 
 def test_a_device_with_other_fields_is_no_renamed_one() -> None:
