@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge_client.sensors.mqtt import descriptions as module
@@ -213,6 +213,7 @@ trees = st.recursive(
     st.sampled_from([BRIDGE, "homeassistant/a/b/config", "tasmota/discovery/A/sensors"]),
     trees | st.binary(max_size=20),
 )
+@example(topic="tasmota/discovery/A/sensors", content={"sn": [0]})
 def test_any_description_is_read_or_refused(topic, content) -> None:
     """Nothing else is raised."""
     data = content if isinstance(content, bytes) else json.dumps(content).encode()

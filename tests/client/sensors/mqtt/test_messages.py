@@ -259,3 +259,20 @@ def test_the_death_of_an_edge_node_ends_its_channels() -> None:
     found = plant.hears("spBv1.0/g/NDEATH/n", write_field(1, 1_700_000_000_000))
 
     assert [ChannelReading(0, None, None), ChannelReading(1, None, None)] == found
+
+
+def test_descriptions_give_units_and_nothing_else() -> None:
+    """Of fields that the patterns let pass; one that cannot be read is counted."""
+    house = Listening("lamp/t", exclude=("*/rssi",))
+    exposes = '[{"property": "t", "unit": "°C"}, {"property": "rssi", "unit": "dB"}]'
+    house.decoder.describe(
+        "zigbee2mqtt/bridge/devices",
+        f'[{{"friendly_name": "attic", "definition": {{"exposes": {exposes}}}}}]'.encode(),
+    )
+    house.decoder.describe("zigbee2mqtt/bridge/devices", b"[")
+    house.hears("zigbee2mqtt/attic", '{"t": 20, "rssi": -70, "h": 40}')
+
+    assert {"attic/t": "°C", "attic/h": ""} == {
+        name: field.unit for name, field in house.decoder.heard.fields.items()
+    }
+    assert (1, 2) == (house.counts["malformed"], house.counts["unknown"])
