@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -35,21 +36,38 @@ def page(room: Callable[[bool], list[Table]]) -> None:
         if as_json:
             click.echo(json.dumps({"blas": pools, "tables": [asdict(table) for table in tables]}))
             return
-        title, about = module.__doc__.split("\n\n", 1)
-        command = f"python benchmarks/{Path(module.__file__).name}{' --quick' if quick else ''}"
-        versions = (f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
-        load = f"load {began:.1f} at first, {os.getloadavg()[0]:.1f} at last"
-        where = [
-            f"`{command}`",
-            f"{_cpu()}, {os.cpu_count()} cores; {load}",
-            f"Python {platform.python_version()}, {', '.join(versions)}; {'; '.join(pools)}",
-        ]
-        parts = [f"# {title.rstrip('.')}", "\n".join(f"* {line}" for line in where)]
-        # A table heads a section here; on the page of all rooms, a part of one.
-        parts += [about.strip(), *(table.markdown.removeprefix("#") for table in tables)]
-        click.echo("\n\n".join(parts))
+        click.echo(document(module, "--quick" if quick else "", tables, pools, began=began))
 
     main()
+
+
+def document(
+    module: ModuleType,
+    arguments: str,
+    tables: list[Table],
+    pools: list[str],
+    *,
+    began: float | None = None,
+) -> str:
+    """Return a room's page: its command, the machine, what it says of itself, and its tables.
+
+    arguments : of its command
+    pools : as `blas.check` returns them
+    began : the machine's load before, if it matters
+    """
+    title, about = module.__doc__.split("\n\n", 1)
+    command = f"python benchmarks/{Path(module.__file__).name} {arguments}".strip()
+    versions = (f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
+    load = "" if began is None else f"; load {began:.1f} at first, {os.getloadavg()[0]:.1f} at last"
+    where = [
+        f"`{command}`",
+        f"{_cpu()}, {os.cpu_count()} cores{load}",
+        f"Python {platform.python_version()}, {', '.join(versions)}; {'; '.join(pools)}",
+    ]
+    parts = [f"# {title.rstrip('.')}", "\n".join(f"* {line}" for line in where)]
+    # A table heads a section here; on the page of all rooms, a part of one.
+    parts += [about.strip(), *(table.markdown.removeprefix("#") for table in tables)]
+    return "\n\n".join(parts)
 
 
 def _cpu() -> str:

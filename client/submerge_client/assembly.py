@@ -37,7 +37,13 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
     names = [channel.name for channel in config.schema.sensed]
-    sensor = open_sensor(config.sensor, names, note=remark, gather_s=config.timing.gather_s)
+    sensor = open_sensor(
+        config.sensor,
+        names,
+        note=remark,
+        gather_s=config.timing.gather_s,
+        habits=config.state.with_name(f"{config.state.name}.habits"),
+    )
     # Unseeded: incarnations and waits must differ from those of other nodes.
     node = ClientNode(config.settings, schema, config.summaries, SystemEntropy())
     scores, out = None, sys.stdout.buffer if stdout is None else stdout

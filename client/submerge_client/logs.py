@@ -21,6 +21,8 @@ LOUD = {
     "broker unreachable, trying on",
     *("node quarantined", "quarantine is full"),
     *("alarms contradicted", "two machines report as one"),
+    "new device: none of its fields is a channel",
+    *("device of the schema under a new name", "device silent"),
 }
 """Notes that are warnings: a person should look into them."""
 

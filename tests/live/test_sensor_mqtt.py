@@ -15,6 +15,8 @@ import pytest
 
 paho = pytest.importorskip("paho.mqtt.client")
 
+from submerge_client.assembly import build_agent  # noqa: E402
+from submerge_client.config import client_config  # noqa: E402
 from submerge_client.config.sensors import MqttSensor  # noqa: E402
 from submerge_client.sensors.mqtt import readings  # noqa: E402
 from submerge_client.sensors.mqtt.readings import MqttReadings  # noqa: E402
@@ -284,6 +286,61 @@ def test_unknown_names_are_logged_in_one_line(broker, listening, monkeypatch) ->
     _, facts = reading.notes[-1]
 
     assert "lamp/a, lamp/b, …" == facts["names"]
+
+
+def test_what_the_schema_lacks_is_known_to_others(broker, listening) -> None:
+    """With its unit, which the gateway has described before; and the device is a gap once away."""
+    exposes = [{"property": "t", "unit": "°C"}]
+    description = [{"friendly_name": "attic", "definition": {"exposes": exposes}}]
+    broker.publish("zigbee2mqtt/bridge/devices", description, retain=True)
+    reading = listening(
+        topic="",
+        value="value",
+        topics=("zigbee2mqtt/+", "zigbee2mqtt/{device}/availability"),
+        channels=("bath/t", "hall/t"),
+    )
+    for value in (1.0, 3.0):
+        broker.publish("zigbee2mqtt/attic", {"t": value})
+    for device in ("bath", "hall"):
+        broker.publish(f"zigbee2mqtt/{device}", {"t": 5.0})
+    reading.row_with(5, 5)
+    broker.publish("zigbee2mqtt/bath/availability", {"state": "offline"}, retain=True)
+    reading.row_with(np.nan, 5)
+    (field,) = reading.sensor.newcomers
+
+    assert ("attic/t", "°C", 2, 2.0, 1.0) == (
+        *(field.name, field.unit, field.count, field.mean, field.deviation),
+    )
+
+
+def test_the_habits_of_devices_are_kept_beside_the_checkpoint(broker, tmp_path) -> None:
+    """For the next start, by the name of the channel."""
+    path = tmp_path / "bath.toml"
+    path.write_text(f"""
+node = "bath"
+group = "rooms"
+parent = "root"
+state = "{tmp_path}/bath.state"
+uplink.url = "memory://root"
+schema.channels = ["bath/t"]
+[sensor]
+kind = "mqtt"
+url = "{broker.url}"
+insecure = true
+topics = ["zigbee2mqtt/+"]
+period_s = 0.05
+""")
+    reading = Reading(build_agent(client_config.load(path, {}))._sensor, [])
+    habits = tmp_path / "bath.state.habits"
+
+    def has_spoken_twice() -> bool:
+        broker.publish("zigbee2mqtt/bath", {"t": 5.0})
+        return reading.sensor.counts["taken"] > 1
+
+    until(has_spoken_twice)
+    reading.ended()
+
+    assert {"bath/t"} == set(json.loads(habits.read_text())["longest_s"])
 
 
 def test_a_birth_is_asked_for_over_the_broker(broker, listening) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 from submerge import UsageError
@@ -54,6 +55,7 @@ def open_sensor(
     *,
     note: SensorLog = no_log,
     gather_s: float = 0.0,
+    habits: Path | None = None,
 ) -> Sensor:
     """Return the sensor that a configuration describes.
 
@@ -66,6 +68,8 @@ def open_sensor(
         Takes remarks for the log, from any thread.
     gather_s : float
         How long rows may wait for others; see `RowGatherer` and `ReadPace`.
+    habits : Path or None
+        Where a sensor may keep what it learns of its devices; None: nowhere.
 
     Raises
     ------
@@ -85,7 +89,7 @@ def open_sensor(
             with needs_extra("paho", "mqtt"):
                 from submerge_client.sensors.mqtt.readings import MqttReadings
 
-            return MqttReadings(channels, config, note=note)
+            return MqttReadings(channels, config, note=note, habits=habits)
         case HostSensor():
             with needs_extra("psutil", "host"):
                 from submerge_client.sensors.host import HostMeter

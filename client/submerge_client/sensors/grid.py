@@ -22,7 +22,9 @@ Pure: time is an argument. The points of the grid are the multiples of `period_s
    are remembered by rule 3.
 9. At most `most` readings wait for their points; further ones are "crowded" out.
 
-10. `held` says which numbers of the last rows are of earlier points: from the rows alone, a device
+10. A reading without a value ends what is held of its channel: it is a gap until the next one.
+   A mean is of the numbers.
+11. `held` says which numbers of the last rows are of earlier points: from the rows alone, a device
    that speaks seldom looks like a sensor that is stuck.
 
 The order of arrival does not change a bit of the rows, as long as no reading is late, repeated
@@ -78,6 +80,10 @@ class Grid:
         Readings and points, by outcome.
     held : (n, channels) of bool
         Of the rows that were returned last, where the reading is of an earlier point.
+    absent : (channels,) of bool
+        Which channels had no value at the last point.
+    silences : Silences or None
+        How long channels are usually silent; None with `max_age_s`.
     """
 
     def __init__(
@@ -100,13 +106,14 @@ class Grid:
             raise UsageError(f'missing must be "hold", "mean" or "drop", got {missing!r}')
         self._period = period_s
         # The ages follow what the channels do, where none is set.
-        self._silences = Silences(channels, period_s) if max_age_s is None else None
-        ages = None if self._silences is None else self._silences.ages_s
+        self.silences = Silences(channels, period_s) if max_age_s is None else None
+        ages = None if self.silences is None else self.silences.ages_s
         self._ages: Array = np.full(channels, max_age_s) if ages is None else ages
         self._lateness = lateness_s
         self._missing = missing
         self._most = whole("most", most, least=1)
         self.held: Mask = np.zeros((0, channels), dtype=bool)
+        self.absent: Mask = np.ones(channels, dtype=bool)
         self._begun = False
         self._next = 0
         self._now = -math.inf
@@ -123,7 +130,7 @@ class Grid:
             0,
         )
 
-    def put(self, channel: int, time: float, value: float) -> None:
+    def put(self, channel: int, time: float, value: float | None) -> None:
         """Add a reading.
 
         Parameters
@@ -132,11 +139,11 @@ class Grid:
             Its index in the schema.
         time : float
             Seconds, of the same clock as `now` of `rows`.
-        value : float
-            A number that an engine takes; others are counted as unusable.
+        value : float or None
+            A number that an engine takes; others are counted as unusable. None: there is no value.
         """
         # This form is false for NaN, too.
-        if not (abs(time) <= LATEST_S and abs(value) <= LARGEST):
+        if not (abs(time) <= LATEST_S and (value is None or abs(value) <= LARGEST)):
             self.counts["unusable"] += 1
             return
         point = math.ceil(time / self._period)
@@ -150,7 +157,7 @@ class Grid:
                 self.counts["repeated"] += 1
             else:
                 self.waiting += 1
-            readings[time] = value
+            readings[time] = math.nan if value is None else value
 
     def rows(self, now: float) -> Array:
         """Return the rows of all points that are due, (n, channels), oldest first."""
@@ -171,6 +178,7 @@ class Grid:
             rows[i] = self._row(point)
             held[i] = self._times <= (point - 1) * self._period
         self._next = due + 1
+        self.absent = np.isnan(rows[-1])
         kept = self._kept(rows)
         self.held = held[kept] & ~np.isnan(rows[kept])
         return np.asarray(rows[kept])
@@ -201,18 +209,19 @@ class Grid:
         self.counts["taken"] += self._count_out(bucket)
         for channel, readings in bucket.items():
             time = max(readings)
-            if self._silences is not None:
-                self._end_silences(self._silences, channel, readings)
+            if self.silences is not None:
+                self._end_silences(self.silences, channel, readings)
             self._times[channel] = time
             self._values[channel] = readings[time]
         return bucket
 
     def _end_silences(self, silences: Silences, channel: int, readings: dict[float, float]) -> None:
-        before = float(self._times[channel])
+        before, value = float(self._times[channel]), float(self._values[channel])
         for time in sorted(readings):
-            if before > -math.inf:
+            # While it says that it is away, a device has no habits.
+            if before > -math.inf and not math.isnan(value + readings[time]):
                 silences.end(channel, time - before)
-            before = time
+            before, value = time, readings[time]
 
     def _row(self, point: int) -> Array:
         bucket = self._take(point)
@@ -221,7 +230,9 @@ class Grid:
         if self._missing == "mean":
             for channel, readings in bucket.items():
                 # fsum rounds once, so the order of arrival leaves no trace.
-                row[channel] = math.fsum(readings.values()) / len(readings)
+                numbers = [value for value in readings.values() if not math.isnan(value)]
+                if numbers:
+                    row[channel] = math.fsum(numbers) / len(numbers)
         return row
 
     def _kept(self, rows: Array) -> Mask:

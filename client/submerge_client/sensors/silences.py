@@ -43,16 +43,21 @@ class Silences:
     ----------
     ages_s : (channels,)
         How old a value may be that is held.
+    longest_s : (channels,)
+        The longest usual silences; 0 where none is known.
     """
 
     def __init__(self, channels: int, period_s: float) -> None:
         self._least_s = LEAST_ROWS * period_s
-        self._longest = np.zeros(channels)
+        self.longest_s: Array = np.zeros(channels)
         self.ages_s: Array = np.full(channels, max(FIRST_S, self._least_s))
 
     def end(self, channel: int, seconds: float) -> None:
         """Take a silence of a channel that has just ended."""
-        faded = self._longest[channel] * 2.0 ** -(seconds / HALF_LIFE_S)
-        longest = max(min(seconds, self.ages_s[channel]), faded)
-        self._longest[channel] = longest
-        self.ages_s[channel] = max(min(TIMES * longest, MOST_S), self._least_s)
+        faded = self.longest_s[channel] * 2.0 ** -(seconds / HALF_LIFE_S)
+        self.recall(channel, max(min(seconds, self.ages_s[channel]), faded))
+
+    def recall(self, channel: int, longest_s: float) -> None:
+        """Take the longest usual silence of a channel, as it was known."""
+        self.longest_s[channel] = longest_s
+        self.ages_s[channel] = max(min(TIMES * longest_s, MOST_S), self._least_s)

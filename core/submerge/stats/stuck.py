@@ -9,7 +9,9 @@ from its readings and from their predictions by the other channels:
 2. It repeats one number inside its range and has never done so for long (`RunLengths`).
    This needs no prediction.
 
-A channel is no longer stuck when it reads another number, or nothing. A channel that has read
+A channel is no longer stuck when it reads another number, or nothing. What is predicted while it
+reads nothing does not count: the channels that predict it best, of the same device, are then mostly
+silent as well. A channel that has read
 one number from the start is not in use, and not stuck. Each channel is treated separately, with
 a few numbers of state.
 """
@@ -191,7 +193,7 @@ class StuckDetector:
         self.run_lengths, moved = self.run_lengths.after(
             rows if held is None else np.where(held, np.nan, rows)
         )
-        others = self._others(predicted)
+        others = self._others(predicted, np.isnan(rows))
         fresh = moved | (run < SETTLED) | np.isnan(was.others_then)
         then = np.where(fresh, others, was.others_then)
         stuck = was.stuck & ~moved
@@ -205,10 +207,12 @@ class StuckDetector:
             stuck &= ~np.isnan(rows).all(axis=0)
         self.habits = was._replace(others=others, others_then=then, stuck=stuck)
 
-    def _others(self, predicted: Array) -> Array:
-        """Return the averaged predictions after more of them."""
+    def _others(self, predicted: Array, gaps: Flags | None = None) -> Array:
+        """Return the averaged predictions after more of them; those of gaps change nothing."""
         n, was = len(predicted), self.habits.others
         before = predicted[0] if np.isnan(was[0]) else was
+        if gaps is not None and gaps.any():
+            predicted = np.where(gaps, before, predicted)
         return np.asarray((1 - 1 / SMOOTH) ** n * before + _RECENT[-n:] @ predicted)
 
     def _learn(self, rows: Array, predicted: Array, learns: Flags | None, *, plain: bool) -> None:

@@ -31,9 +31,9 @@ class Twin:
         self.given: int | None = None
         self.readings: dict[tuple[int, float], float] = {}
 
-    def put(self, channel: int, time: float, value: float) -> None:
+    def put(self, channel: int, time: float, value: float | None) -> None:
         if self.given is None or math.ceil(time / self.period) > self.given:
-            self.readings[channel, time] = value
+            self.readings[channel, time] = nan if value is None else value
 
     def rows(self, now: float) -> np.ndarray:
         last = math.ceil((now + self.lateness) / self.period) + 1
@@ -53,7 +53,7 @@ class Twin:
 
     def value(self, channel: int, at: float) -> float:
         past = {t: v for (c, t), v in self.readings.items() if c == channel and t <= at}
-        recent = [v for t, v in past.items() if t > at - self.period]
+        recent = [v for t, v in past.items() if t > at - self.period and not math.isnan(v)]
         if self.missing == "mean" and recent:
             return sum(recent) / len(recent)
         if past and max(past) >= at - self.max_age:
@@ -74,13 +74,20 @@ choices = st.fixed_dictionaries(
 )
 
 
-@given(chosen=choices, script=st.lists(readings | quarters, max_size=40))
+gone = st.tuples(st.integers(0, CHANNELS - 1), quarters, st.none())
+
+
+@given(chosen=choices, script=st.lists(readings | gone | quarters, max_size=40))
 @example(
     chosen={"period_s": 0.25, "max_age_s": 6.0, "lateness_s": 0.0, "missing": "hold"},
     script=[0.0, (0, 0.25, 1.0), (1, 19.0, 2.0), 0.25, (1, 0.5, 3.0), 80.0, 500.0],
 )
+@example(
+    chosen={"period_s": 1.0, "max_age_s": 6.0, "lateness_s": 0.0, "missing": "mean"},
+    script=[0.0, (0, 0.25, 1.0), (0, 0.5, 2.0), (0, 0.75, None), 1.0, 2.0],
+)
 def test_the_grid_agrees_with_its_twin(chosen, script) -> None:
-    """Late, early, repeated and missing readings, in any order: the rows are the same."""
+    """Late, early, repeated, ended and missing readings, in any order: the rows are the same."""
     grid, twin = Grid(CHANNELS, **chosen), Twin(**chosen)
     now = -math.inf
     for step in script:
@@ -128,7 +135,7 @@ def test_the_order_of_arrival_within_lateness_does_not_matter(chosen, log, delay
 @given(
     chosen=choices,
     script=st.lists(
-        readings | quarters | st.tuples(st.just(0), st.floats(), st.floats()), max_size=40
+        readings | gone | quarters | st.tuples(st.just(0), st.floats(), st.floats()), max_size=40
     ),
     most=st.integers(1, 5),
 )

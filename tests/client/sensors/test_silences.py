@@ -79,3 +79,23 @@ def test_a_time_that_is_set_holds_for_all() -> None:
         seen = rows_with_a_value(grid, 60.0 * minute + PERIOD_S, 60.0 * (minute + 1))
 
         assert [60.0 * minute + after for after in (10.0, 20.0, 30.0)] == seen
+
+
+def test_the_time_that_a_device_says_it_is_away_is_no_habit() -> None:
+    """It is a gap at once, until its next reading, and is held no longer for it."""
+    grid = Grid(2, period_s=PERIOD_S, max_age_s=None, lateness_s=0.0)
+    grid.rows(0.0)
+    for minute in range(0, 20, 2):
+        grid.put(0, 60.0 * minute + 5.0, 5.0)
+        rows_with_a_value(grid, 60.0 * minute + PERIOD_S, 60.0 * (minute + 2))
+    assert grid.silences is not None
+    before = grid.silences.ages_s.copy()
+    grid.put(0, 1205.0, None)
+    gone = rows_with_a_value(grid, 1200.0 + PERIOD_S, 9000.0)
+    absent = grid.absent.tolist()
+    grid.put(0, 9005.0, 5.0)
+    back = rows_with_a_value(grid, 9000.0 + PERIOD_S, 9100.0)
+
+    assert ([], [True, False]) == (gone, absent)
+    assert 10 == len(back)
+    assert before[0] == grid.silences.ages_s[0]

@@ -332,6 +332,21 @@ def test_gaps_do_not_free_a_stuck_channel():
     assert np.count_nonzero(~np.isnan(rows[:, 4])) == stuck_detector.run_lengths.run[4]
 
 
+def test_a_channel_at_rest_that_falls_silent_is_not_stuck():
+    """Its device is away: what the others predict of it without each other is no movement."""
+    stuck_detector = grown()
+    rest = plant(60, still=True)
+    rest[:, 0] = rest[0, 0]
+    others = predicted(rest)
+    rest[45:, 0] = np.nan
+    others[45:, 0] += 100.0
+    stuck_detector.update(rest[:40], others[:40])
+    before = stuck_detector.stuck
+    stuck_detector.update(rest[40:], others[40:])
+
+    assert ((), ()) == (before, stuck_detector.stuck)
+
+
 def test_lags_are_not_looked_at():
     """Only the leading numbers of a row are channels."""
     rows = plant(1500)

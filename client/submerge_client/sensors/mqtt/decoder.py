@@ -29,12 +29,12 @@ class ChannelReading(NamedTuple):
     """A number of a channel.
 
     channel : its index in the schema
-    value : the number
+    value : the number; None if the device says that it has none
     time : seconds since 1970; None for the time of arrival
     """
 
     channel: int
-    value: float
+    value: float | None
     time: float | None
 
 

@@ -13,12 +13,13 @@ themselves (`sparkplug_payload`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
 
+from submerge_client.config.topic_patterns import DEVICE
 from submerge_client.sensors.mqtt import tasmota
 from submerge_client.sensors.mqtt.decoder import MalformedMessage
 from submerge_client.sensors.mqtt.fields import DEEPEST, LONGEST_NAME
@@ -48,6 +49,20 @@ _PUBLISHED = 1
 
 _IN_TEMPLATE = re.compile(r"value_json((?:\.\w+|\[\s*'[^'\]]+'\s*\]|\[\s*\d+\s*\])+)")
 _STEP = re.compile(r"\.(\w+)|\[\s*'([^'\]]+)'\s*\]|\[\s*(\d+)\s*\]")
+
+
+def bridges_of(topics: Sequence[str]) -> tuple[str, ...]:
+    """Return where Zigbee2MQTT describes the devices of such patterns: `zigbee2mqtt/+`.
+
+    No other descriptions: some brokers end the connection of a client that asks for more than it
+    may read.
+    """
+    bases = [topic.rpartition("/") for topic in topics]
+    return tuple(
+        f"{base}{_BRIDGE}"
+        for base, _, last in bases
+        if base and last in ("+", DEVICE) and not set("+#{") & set(base)
+    )
 
 
 class DescribedField(NamedTuple):

@@ -6,7 +6,11 @@ come from any device of the network, so their number is bounded: further ones ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from submerge.pca.subspace import LARGEST
 
 MOST_NAMES = 2048
 """Fields that are remembered."""
@@ -32,6 +36,10 @@ class HeardField:
         "" while none is known.
     falls : int
         Readings that were lower than the one before.
+    longest_s : float
+        The longest time between two readings.
+    mean, squares : float
+        Of its values, and the sum of their squared differences from it.
     """
 
     name: str
@@ -44,6 +52,14 @@ class HeardField:
     last: float
     unit: str = ""
     falls: int = 0
+    longest_s: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of its values; 0 after one reading."""
+        return math.sqrt(self.squares / self.count)
 
     @property
     def every_s(self) -> float | None:
@@ -74,22 +90,34 @@ class Heard:
         self.crowded = 0
 
     def add(self, name: str, value: float, now: float, *, unit: str = "") -> bool:
-        """Take a reading; return whether it is the first of its name."""
+        """Take a reading that an engine can take; return whether it is the first of its name."""
+        if not abs(value) <= LARGEST:
+            return False
         known = self.fields.get(name)
         if known is None:
             if len(self.fields) >= self._most:
                 self.crowded += 1
                 return False
             unit = unit or self._units.get(name, "")
-            self.fields[name] = HeardField(name, 1, 0, now, now, value, value, value, unit)
+            self.fields[name] = HeardField(
+                name, 1, 0, now, now, value, value, value, unit, mean=value
+            )
             return True
         known.count += 1
         known.changes += value != known.last
         known.falls += value < known.last
+        known.longest_s = max(known.longest_s, now - known.last_s)
         known.last_s, known.last = now, value
         known.lowest, known.highest = min(known.lowest, value), max(known.highest, value)
         known.unit = unit or known.unit
+        off = value - known.mean
+        known.mean += off / known.count
+        known.squares += off * (value - known.mean)
         return False
+
+    def copies(self, wanted: Callable[[str], bool]) -> list[HeardField]:
+        """Return the fields whose names are wanted, as they are now."""
+        return [replace(field) for name, field in self.fields.items() if wanted(name)]
 
     def set_unit(self, name: str, unit: str) -> None:
         """Take a unit from a description, which may come before the first reading."""

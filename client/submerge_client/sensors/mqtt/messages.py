@@ -5,26 +5,30 @@
 2. Topics of Sparkplug B are named by its specification (`sparkplug`), the others by their pattern.
 3. A number whose name is a channel's is a reading. Others are "unknown": counted, remembered in
    `heard` if `include` and `exclude` let them pass, and named in the log, a few at a time.
-4. Without `time`, a reading has the time of its arrival, and retained messages are left out, since
+4. Where a device says that it is away (`away`), each of its channels has a reading without a
+   value, also if the message is retained.
+5. Without `time`, a reading has the time of its arrival, and retained messages are left out, since
    they may be days old. With it, a message that has a time there is read although it is retained.
-5. A message is taken whole or not at all.
+6. A message is taken whole or not at all.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from fnmatch import translate
 from typing import NamedTuple
 
 from submerge import UsageError
+from submerge_client.sensors.mqtt.away import Departed, departed, says_presence
 from submerge_client.sensors.mqtt.decoder import (
     ChannelReading,
     MalformedMessage,
     RebirthRequest,
     seconds_of,
 )
+from submerge_client.sensors.mqtt.descriptions import Descriptions
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
 from submerge_client.sensors.mqtt.heard import Heard
 from submerge_client.sensors.mqtt.sparkplug import (
@@ -33,7 +37,7 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
+from submerge_client.sensors.mqtt.topics import TopicPattern, TopicPlace, name_of
 from submerge_client.sensors.tally import ProblemTally
 
 KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained")
@@ -51,14 +55,20 @@ class NamedReading(NamedTuple):
     """A number in a message.
 
     name : `device/field`
+    value : None if the device says that it has none
     time : seconds since 1970; None without one
     unit : or ""
     """
 
     name: str
-    value: float
+    value: float | None
     time: float | None
     unit: str = ""
+
+    @property
+    def is_of_now(self) -> bool:
+        """Whether it counts in a retained message: it has a time, or says that a device is away."""
+        return self.time is not None or self.value is None
 
 
 class Patterns:
@@ -141,7 +151,7 @@ class MessageDecoder:
         self.subscriptions = tuple(dict.fromkeys(topic.subscription for topic in self._topics))
         self._places = {name: place for place, name in enumerate(channels)}
         self._time_path, self._tally = time.split(".") if time else [], tally
-        self._sparkplug = SparkplugDecoder(self._states)
+        self._sparkplug, self._descriptions = SparkplugDecoder(self._states), Descriptions()
         self._rebirth, self._steady, self._wall = rebirth, steady, wall
         self._asked: dict[Unborn, float] = {}
         self._requests: list[RebirthRequest] = []
@@ -152,7 +162,7 @@ class MessageDecoder:
         self, topic: str, payload: bytes | bytearray, *, retained: bool
     ) -> list[ChannelReading]:
         """Return the readings in a message, as in `Decoder`."""
-        if retained and not self._time_path:
+        if retained and not self._time_path and not says_presence(topic):
             self._tally.add("retained")
             return []
         try:
@@ -161,9 +171,8 @@ class MessageDecoder:
             self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
             return []
         if retained:
-            late = [each for each in found if each.time is None]
-            self._tally.counts["retained"] += bool(late)
-            found = [each for each in found if each.time is not None]
+            found, of_all = [each for each in found if each.is_of_now], len(found)
+            self._tally.counts["retained"] += len(found) < of_all
         readings = list[ChannelReading]()
         for name, value, seconds, unit in found:
             channel = self._places.get(name)
@@ -171,12 +180,27 @@ class MessageDecoder:
                 readings.append(ChannelReading(channel, value, seconds))
             elif not self._patterns.take(name):
                 continue
-            else:
+            elif value is not None:
                 self._tally.add("unknown")
+            if value is None:
+                continue
             if self.heard.add(name, value, self._steady(), unit=unit) and channel is None:
                 self._unlisted.append(name)
         self._tally.counts["unremembered"] = self.heard.crowded
         return readings
+
+    def describe(self, topic: str, payload: bytes | bytearray) -> None:
+        """Take a description, as in `descriptions`, for the units of fields."""
+        try:
+            fields = self._descriptions.take(topic, payload)
+        except MalformedMessage as error:
+            self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
+            return
+        for field in fields:
+            place = self._place_of(field.topic)
+            name = "" if place is None else name_of(place, field.path)
+            if name and field.unit and self._patterns.take(name):
+                self.heard.set_unit(name, field.unit)
 
     def take_requests(self) -> list[RebirthRequest]:
         """Return the messages to publish since the last call."""
@@ -188,10 +212,14 @@ class MessageDecoder:
         names, self._unlisted = self._unlisted, []
         return names
 
+    def _place_of(self, topic: str) -> TopicPlace | None:
+        """Return what a topic stands for, by the first pattern that fits."""
+        return next(filter(None, (each.place_of(topic) for each in self._topics)), None)
+
     def _found(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
         if topic.startswith(f"{NAMESPACE}/"):
             return self._found_in_sparkplug(topic, payload)
-        place = next(filter(None, (each.place_of(topic) for each in self._topics)), None)
+        place = self._place_of(topic)
         if place is None or self._patterns.leave_out(place.device):
             return []
         if len(place.device) + len(place.field) > LONGEST_NAME:
@@ -200,9 +228,10 @@ class MessageDecoder:
             raise MalformedMessage("expected a topic of printable characters, got others")
         content = content_of(payload)
         seconds = seconds_of(at(self._time_path, content)) if self._time_path else None
+        found = {name_of(place, path): value for path, value in fields_of(content, self._states)}
         return [
-            NamedReading(name_of(place, path), value, seconds)
-            for path, value in fields_of(content, self._states)
+            *self._ended(departed(topic, place, content), besides=found),
+            *(NamedReading(name, value, seconds) for name, value in found.items()),
         ]
 
     def _found_in_sparkplug(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
@@ -210,10 +239,20 @@ class MessageDecoder:
         if isinstance(metrics, Unborn):
             self._ask(metrics)
             return []
+        if isinstance(metrics, Departed):
+            return self._ended(metrics)
         timed = self._time_path == [TIMESTAMP]
         return [
             NamedReading(f"{device}/{field}", value, seconds if timed else None, unit)
             for device, field, value, seconds, unit in metrics
+        ]
+
+    def _ended(self, ends: Departed, *, besides: Container[str] = ()) -> list[NamedReading]:
+        """Return that channels have no value, besides those that the same message gives one."""
+        return [
+            NamedReading(name, None, None)
+            for name in self._places
+            if name not in besides and ends.covers(name)
         ]
 
     def _ask(self, unborn: Unborn) -> None:

@@ -8,7 +8,10 @@
    retained, so it takes a new one; `rebirth_request` is the message that asks for it.
 4. Numbers are read; booleans and texts by `states`, as in `fields_of`. Historical metrics, null,
    times, `bdSeq` (the number of a session) and other types are no readings.
-5. At most `MOST_METRICS` are in a message, and `MOST_KNOWN` are known of births; beyond that the
+5. A death ends what is known of an edge node with all its devices (NDEATH), or of a device
+   (DDEATH): they are `Departed`. The death of an earlier session, by its `bdSeq`, says nothing. A
+   metric that is null, or whose property `Quality` is not 192 (good), has no value.
+6. At most `MOST_METRICS` are in a message, and `MOST_KNOWN` are known of births; beyond that the
    edge node that was born first is forgotten.
 """
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from submerge_client.sensors.mqtt.away import Departed
 from submerge_client.sensors.mqtt.decoder import MalformedMessage, RebirthRequest
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, as_number
 from submerge_client.sensors.mqtt.sparkplug_payload import (
@@ -43,14 +47,14 @@ class MetricReading(NamedTuple):
     """A number of a device.
 
     device, field : what it is called
-    value : the number
+    value : the number; None if the device says that it has none
     time : seconds since 1970; None without one
     unit : the property `engUnit` of its birth, or ""
     """
 
     device: str
     field: str
-    value: float
+    value: float | None
     time: float | None
     unit: str
 
@@ -76,7 +80,9 @@ class SparkplugDecoder:
         # Births of each edge node: by alias, and by device and name.
         self._births: dict[tuple[str, str], dict[int | tuple[str, str], Metric]] = {}
 
-    def read(self, topic: str, payload: bytes | bytearray) -> list[MetricReading] | Unborn:
+    def read(
+        self, topic: str, payload: bytes | bytearray
+    ) -> list[MetricReading] | Unborn | Departed:
         """Return the metrics in a message.
 
         Raises
@@ -92,10 +98,8 @@ class SparkplugDecoder:
         if len(device) > LONGEST_NAME or not device.isprintable():
             raise MalformedMessage(f"expected a name of {LONGEST_NAME} characters, got more")
         metrics = metrics_in(payload, device)
-        if kind == "NDEATH":
-            self._births.pop((group, node), None)
         if kind in DEATHS:
-            return []
+            return self._died((group, node), device, metrics, ends_node=kind == "NDEATH")
         if kind in BIRTHS:
             self._remember((group, node), metrics, begins=kind == "NBIRTH")
         birth = self._births.get((group, node), {})
@@ -106,11 +110,24 @@ class SparkplugDecoder:
             if known.name is None:
                 return Unborn(group, node)
             value = self._number(metric, metric.datatype or known.datatype)
-            if value is not None and known.name not in (SESSION, REBIRTH):
+            if known.name not in (SESSION, REBIRTH) and (value is not None or metric.is_gone):
                 found.append(
                     MetricReading(known.device, known.name, value, metric.time, known.unit)
                 )
         return found
+
+    def _died(
+        self, node: tuple[str, str], device: str, metrics: list[Metric], *, ends_node: bool
+    ) -> Departed:
+        if not ends_node:
+            return Departed((f"{device}/",))
+        known = self._births.get(node, {}).get((device, SESSION))
+        if known is not None and any(
+            metric.name == SESSION and metric.value != known.value for metric in metrics
+        ):
+            return Departed(())
+        self._births.pop(node, None)
+        return Departed((f"{device}/", f"{device}."))
 
     def _remember(self, node: tuple[str, str], metrics: list[Metric], *, begins: bool) -> None:
         birth = {} if begins else dict(self._births.get(node, {}))
@@ -127,7 +144,7 @@ class SparkplugDecoder:
             del self._births[next(iter(self._births))]
 
     def _number(self, metric: Metric, datatype: int) -> float | None:
-        if metric.is_left_out or datatype == DATE_TIME:
+        if metric.is_historical or metric.is_gone or datatype == DATE_TIME:
             return None
         value, bits = metric.value, SIGNED_BITS.get(datatype, 0)
         if bits and type(value) is int:

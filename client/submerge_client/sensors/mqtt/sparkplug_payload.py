@@ -46,14 +46,17 @@ class MetricField(IntEnum):
     STRING = 15
 
 
-KEYS, VALUES, PROPERTY_STRING = 1, 2, 8
-"""Fields of PropertySet, and the text of a PropertyValue."""
+KEYS, VALUES, PROPERTY_INT, PROPERTY_STRING = 1, 2, 3, 8
+"""Fields of PropertySet, and the whole number and the text of a PropertyValue."""
 
 BOOLEAN, DATE_TIME = 11, 13
 """Values of `datatype`."""
 
 UNIT = "engUnit"
 """The property that edge nodes use for a unit, by convention."""
+
+QUALITY, GOOD = "Quality", 192
+"""The property that says whether a value is good; others are 0 (bad) and 500 (stale)."""
 
 MOST_METRICS = 2048
 """Metrics in a message, and properties of a metric."""
@@ -70,7 +73,8 @@ class Metric(NamedTuple):
     datatype : 0 without one
     time : seconds since 1970, or None
     unit : or ""
-    is_left_out : whether it is historical, or null
+    is_historical : whether it is of an earlier time
+    is_gone : whether it says that it has no value: it is null, or not good
     """
 
     device: str
@@ -80,7 +84,8 @@ class Metric(NamedTuple):
     datatype: int
     time: float | None
     unit: str
-    is_left_out: bool
+    is_historical: bool
+    is_gone: bool
 
 
 def metrics_in(payload: bytes | bytearray, device: str) -> list[Metric]:
@@ -119,7 +124,7 @@ def as_payload(name: str, *, datatype: int, milliseconds: int) -> bytes:
 def _metric(data: memoryview, device: str, sent: float | None) -> Metric:
     name, alias, datatype, time = None, None, 0, sent
     value: Value = None
-    unit, is_left_out = "", False
+    unit, is_historical, is_gone = "", False, False
     for number, _, content in read_fields(data):
         match number:
             case MetricField.NAME:
@@ -130,10 +135,13 @@ def _metric(data: memoryview, device: str, sent: float | None) -> Metric:
                 time = seconds_of(whole_in(content))
             case MetricField.DATATYPE:
                 datatype = whole_in(content)
-            case MetricField.IS_HISTORICAL | MetricField.IS_NULL:
-                is_left_out |= whole_in(content) != 0
+            case MetricField.IS_HISTORICAL:
+                is_historical = whole_in(content) != 0
+            case MetricField.IS_NULL:
+                is_gone |= whole_in(content) != 0
             case MetricField.PROPERTIES:
-                unit = _unit(message_in(content))
+                unit, is_good = _properties(message_in(content))
+                is_gone |= not is_good
             case MetricField.STRING:
                 value = text_in(content)
             case MetricField.FLOAT | MetricField.DOUBLE:
@@ -142,7 +150,7 @@ def _metric(data: memoryview, device: str, sent: float | None) -> Metric:
                 value = whole_in(content) != 0
             case MetricField.INT | MetricField.LONG:
                 value = whole_in(content)
-    return Metric(device, name, alias, value, datatype, time, unit, is_left_out)
+    return Metric(device, name, alias, value, datatype, time, unit, is_historical, is_gone)
 
 
 def _name(content: int | memoryview) -> str | None:
@@ -154,8 +162,8 @@ def _name(content: int | memoryview) -> str | None:
     return name or None
 
 
-def _unit(properties: memoryview) -> str:
-    """Return the unit among a metric's properties, or ""."""
+def _properties(properties: memoryview) -> tuple[str, bool]:
+    """Return the unit among a metric's properties, or "", and whether its value is good."""
     keys, values = list[str](), list[memoryview]()
     for number, _, content in read_fields(properties):
         if number == KEYS:
@@ -164,9 +172,11 @@ def _unit(properties: memoryview) -> str:
             values.append(message_in(content))
         if max(len(keys), len(values)) > MOST_METRICS:
             raise MalformedMessage(f"expected {MOST_METRICS} properties at most, got more")
+    unit, is_good = "", True
     for key, value in zip(keys, values, strict=False):
-        if key == UNIT:
-            texts = [text_in(c) for number, _, c in read_fields(value) if number == PROPERTY_STRING]
-            unit = texts[-1][:32] if texts else ""
-            return unit if unit.isprintable() else ""
-    return ""
+        for number, _, content in read_fields(value):
+            if key == UNIT and number == PROPERTY_STRING:
+                unit = text_in(content)[:32]
+            elif key == QUALITY and number == PROPERTY_INT:
+                is_good = whole_in(content) == GOOD
+    return unit if unit.isprintable() else "", is_good

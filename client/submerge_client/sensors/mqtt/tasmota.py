@@ -96,6 +96,8 @@ def _kind(value: Any) -> str:
 
 def _unit(path: str, readings: Any) -> str:
     words = [word for word in path.split(".") if not word.isdecimal()]
+    if not words:
+        return ""
     dotted = path.rpartition(f".{words[-1]}.")[2]  # PM2.5 has a dot of its own
     last = f"{words[-1]}.{dotted}" if f"{words[-1]}.{dotted}" in UNITS else words[-1]
     word = re.sub(r"(?<=[a-z])\d+$", "", last)  # Temperature1

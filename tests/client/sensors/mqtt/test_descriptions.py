@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge_client.sensors.mqtt import descriptions as module
@@ -15,6 +15,7 @@ from submerge_client.sensors.mqtt.descriptions import (
     SUBSCRIPTIONS,
     DescribedField,
     Descriptions,
+    bridges_of,
     is_description,
 )
 
@@ -212,6 +213,7 @@ trees = st.recursive(
     st.sampled_from([BRIDGE, "homeassistant/a/b/config", "tasmota/discovery/A/sensors"]),
     trees | st.binary(max_size=20),
 )
+@example(topic="tasmota/discovery/A/sensors", content={"sn": [0]})
 def test_any_description_is_read_or_refused(topic, content) -> None:
     """Nothing else is raised."""
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -222,3 +224,10 @@ def test_any_description_is_read_or_refused(topic, content) -> None:
     except MalformedMessage:
         return
     assert all(each.topic for each in found)
+
+
+def test_bridges_are_those_of_patterns_of_one_level() -> None:
+    """`a/#` covers them; other patterns are of other gateways."""
+    patterns = ("zigbee2mqtt/+", "home/z2m/{device}", "a/#", "+/{device}", "tele/{device}/x", "#")
+
+    assert ("zigbee2mqtt/bridge/devices", "home/z2m/bridge/devices") == bridges_of(patterns)

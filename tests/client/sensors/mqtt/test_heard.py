@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from submerge_client.sensors.mqtt.heard import Heard
 
 
@@ -13,6 +18,7 @@ def test_a_field_has_its_count_its_rate_and_its_range() -> None:
 
     assert [True, False, False] == first
     assert (3, 1, 1, 30.0) == (field.count, field.changes, field.falls, field.every_s)
+    assert (3, 1, 30.0, 50.0) == (field.count, field.changes, field.every_s, field.longest_s)
     assert (3.0, 5.0, 3.0) == (field.lowest, field.highest, field.last)
 
 
@@ -44,3 +50,35 @@ def test_further_names_are_counted_and_not_remembered() -> None:
 
     assert (["a/0", "a/1"], 3) == (list(heard.fields), heard.crowded)
     assert 2 == len(heard._units)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+def test_a_field_has_the_mean_and_the_deviation_of_its_values(values) -> None:
+    """Without remembering them."""
+    heard = Heard()
+    for value in values:
+        heard.add("a/t", value, 0.0)
+    field = heard.fields["a/t"]
+
+    assert np.mean(values) == pytest.approx(field.mean, rel=1e-9, abs=1e-6)
+    assert np.std(values) == pytest.approx(field.deviation, rel=1e-6, abs=1e-5)
+
+
+def test_numbers_that_no_engine_takes_are_not_remembered() -> None:
+    """Their squares would be infinite."""
+    heard = Heard()
+    for value in (np.inf, -np.inf, np.nan, 1e300):
+        heard.add("a/t", value, 0.0)
+
+    assert not heard.fields
+
+
+def test_copies_do_not_change() -> None:
+    """Another thread reads them."""
+    heard = Heard()
+    heard.add("a/t", 1.0, 0.0)
+    heard.add("b/t", 1.0, 0.0)
+    (copy,) = heard.copies(lambda name: name == "a/t")
+    heard.add("a/t", 3.0, 5.0)
+
+    assert ("a/t", 1, 1.0) == (copy.name, copy.count, copy.mean)

@@ -201,3 +201,78 @@ def test_no_message_raises_anything(topic, payload, retained) -> None:
     """The sensor's thread lives on whatever comes."""
     lamp = Listening(*CHANNELS, topics=("zigbee2mqtt/+", "#"), time="timestamp", rebirth=True)
     lamp.hears(topic, payload, retained=retained)
+
+
+AWAY = [
+    ("zigbee2mqtt/#", "zigbee2mqtt/lamp/availability", '{"state": "offline"}', "lamp/t", "lamp2/t"),
+    (
+        "zigbee2mqtt/{device}/availability",
+        "zigbee2mqtt/lamp/availability",
+        "offline",
+        "lamp",
+        "lam",
+    ),
+    (
+        "zigbee2mqtt/#",
+        "zigbee2mqtt/hall/lamp/availability",
+        "offline",
+        "hall/lamp.t",
+        "hall/lamp2.t",
+    ),
+    ("tele/{device}/#", "tele/plug/LWT", "Offline", "plug/SENSOR.ENERGY.Power", "plug1/SENSOR.x"),
+    ("{device}/status", "livingroom/status", "offline", "livingroom/t", "living/t"),
+    ("shellies/{device}/#", "shellies/ht-1/online", "false", "ht-1/sensor.t", "ht-10/sensor.t"),
+    ("homie/{device}/#", "homie/car/$state", "lost", "car/engine.t", "caravan/engine.t"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "topic", "payload", "channel", "other"), AWAY)
+def test_a_device_that_is_away_has_no_values(pattern, topic, payload, channel, other) -> None:
+    """As gateways and last wills say it, retained or not; others go on."""
+    house = Listening(channel, other, topics=(pattern,))
+    found = [house.hears(topic, payload, retained=retained) for retained in (False, True)]
+
+    assert 2 * [[ChannelReading(0, None, None)]] == found
+    assert {0} == set(house.counts.values())
+    assert not house.decoder.heard.fields
+
+
+@pytest.mark.parametrize("payload", ["online", '{"state": "online"}', "", "[]", '{"state": 1}'])
+def test_a_device_that_is_there_says_nothing_by_that(payload) -> None:
+    """Its next reading brings a channel back."""
+    house = Listening("lamp/t", topics=("zigbee2mqtt/#",))
+
+    assert [] == house.hears("zigbee2mqtt/lamp/availability", payload)
+
+
+def test_a_channel_of_the_topic_itself_has_its_number() -> None:
+    """Where `false` is a number, `online` may be a channel."""
+    house = Listening("ht/online", "ht/t", topics=("{device}/#",), states={"false": 0.0})
+    found = house.hears("ht/online", "false")
+
+    assert [ChannelReading(1, None, None), ChannelReading(0, 0.0, None)] == found
+
+
+def test_the_death_of_an_edge_node_ends_its_channels() -> None:
+    """By the specification they are stale."""
+    plant = Listening("g.n/x", "g.n.pump/y", "g.m/x", topics=("spBv1.0/g/#",))
+    found = plant.hears("spBv1.0/g/NDEATH/n", write_field(1, 1_700_000_000_000))
+
+    assert [ChannelReading(0, None, None), ChannelReading(1, None, None)] == found
+
+
+def test_descriptions_give_units_and_nothing_else() -> None:
+    """Of fields that the patterns let pass; one that cannot be read is counted."""
+    house = Listening("lamp/t", exclude=("*/rssi",))
+    exposes = '[{"property": "t", "unit": "°C"}, {"property": "rssi", "unit": "dB"}]'
+    house.decoder.describe(
+        "zigbee2mqtt/bridge/devices",
+        f'[{{"friendly_name": "attic", "definition": {{"exposes": {exposes}}}}}]'.encode(),
+    )
+    house.decoder.describe("zigbee2mqtt/bridge/devices", b"[")
+    house.hears("zigbee2mqtt/attic", '{"t": 20, "rssi": -70, "h": 40}')
+
+    assert {"attic/t": "°C", "attic/h": ""} == {
+        name: field.unit for name, field in house.decoder.heard.fields.items()
+    }
+    assert (1, 2) == (house.counts["malformed"], house.counts["unknown"])

@@ -14,6 +14,7 @@ protobuf = pytest.importorskip("google.protobuf")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: E402
 
 from submerge_client.sensors.mqtt import sparkplug as module  # noqa: E402
+from submerge_client.sensors.mqtt.away import Departed  # noqa: E402
 from submerge_client.sensors.mqtt.decoder import MalformedMessage  # noqa: E402
 from submerge_client.sensors.mqtt.sparkplug import (  # noqa: E402
     SparkplugDecoder,
@@ -36,7 +37,9 @@ INT8, INT32, INT64, UINT32, FLOAT, DOUBLE, BOOLEAN, STRING, DATE_TIME = (
 # The Sparkplug 3.0 specification, chapter "Payloads", its Google Protocol Buffer schema: names,
 # numbers and types of the fields.
 TABLE = {
-    "PropertyValue": [("type", 1, "UINT32"), ("string_value", 8, "STRING")],
+    "PropertyValue": [
+        *[("type", 1, "UINT32"), ("int_value", 3, "UINT32"), ("string_value", 8, "STRING")]
+    ],
     "PropertySet": [("keys", 1, "*STRING"), ("values", 2, "*PropertyValue")],
     "Metric": [
         *[("name", 1, "STRING"), ("alias", 2, "UINT64"), ("timestamp", 3, "UINT64")],
@@ -83,9 +86,13 @@ def topic(kind: str, device: str = "") -> str:
     return f"spBv1.0/plant/{kind}/line1" + (f"/{device}" if device else "")
 
 
-def values(decoder: SparkplugDecoder, kind: str, *metrics: dict, device: str = "") -> dict | Unborn:
+def values(
+    decoder: SparkplugDecoder, kind: str, *metrics: dict, device: str = ""
+) -> dict | Unborn | Departed:
     found = decoder.read(topic(kind, device), payload(*metrics))
-    return found if isinstance(found, Unborn) else {f"{m.device}/{m.field}": m.value for m in found}
+    if isinstance(found, Unborn | Departed):
+        return found
+    return {f"{m.device}/{m.field}": m.value for m in found}
 
 
 def test_a_birth_names_what_data_have_an_alias_for() -> None:
@@ -118,7 +125,6 @@ def test_a_birth_names_what_data_have_an_alias_for() -> None:
         ({"datatype": STRING, "string_value": "RUN"}, 2),
         ({"datatype": STRING, "string_value": "other"}, None),
         ({"datatype": DATE_TIME, "long_value": 5}, None),
-        ({"datatype": INT32, "is_null": True}, None),
         ({"datatype": INT32, "int_value": 1, "is_historical": True}, None),
         ({"datatype": 17, "bytes_value": b"1"}, None),
     ],
@@ -150,10 +156,53 @@ def test_data_without_a_birth_have_no_names() -> None:
     assert unborn == former
 
 
-@pytest.mark.parametrize("kind", ["NDEATH", "DDEATH", "NCMD", "DCMD"])
+@pytest.mark.parametrize("kind", ["NCMD", "DCMD"])
 def test_only_births_and_data_have_readings(kind) -> None:
     """Whatever is in the others."""
     assert {} == values(SparkplugDecoder({}), kind, {"name": "x", "int_value": 4})
+
+
+def quality(code: int) -> dict:
+    return {"keys": ["Quality"], "values": [{"type": INT32, "int_value": code}]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ({"is_null": True}, None),
+        ({"int_value": 4, "properties": quality(0)}, None),
+        ({"int_value": 4, "properties": quality(500)}, None),
+        ({"int_value": 4, "properties": quality(192)}, 4.0),
+    ],
+)
+def test_a_metric_that_is_null_or_not_good_has_no_value(metric, expected) -> None:
+    """The codes are those of the specification: 0 is bad, 500 stale, 192 good."""
+    found = values(SparkplugDecoder({}), "NDATA", {"name": "x", "datatype": INT32, **metric})
+
+    assert {"plant.line1/x": expected} == found
+
+
+def test_a_death_ends_a_device_or_an_edge_node_with_its_devices() -> None:
+    """And nothing of another whose name only begins alike."""
+    node = values(SparkplugDecoder({}), "NDEATH")
+    device = values(SparkplugDecoder({}), "DDEATH", device="pump")
+    names = ["plant.line1/x", "plant.line1.pump/x", "plant.line12/x", "plant.line1.pump2/x"]
+
+    assert [True, True, False, True] == [node.covers(name) for name in names]
+    assert [False, True, False, False] == [device.covers(name) for name in names]
+
+
+@pytest.mark.parametrize(("dies", "expected"), [(7, True), (6, False)])
+def test_the_death_of_an_earlier_session_says_nothing(dies, expected) -> None:
+    """A broker may publish an old will after the edge node has been born again."""
+    decoder = SparkplugDecoder({})
+    session = {"name": "bdSeq", "datatype": INT64}
+    metric = {"name": "x", "alias": 1, "datatype": UINT32, "int_value": 4}
+    values(decoder, "NBIRTH", {**session, "long_value": 7}, metric)
+    death = values(decoder, "NDEATH", {**session, "long_value": dies})
+    data = values(decoder, "NDATA", {"alias": 1, "int_value": 5})
+
+    assert expected == death.covers("plant.line1/x") == isinstance(data, Unborn)
 
 
 def test_a_metric_has_the_unit_of_its_birth_and_the_time_of_its_data() -> None:

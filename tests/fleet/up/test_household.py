@@ -1,0 +1,107 @@
+"""A box that reads a household behind Zigbee2MQTT, in virtual time: its remarks and alarms."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from submerge_client.sensors.mqtt.comings import NEW, RENAMED, SILENT, SPEAKS
+from support.zigbee import BASE, DAY_S, DEVICES, NEW_NAME, Household
+from support.zigbee import NEW as ATTIC
+from support.zigbee import RENAMED as STUDY
+from support.zigbee_box import VirtualBox, VirtualSensor, box_config, channels, named
+from support.zigbee_faults import Fault, with_fault
+
+
+def test_the_household_is_as_it_says() -> None:
+    """Twelve devices, each in its rhythm; the same seed gives the same messages."""
+    first, again = (list(Household(1, 2).messages()) for _ in range(2))
+    times = defaultdict(list)
+    for message in first:
+        if not message.retained:
+            times[message.topic.removeprefix(f"{BASE}/")].append(message.time)
+    rhythms = {
+        device.name: np.median(np.diff(times[device.name])) / device.every_s
+        for device in DEVICES
+        if device.every_s
+    }
+
+    assert first == again
+    assert first == sorted(first, key=lambda message: message.time)
+    assert {device.name for device in DEVICES} == set(times)
+    assert all(0.9 < rhythm < 1.1 for rhythm in rhythms.values())
+    assert all(len(np.unique(np.diff(t).round())) > 20 for t in times.values())
+
+
+def test_descriptions_name_the_new_device_and_the_renamed_one() -> None:
+    """Once they are there."""
+    house = Household(1, 2, new_on=0.5, renamed_on=1.0)
+    told = [
+        {each["friendly_name"] for each in json.loads(message.payload)}
+        for message in house.messages()
+        if message.retained
+    ]
+
+    assert [{STUDY}, {STUDY, ATTIC}, {NEW_NAME, ATTIC}] == [
+        names & {STUDY, NEW_NAME, ATTIC} for names in told
+    ]
+
+
+def test_the_log_says_which_devices_come_and_go() -> None:
+    """One that is new, one under another name, and one that falls silent for a while."""
+    sensor = VirtualSensor(box_config(channels(without=(ATTIC,))))
+    heard = [
+        message
+        for message in Household(2, 1.5, new_on=0.4, renamed_on=0.8).messages()
+        if message.topic != f"{BASE}/garden" or not 0.5 < message.time / DAY_S < 1.0
+    ]
+    coming = itertools.chain(heard, [None])
+    message = next(coming)
+    for now in np.arange(60.0, 1.5 * DAY_S, 60.0):
+        while message is not None and message.time <= now:
+            sensor.hear(message)
+            message = next(coming)
+        sensor.rows(now)
+    said = [(remark.what, remark.facts["device"]) for _, remark in sensor.remarks]
+    at = {each: time / DAY_S for (time, _), each in zip(sensor.remarks, said, strict=True)}
+
+    once = ((NEW, ATTIC), (RENAMED, NEW_NAME), (SILENT, "garden"))
+
+    assert [1, 1, 1] == [said.count(each) for each in once]
+    assert 0.4 < at[NEW, ATTIC] < 0.45
+    assert 0.8 < at[RENAMED, NEW_NAME] < 0.85
+    assert 0.5 < at[SILENT, "garden"] < 0.6 < 1.0 <= at[SPEAKS, "garden"] < 1.05
+    # None of the two contacts' fields is measured.
+    assert {ATTIC, NEW_NAME, "front_door", "window"} == {
+        device for what, device in said if what in (NEW, RENAMED)
+    }
+
+
+FAULTS = (
+    Fault("jumps", "bedroom", "temperature", 5.0),
+    Fault("sticks", "kitchen", "humidity"),
+    Fault("zero", "radiator", "local_temperature"),
+)
+
+
+@pytest.mark.slow
+def test_the_alarm_names_the_device_and_the_field() -> None:
+    """After a week with the defaults of `submerge up`; a device is new, another renamed."""
+    begins, ends = 7.6 * DAY_S, 7.8 * DAY_S
+    heard = list(Household(1, ends / DAY_S, new_on=2.0, renamed_on=5.0).messages())
+    later = [message for message in heard if message.time >= begins]
+    box = VirtualBox(box_config(channels(without=(ATTIC,))), step_s=300.0)
+    box.hear(heard[: len(heard) - len(later)], begins)
+    blamed = {}
+    for fault in FAULTS:
+        faulty = copy.deepcopy(box)
+        faulty.hear(with_fault(later, fault, begins), ends)
+        blamed[fault.text] = [named(alarm) for alarm in faulty.raised(begins)]
+
+    assert len(box.raised()) <= 2  # the promise is one false alarm in a week
+    assert {fault.text: [f"{fault.device}/{fault.field}"] for fault in FAULTS} == blamed
