@@ -139,7 +139,7 @@ class Agent:
         self.rows = self.delivered = self.foreign = 0
         self.sent_bytes = self.heard_bytes = 0
         self.refusal: str | None = None
-        self._uplink, self._sensor, self._disk, self._lags = uplink, sensor, disk, lags
+        self._uplink, self.sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
         self._sinks = Sinks() if sinks is None else sinks
         self._credentials, self._linger_s = credentials, linger_s
@@ -385,7 +385,7 @@ class Agent:
             account = account.given_up
         todo = advice(account, has_parent=bool(current.pin), unsettled=self._unsettled)
         facts: dict[str, object] = {**account.shown, **({"from_before": before} if before else {})}
-        facts |= {f"sensor_{what}": n for what, n in self._sensor.counts.items() if n}
+        facts |= {f"sensor_{what}": n for what, n in self.sensor.counts.items() if n}
         facts |= self._traffic | ({"todo": todo} if todo else {})
         say("ended", level=logging.WARNING if todo else logging.INFO, rows=self.rows, **facts)
 
@@ -393,7 +393,7 @@ class Agent:
 
     def _read(self) -> None:
         try:
-            self._sensor.read(self._gatherer.put, self._stop)
+            self.sensor.read(self._gatherer.put, self._stop)
         except Exception as error:
             self._inbox.put(SensorEnded(error))
         else:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
@@ -122,7 +121,7 @@ class Pool:
         How influence is bounded; None for no bounds.
     histories : Histories, optional
         What is merged beside the rows.
-    earlier : mapping of str to Schema
+    earlier : mapping of str to Schema, optional
         Whose rows are read as of `schema` (`EarlierSchemas.read_as`).
 
     Attributes
@@ -145,10 +144,10 @@ class Pool:
         robust: bool = False,
         rule: InfluenceRule | None = None,
         histories: Histories | None = None,
-        earlier: Mapping[str, Schema] = MappingProxyType({}),
+        earlier: Mapping[str, Schema] | None = None,
     ) -> None:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
-        self.earlier = earlier
+        self.earlier = {} if earlier is None else earlier
         self.latest, self.now = math.inf, (0.0, math.nan)
         self._summaries, self._age, self._robust = summaries, age, robust
         self._tree: Tree = summaries.tree(schema)

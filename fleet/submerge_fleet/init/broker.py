@@ -74,6 +74,8 @@ def hear(
     ------
     UsageError
         If the broker cannot be reached, or does not let us in.
+
+    Nothing new is news only once something was heard: until then it listens for `LONGEST_S`.
     """
     hearing = Hearing(topics, rebirth=rebirth)
 
@@ -91,6 +93,7 @@ def hear(
         ears.wait(
             lambda: hearing.names,
             quiet_s=QUIET_S if listen_s is None else listen_s,
+            waits=True,
             longest_s=LONGEST_S if listen_s is None else listen_s,
             shown=lambda: f"{hearing.messages:,} messages, {hearing.names:,} fields",
         )
@@ -138,13 +141,19 @@ class _Ears:
         *,
         quiet_s: float,
         longest_s: float,
+        waits: bool = False,
         shown: Callable[[], str] | None = None,
     ) -> None:
-        """Wait until there is no news for a while, or for the longest time; show how it goes."""
+        """Wait until there is no news for a while, or for the longest time; show how it goes.
+
+        waits : whether the while begins with the first news
+        """
         begun = last = time.monotonic()
         known = news()
         with _Progress(shown) as progress:
-            while (now := time.monotonic()) < min(last + quiet_s, begun + longest_s):
+            while (now := time.monotonic()) < begun + longest_s:
+                if now >= last + quiet_s and (known or not waits):
+                    break
                 time.sleep(LOOK_S)
                 if news() != known:
                     known, last = news(), now

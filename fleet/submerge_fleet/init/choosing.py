@@ -48,8 +48,8 @@ MINOR, CONSTANT = "about the device, not what it measures", "constant while list
 STATE = "states and words: --states takes those that have numbers"
 TEXT = "texts"
 ONCE, GROWS, MANY = "one value only", "totals, which only grow", f"beyond {MOST_CHANNELS} channels"
-NOT_HEARD = "described, not heard yet"
-SAID_BEFORE = "retained, not heard yet"
+NOT_HEARD = "described, not heard yet: learnt by itself once it speaks"
+SAID_BEFORE = "retained, not heard yet: learnt by itself once it speaks"
 
 PAIRS = (
     *(("ON", "OFF"), ("On", "Off"), ("on", "off"), ("true", "false"), ("True", "False")),
@@ -106,7 +106,7 @@ def choose(
         spoken = words.get(name, set()) if field is None else set()
         kind = description.kind if description else ""
         is_state = field is None and (bool(spoken) or kind == "state")
-        why = _why_not(name, field, description)
+        why = why_not(name, field, description)
         if not why and is_state:
             numbers = {word: STATES[word] for word in spoken if word in STATES}
             if with_states and spoken and len(numbers) == len(spoken):
@@ -114,15 +114,15 @@ def choose(
             else:
                 why = STATE if kind == "state" or not spoken or numbers else TEXT
         if not why and field is None and not is_state:
-            why = "" if kind == "number" or name in retained else "not heard"
-        if why == "not heard":
-            continue  # a description without a type, of which nothing came
+            if kind != "number" and name not in retained:
+                continue  # a description without a type, of which nothing came
+            why = SAID_BEFORE if description is None else NOT_HEARD
         if not why and len(found) == MOST_CHANNELS:
             why = MANY
         if why:
             left_out.append(OmittedField(name, why))
         else:
-            found.append(_channel(name, field, description, is_state=is_state))
+            found.append(_channel(name, field, description))
     # The other word of a pair may come later.
     pairs = [pair for pair in PAIRS if not states.keys().isdisjoint(pair)]
     states |= {word: STATES[word] for pair in pairs for word in pair}
@@ -136,7 +136,7 @@ def exclusions(choice: Choice) -> tuple[str, ...]:
     return tuple(f"*{end}" for end in sorted(ends) if not any(one.endswith(end) for one in chosen))
 
 
-def _why_not(name: str, field: HeardField | None, description: DescribedField | None) -> str:
+def why_not(name: str, field: HeardField | None, description: DescribedField | None) -> str:
     """Return why a field is left out, or ""."""
     last = _last(name).lower()
     unit = (field.unit if field else "") or (description.unit if description else "")
@@ -166,13 +166,10 @@ def _channel(
     name: str,
     field: HeardField | None,
     description: DescribedField | None,
-    *,
-    is_state: bool,
 ) -> FoundChannel:
     unit = description.unit if description else ""
     if field is None:
-        note = "a state" if is_state else NOT_HEARD if description else SAID_BEFORE
-        return FoundChannel(name, unit, note=note)
+        return FoundChannel(name, unit, note="a state")
     return FoundChannel(name, field.unit or unit, field.every_s, field.lowest, field.highest)
 
 

@@ -126,6 +126,7 @@ def propose_mqtt(options: BrokerOptions) -> Proposal:
         found=choice.found,
         left_out=choice.left_out,
         remarks=tuple(_remarks(hearing, options)),
+        discover=True,
     )
 
 

@@ -58,6 +58,8 @@ class Proposal:
     left_out : tuple of OmittedField
     remarks : tuple of str
         What a person should know of the whole.
+    discover : bool
+        Whether new devices are learnt by themselves.
     pipe : str
         A command whose output `submerge up` reads; "" where it reads by itself.
     """
@@ -70,4 +72,5 @@ class Proposal:
     summary: str = ""
     left_out: tuple[OmittedField, ...] = ()
     remarks: tuple[str, ...] = ()
+    discover: bool = False
     pipe: str = ""

@@ -16,7 +16,7 @@ BOX = """\
 node = {node}
 # Where it keeps what it has learnt. Without this folder it begins again.
 folder = {folder}
-
+{discover}
 {sensor}
 # What is learnt: a channel in each line. Take out those that say nothing.
 {schema_note}
@@ -27,6 +27,11 @@ folder = {folder}
 at_most = "1 false per week"
 # Where alarms go, as lines of JSON; `submerge client init` shows webhooks, ntfy and MQTT.
 #ndjson = "alarms.ndjson"
+"""
+
+DISCOVER = """
+# Fields of new devices are learnt by themselves, once they have been heard for half an hour.
+discover = true
 """
 
 
@@ -43,6 +48,7 @@ def box_text(proposal: Proposal, *, node: str, folder: str, path: str) -> str:
         path=" ".join(path.split()),
         node=quoted(node),
         folder=quoted(folder),
+        discover=DISCOVER if proposal.discover else "",
         sensor=proposal.sensor,
         schema_note=proposal.schema_note,
         schema=_schema(proposal.schema),

@@ -3,8 +3,8 @@
 The client runs on a thread of its own, the root on this one's event loop. They talk as over a
 network, in memory. The client ends first: its last report is acknowledged before the root stops.
 
-Nothing outlives a run: files are closed, threads have ended, and signals are as before. The same
-process may run again, with another configuration.
+Nothing outlives a run: files are closed, threads have ended, and signals are as before. So a
+machine that gets channels begins again in the same process, with them in its configuration.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.folder import make_folder
+from submerge_fleet.up.newcomers import files
+from submerge_fleet.up.newcomers.looking import EVERY_S, Looking
+from submerge_fleet.up.newcomers.newcomer import newcomers_of
 from submerge_fleet.up.telling import Telling
 from submerge_proto.implementation import check_compiled
 
@@ -35,6 +38,7 @@ LATE = UNUSED - {"asyncio"}
 def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False) -> int:
     """Run until SIGTERM or SIGINT, or until the sensor ends; return the exit status.
 
+    config : as it was written; accepted channels join it here
     tell : takes a line a minute
     as_json : each line is an object of JSON
 
@@ -45,10 +49,16 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
     """
     check_compiled()
     make_folder(config.folder)
-    return asyncio.run(_run(config, tell, as_json=as_json))
+    while True:
+        accepted = files.read(config.folder / files.ACCEPTED)
+        now = config.with_channels(each.channel for each in accepted)
+        status = asyncio.run(_run(now, tell, as_json=as_json))
+        if status is not None:
+            return status
 
 
-async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool) -> int:
+async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool) -> int | None:
+    """Run once; return the exit status, or None to begin again with more channels."""
     # The store's lock comes first: it keeps a second process away from both parts.
     bereft = config.client.state.exists() and not config.aggregator.store.exists()
     with deferred(LATE):
@@ -69,15 +79,17 @@ async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool)
             if serving.done():
                 return 1  # with its error, below
             telling = Telling(*(config, agent, server.ask, tell), as_json=as_json, bereft=bereft)
-            return await _read(agent, serving, telling)
+            return await _read(config, agent, serving, telling)
         finally:
             server.stop()
             await serving
             await endpoints.stop()
 
 
-async def _read(agent: Agent, serving: asyncio.Task[None], telling: Telling) -> int:
-    """Let the client read until it ends; return its exit status."""
+async def _read(
+    config: BoxConfig, agent: Agent, serving: asyncio.Task[None], telling: Telling
+) -> int | None:
+    """Let the client read until it ends; return its exit status, or None to begin again."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
@@ -85,19 +97,37 @@ async def _read(agent: Agent, serving: asyncio.Task[None], telling: Telling) -> 
     # Without its root the client would read on, and learn what no root gets.
     serving.add_done_callback(lambda _: agent.stop())
     reading = _ClientThread(agent, partial(loop.call_soon_threadsafe, over.set))
+    looking = Looking(
+        config.folder,
+        lambda: newcomers_of(agent.sensor),
+        discover=config.discover,
+        now=loop.time(),
+    )
     lines = asyncio.create_task(telling.run())
+    looks = asyncio.create_task(_look(looking, agent))
     try:
         await over.wait()
     finally:
         lines.cancel()
+        looks.cancel()
         reading.join()
         for number in signals:
             loop.remove_signal_handler(number)
     if reading.error is not None:
         raise reading.error
+    if looking.grows and not reading.status:
+        return None
     if not serving.done() and has_started(agent.node):
         await telling.write("end")
     return reading.status
+
+
+async def _look(looking: Looking, agent: Agent) -> None:
+    """End the client when the machine is to begin again."""
+    while not looking.grows:
+        await asyncio.sleep(EVERY_S)
+        looking.look(asyncio.get_running_loop().time())
+    agent.stop()
 
 
 @asynccontextmanager

@@ -33,8 +33,17 @@ Example: submerge up
 @click.option("--json", "as_json", is_flag=True, help="Each line as one object of JSON.")
 @click.option("--install", "order", flag_value="install", help="Have systemd start it at boot.")
 @click.option("--uninstall", "order", flag_value="uninstall", help="Undo that; the data stay.")
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="NAME",
+    help="Learn a new field from now on, device/field; * and ? stand for any text.",
+)
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
-def command(path: Path, as_json: bool, order: str | None, log_json: bool) -> None:
+def command(
+    path: Path, as_json: bool, order: str | None, accepted: tuple[str, ...], log_json: bool
+) -> None:
     """Watch this machine's sensors: learn what is normal, and raise alarms, in one program.
 
     It is a client and its root in one process. Their files are those of a fleet, so that other
@@ -51,6 +60,11 @@ def command(path: Path, as_json: bool, order: str | None, log_json: bool) -> Non
     if order is not None:
         sys.exit(_order(order, path))
     config = _load(path, os.environ)
+    if accepted:
+        from submerge_fleet.up.newcomers.accept import accept
+
+        accept(config, accepted, click.echo)
+        return
     logs.begin(config.log, as_json=log_json)
     from submerge_fleet.up.box import run
 

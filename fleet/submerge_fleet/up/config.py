@@ -7,7 +7,7 @@ program of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -23,11 +23,12 @@ from submerge_aggregator.config import (
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
 from submerge_client.config.links import UplinkConfig
-from submerge_client.config.schemas import SchemaConfig
-from submerge_client.config.sections import Name, Section
-from submerge_client.config.sensors import AnySensor
+from submerge_client.config.schemas import ChannelConfig, SchemaConfig
+from submerge_client.config.sections import Name, Section, refusal
+from submerge_client.config.sensors import AnySensor, MqttSensor
 from submerge_client.config.summary import LearntSummary
 from submerge_client.config.tomlfile import read
+from submerge_client.sensors.mqtt.name_patterns import NamePatterns
 
 ROOT = "root"
 """What follows a machine's name in that of its root."""
@@ -64,6 +65,8 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     gaps : {"fill", "withhold"}
         As a client's.
     scores : ScoresConfig
+    discover : bool
+        Whether channels of new devices are learnt by themselves; else a person accepts them.
     listen : BoxListen
         How other machines reach it; left out, they cannot.
     status : StatusConfig
@@ -83,12 +86,38 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     alarms: AlarmsConfig = AlarmsConfig()
     gaps: Literal["fill", "withhold"] = "fill"
     scores: ScoresConfig = ScoresConfig()
+    discover: bool = False
     listen: BoxListen = BoxListen()
     status: StatusConfig = StatusConfig(address="")
     log: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
+        if self.discover and not (isinstance(self.sensor, MqttSensor) and self.sensor.topics):
+            raise refusal(
+                "discover",
+                expected='true only where the sensor is of kind "mqtt" with topics',
+                got="true",
+                hint="leave it out: other sensors hear no new devices",
+            )
         _ = self.client, self.aggregator
+
+    def with_channels(self, accepted: Iterable[ChannelConfig]) -> BoxConfig:
+        """Return the same with channels that were accepted since it was written.
+
+        Those that it has by now, or that its sensor excludes, are passed over.
+        """
+        listed = {each.name for each in self.schema.tables}
+        sensor, scaled = self.sensor, self.schema.scaling != "none"
+        patterns = NamePatterns(("*",), ())
+        if isinstance(sensor, MqttSensor):
+            patterns = NamePatterns(sensor.include, sensor.exclude)
+        new = tuple(
+            each if scaled else ChannelConfig(name=each.name, unit=each.unit)
+            for each in accepted
+            if each.name not in listed and patterns.take(each.name)
+        )
+        schema = replace(self.schema, channels=(*self.schema.channels, *new))
+        return replace(self, schema=schema)
 
     @property
     def root(self) -> str:

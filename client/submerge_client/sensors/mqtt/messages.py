@@ -14,10 +14,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from fnmatch import translate
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from submerge import UsageError
@@ -31,6 +29,7 @@ from submerge_client.sensors.mqtt.decoder import (
 from submerge_client.sensors.mqtt.descriptions import Descriptions
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
 from submerge_client.sensors.mqtt.heard import Heard
+from submerge_client.sensors.mqtt.name_patterns import NamePatterns
 from submerge_client.sensors.mqtt.sparkplug import (
     NAMESPACE,
     SparkplugDecoder,
@@ -69,27 +68,6 @@ class NamedReading(NamedTuple):
     def is_of_now(self) -> bool:
         """Whether it counts in a retained message: it has a time, or says that a device is away."""
         return self.time is not None or self.value is None
-
-
-class Patterns:
-    """Names, by patterns as of a shell: `*` is any text, `?` any character.
-
-    Parameters
-    ----------
-    include, exclude : sequence of str
-        A name has to fit one of the first, and none of the second.
-    """
-
-    def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
-        self._include, self._exclude = _any_of(include), _any_of(exclude)
-
-    def take(self, name: str) -> bool:
-        """Return whether a name passes."""
-        return bool(self._include.match(name)) and not self._exclude.match(name)
-
-    def leave_out(self, device: str) -> bool:
-        """Return whether all fields of a device are excluded."""
-        return bool(self._exclude.match(f"{device}/"))
 
 
 class MessageDecoder:
@@ -140,7 +118,7 @@ class MessageDecoder:
         steady: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._patterns, self._states = Patterns(include, exclude), dict(states or {})
+        self._patterns, self._states = NamePatterns(include, exclude), dict(states or {})
         for name in channels:
             if not self._patterns.take(name):
                 raise UsageError(
@@ -268,8 +246,3 @@ class MessageDecoder:
         if unborn not in self._asked and len(self._asked) < MOST_ASKED:
             self._asked[unborn] = now
             self._requests.append(rebirth_request(unborn, int(self._wall() * 1000)))
-
-
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    joined = "|".join(map(translate, patterns))
-    return re.compile(joined or r"(?!)")

@@ -1,0 +1,93 @@
+"""Looking: when a machine begins again with more channels.
+
+It looks at what its sensor hears once a minute, and keeps it. It begins again when a person has
+accepted channels. With `discover = true` it accepts by itself what can be a channel, after
+`FIRST_S`, and then in twice the time again and again, at most once a day: each change makes limits
+provisional again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_client.logs import say
+from submerge_fleet.up.newcomers import files
+from submerge_fleet.up.newcomers.newcomer import Newcomer
+
+EVERY_S = 60.0
+FIRST_S, LONGEST_S = 1800.0, 86400.0
+KEEP_S = 600.0
+"""Seconds between two writes of what was heard: cards wear."""
+
+
+class Looking:
+    """Looks at what a machine hears beside its channels.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the machine's files.
+    heard : callable
+        Returns what is known of fields that are no channels.
+    discover : bool
+        Whether they are accepted without a person.
+    now : float
+        Seconds on any steady clock.
+
+    Attributes
+    ----------
+    grows : bool
+        Whether the machine is to begin again, with other channels.
+    """
+
+    def __init__(
+        self, folder: Path, heard: Callable[[], list[Newcomer]], *, discover: bool, now: float
+    ) -> None:
+        self._folder, self._heard, self._discover = folder, heard, discover
+        self._accepted = files.read(folder / files.ACCEPTED)
+        self._written = files.read(folder / files.HEARD)
+        self.grows, self._wait = False, FIRST_S
+        self._keep_at, self._accept_at = now + EVERY_S, now + FIRST_S
+
+    def look(self, now: float) -> None:
+        """Look at what is heard, and at what was accepted."""
+        heard = self._heard()
+        if heard and now >= self._keep_at:
+            self._keep(heard, now)
+        if self._discover and now >= self._accept_at:
+            self._wait = min(2 * self._wait, LONGEST_S)
+            self._accept_at = now + self._wait
+            self._accept([each for each in heard if not each.why_not])
+        try:
+            self.grows = files.read(self._folder / files.ACCEPTED) != self._accepted
+        except UsageError as error:
+            say("channels not read", level=logging.WARNING, why=str(error))
+
+    def _keep(self, heard: list[Newcomer], now: float) -> None:
+        self._keep_at = now + KEEP_S
+        # What an earlier process heard is not forgotten before this one has heard as much.
+        known = {each.name: each for each in self._written}
+        for each in heard:
+            before = known.get(each.name)
+            if before is None or each.readings >= before.readings:
+                known[each.name] = each
+        fields = tuple(known.values())
+        if fields != self._written:
+            self._write(files.HEARD, fields)
+            self._written = fields
+
+    def _accept(self, ready: list[Newcomer]) -> None:
+        known = {each.name for each in self._accepted}
+        new = [each for each in ready if each.name not in known]
+        if new:
+            say("new channels, learnt from now on", names=", ".join(each.name for each in new))
+            self._write(files.ACCEPTED, (*self._accepted, *new))
+
+    def _write(self, name: str, fields: tuple[Newcomer, ...]) -> None:
+        try:
+            files.write(self._folder / name, fields)
+        except OSError as error:
+            say(f"{name} not written", level=logging.WARNING, why=str(error))
