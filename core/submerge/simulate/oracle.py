@@ -23,7 +23,10 @@ What a malicious node claims is no reading: its ids are in no check but those of
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import reduce
+from operator import or_
 
+from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.store_records import STORE, StoreIdentity
 from submerge.client.incarnation import Checkpoint
@@ -35,7 +38,13 @@ from submerge.simulate.at_rest import bits_in, bits_under, left_out, violations_
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
-from submerge.simulate.measured_ids import MeasuredIds, fingerprint_in, held_by, kept_by
+from submerge.simulate.measured_ids import (
+    MeasuredIds,
+    family_in,
+    fingerprint_in,
+    held_by,
+    kept_by,
+)
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.observer import FleetObserver
 from submerge.simulate.quarantine_check import QuarantineCheck
@@ -136,7 +145,8 @@ class Oracle(FleetObserver):
         if store is None or current.root != store.incarnation or root.name in self._tampered:
             return
         sent = self._sent.get((current.incarnation, current.durable), 0)
-        if sent & ~self.counted & ~self._may_leave:
+        missing = sent & ~self.counted & ~self._may_leave
+        if missing & ~self._on_the_way:
             self.record("I2", f"{host} believes that the root holds what it does not")
 
     def _check_renewal(self, host: Host, why: str) -> None:
@@ -170,27 +180,48 @@ class Oracle(FleetObserver):
                 self._far |= self._feed.given.get(name, 0)
             # An aggregator's row has the readings of clients.
             self._far |= bits_in(host.records, only=far) if far else 0
-        if self._fleet.plan.learns_scaling:
+        if self._fleet.plan.learns_scaling or self._fleet.suffered.channels:
             self._check_schema(host)
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger
+        if ledger is not None and self._is_open(ledger) and self._fleet.suffered.channels:
+            return  # it has no model until new channels are measured, and keeps its rows
         counted = bits_of(None if ledger is None else ledger.summary()) & ~self._feed.foreign
         gone = self.counted & ~counted & ~self._may_leave
-        if gone:
+        if gone and gone & ~self._on_the_way:
             self.record("I2", f"the root has lost {self._readings(gone)}")
         if counted != self.counted:
             self.counted, self.counted_at = counted, self._fleet.time
 
+    def _is_open(self, ledger: Ledger) -> bool:
+        return self._fleet.plan.learns_scaling and ledger.schema.scaling is None
+
+    @property
+    def _on_the_way(self) -> int:
+        """Ids that come up again: while new channels are measured, no aggregator reports them."""
+        both = self._fleet.plan.learns_scaling and self._fleet.suffered.channels
+        return self._in_stores if both else 0
+
+    @property
+    def _in_stores(self) -> int:
+        """The ids in all aggregators' rows."""
+        above = (host for host in self._fleet.hosts if host.level)
+        return reduce(or_, (bits_in(host.records) for host in above), 0)
+
     def _check_schema(self, host: Host) -> None:
-        """Check that a settled scaling is given up only by a harmed store; excuse its ids."""
+        """Check that a settled scaling is given up only by a harmed store; excuse its ids.
+
+        Where channels have names, rows of every schema count.
+        """
         if not isinstance(host.node, AggregatorNode) or not fingerprint_in(host.records):
             return
         now = fingerprint_in(host.records)
         before = self._schemas.setdefault(host, now)
         if before != now:
             self._schemas[host] = now
-            bits = bits_under(before, host.records) & ~self._feed.forged
+            alone = family_in(host.records) == now
+            bits = bits_under(before, host.records) & ~self._feed.forged if alone else 0
             if bits and not self._tampered:
                 self.record("I2", f"{host} gives up a scaling that the fleet has settled")
             self.excused["of an earlier scaling"] |= bits
@@ -350,7 +381,8 @@ class Oracle(FleetObserver):
                 )
         self.excused["an incarnation on two machines"] |= self._of_twins
         root = fleet.root_ledger
-        if fleet.plan.learns_scaling and root is not None and root.schema.scaling is None:
+        if root is not None and self._is_open(root):
+            self.excused["the scaling is open"] |= self._in_stores
             for host in fleet.hosts:
                 if isinstance(host.node, ClientNode):
                     self.excused["the scaling is open"] |= held_by(host.node, host.now(fleet.time))
@@ -363,7 +395,9 @@ class Oracle(FleetObserver):
             self.record("I4", f"{self._readings(missing)} are missing without a cause")
         model = fleet.root_model
         for host in fleet.hosts:
-            for invariant, what in violations_at_rest(host, len(self._settled)):
+            learns = fleet.plan.learns_scaling
+            found = violations_at_rest(host, len(self._settled), learns_scaling=learns)
+            for invariant, what in found:
                 self.record(invariant, what)
             if isinstance(host.node, ClientNode) and model is not None:
                 known = 0 if host.node.model is None else host.node.model.version
