@@ -136,15 +136,19 @@ class Ledger:
         reports = (row.report for row in self.rows.values())
         used = {each.fingerprint for each in reports if each.summary is not None}
         used |= {place[1] for place, each in self.sealed.items() if each.summary is not None}
-        self.earlier.leave(left or self.schema, used=used)
+        left = left or self.schema
+        self.earlier.leave(left, used=used, learns=not self._is_open(left))
         self._renew_pool(schema)
         self._refill()
 
     def _renew_pool(self, schema: Schema) -> None:
         before, self.read = self._pool, self.earlier.read_as(schema)
-        earlier = {} if self._learns_scaling and schema.scaling is None else self.read
+        earlier = {} if self._is_open(schema) else self.read
         self._pool = self._new_pool(schema, self._summaries, before.reference, earlier=earlier)
         self._pool.latest, self._pool.now = before.latest, before.now
+
+    def _is_open(self, schema: Schema) -> bool:
+        return self._learns_scaling and schema.scaling is None
 
     # -- what comes in ---------------------------------------------------------
 

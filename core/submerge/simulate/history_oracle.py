@@ -227,7 +227,7 @@ def _alike(history: History, other: History) -> bool:
 
 
 def _replaces(history: History, other: History) -> bool:
-    """Return whether a history takes the place of another: of another schema, if rows are shared."""
+    """Return whether one takes the place of another: of another schema, if they share rows."""
     if _alike(history, other):
         return _covers(history, other)
     return bool(history.keys & other.keys) or (history.origin == other.origin != "")

@@ -199,9 +199,14 @@ class Oracle(FleetObserver):
 
     @property
     def _on_the_way(self) -> int:
-        """Ids that come up again: while new channels are measured, no aggregator reports them."""
-        both = self._fleet.plan.learns_scaling and self._fleet.suffered.channels
-        return self._in_stores if both else 0
+        """Ids that come up again: while new channels are measured, no aggregator reports them.
+
+        What a store has that is lost meanwhile is lost above it, too.
+        """
+        if not self._fleet.plan.learns_scaling or not self._fleet.suffered.channels:
+            return 0
+        lost = (bits for why, bits in self.excused.items() if why.startswith(("store", "clone")))
+        return self._in_stores | reduce(or_, lost, 0)
 
     @property
     def _in_stores(self) -> int:
