@@ -133,22 +133,19 @@ class Ledger:
 
         left : the old one, where that is not the present one
         """
-        reports = (row.report for row in self.rows.values())
+        left, reports = left or self.schema, (row.report for row in self.rows.values())
         used = {each.fingerprint for each in reports if each.summary is not None}
         used |= {place[1] for place, each in self.sealed.items() if each.summary is not None}
-        left = left or self.schema
-        self.earlier.leave(left, used=used, learns=not self._is_open(left))
+        learns = not self._learns_scaling or left.scaling is not None
+        self.earlier.leave(left, used=used, learns=learns)
         self._renew_pool(schema)
         self._refill()
 
     def _renew_pool(self, schema: Schema) -> None:
         before, self.read = self._pool, self.earlier.read_as(schema)
-        earlier = {} if self._is_open(schema) else self.read
+        earlier = {} if self._learns_scaling and schema.scaling is None else self.read
         self._pool = self._new_pool(schema, self._summaries, before.reference, earlier=earlier)
         self._pool.latest, self._pool.now = before.latest, before.now
-
-    def _is_open(self, schema: Schema) -> bool:
-        return self._learns_scaling and schema.scaling is None
 
     # -- what comes in ---------------------------------------------------------
 
@@ -288,8 +285,7 @@ class Ledger:
     def seen(self, now: Now) -> Summary | None:
         """Merge all rows as of now.
 
-        The same rows at the same time give the same bytes, also after a restart, and whatever
-        the clock was when they arrived.
+        The same rows at one time give the same bytes, also after a restart, whatever the clock was.
         """
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
