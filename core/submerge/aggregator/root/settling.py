@@ -50,7 +50,9 @@ def settle(plan: GroupPlan, ledger: Ledger, rank: int, least: int) -> Settled:
     least : readings from which center, scale and gamma follow
     """
     schema, moments = ledger.schema, ledger.moments()
-    scaling = known_scaling(schema, ledger.earlier.schemas, plan.given) if plan.learns_scaling else {}
+    scaling = (
+        known_scaling(schema, ledger.earlier.schemas, plan.given) if plan.learns_scaling else {}
+    )
     carried = None if schema.scaling is not None else carried_over(schema, scaling)
     if scaling and carried is not None and carried.features.settled:
         schema = carried  # a channel that was away is measured as it was
