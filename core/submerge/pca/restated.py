@@ -10,7 +10,7 @@ maximum likelihood in one step (Little and Rubin 2002, section 7.2):
     S_KN = S_KK B,    S_NN = B' S_KK B + w C
 
 with w the weight, B the coefficients and C the covariance of the residuals. Few rows say little
-of B and C, so as many as `FIRST_ROWS` rows stand beside them in which K varies as before, and new
+of B and C, so as many as `FIRST_ROWS` rows stand beside them in which K varies as ever, and new
 channels vary by one unit and follow nothing. A scaled channel varies by about that.
 
 Directions leave out what each channel varies by itself, and so B cannot be found from them, nor
@@ -129,8 +129,9 @@ def _expected(like: Piece | None, change: _Change, before: _Before) -> _Expected
         return _Expected(mean, none, np.diag(variance))
     S = like.scatter
     among, across = S[np.ix_(kept, kept)], S[np.ix_(kept, came)]
-    # Not as kept channels vary in these rows: the first ones may be of one quiet minute.
-    ridge = FIRST_ROWS * np.maximum(before.variance, np.finfo(float).tiny)
+    # Not only as kept channels vary in these rows: the first ones may be of one quiet minute.
+    variance = np.maximum(before.variance, np.diag(among) / like.weight)
+    ridge = FIRST_ROWS * np.maximum(variance, np.finfo(float).tiny)
     # An empty system has an empty solution.
     slopes = np.asarray(np.linalg.solve(among + np.diag(ridge), across), dtype=np.float64)
     mixed = across.T @ slopes

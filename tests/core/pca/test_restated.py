@@ -198,6 +198,16 @@ def test_the_first_rows_may_be_of_one_quiet_minute():
     assert np.linalg.eigvalsh(got.scatter)[-1] / got.weight < 1.5
 
 
+def test_one_row_before_and_two_since_are_no_system_without_a_solution():
+    """Nothing varied before, and two rows are one direction."""
+    old, new = unit("ab"), unit("abcd")
+    got = restated(
+        whole_of(rows_of("noise", 1, 2, 0), old), old, new, whole_of(rows_of("noise", 2, 4, 1), new)
+    )
+
+    assert np.isfinite(got.scatter).all()
+
+
 @pytest.mark.parametrize("make", [whole_of, lambda rows, schema: directions_of(rows, schema, 3)])
 def test_nothing_is_known_of_a_channel_that_no_row_has(make):
     """Of a scaled one: the middle, a spread of one, and nothing in common with the others."""
