@@ -367,7 +367,17 @@ def test_a_root_that_learns_scalings_measures_the_new_channel_alone():
     assert ledger.schema.scaling.scale == tuple(wanted), "nothing is left to measure"
     assert ledger.summary().weight == 30
 
-    # Of a channel that was away for a while, nothing has to be measured either.
+
+def test_a_channel_that_was_away_is_measured_as_it_was():
+    """Nothing waits: the fleet goes on at once, as where all of a scaling is given."""
+    first, given_ = replace(A, scaling=None), dict.fromkeys("abcd", (1.0, 2.0))
+    table = Table(KIND, first)
+    root_of(table, first, learns_scaling=True, given=given_)
+    settled = table.hosts["r"].ledger.schema
+    assert settled.scaling == Scaling((1.0,) * 4, (2.0,) * 4)
+    put(table, "r", said("c1", 2, 2, settled))
+
+    root_of(table, replace(C, scaling=None), learns_scaling=True)
     root_of(table, first, learns_scaling=True)
     assert settled == table.hosts["r"].ledger.schema
     assert table.hosts["r"].ledger.summary().weight == 30
