@@ -9,6 +9,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+from submerge.aggregator.earlier import EarlierSchemas
 from submerge.aggregator.group import Group
 from submerge.aggregator.histories import objections
 from submerge.aggregator.histories.table import Histories
@@ -16,13 +17,15 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Pool
 from submerge.aggregator.quarantine import Quarantine
+from submerge.aggregator.row_verdict import RowVerdict
 from submerge.aggregator.upward import Upward
-from submerge.client import measuring
+from submerge.client import measuring, pending_finals
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PendingFinal, PendingFinals
 from submerge.protocol.machine import Keep, Note, Now, Send
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason
+from submerge.protocol.successor import successor
 from submerge.simulate import Plan
 
 LINE = ("line", "room")
@@ -42,6 +45,8 @@ _refusal = Ledger._refusal
 _judge_refused = Quarantine.judge_refused
 _judge_report = Group.judge_report
 _place_histories = Pool._place_histories
+_leave = EarlierSchemas.leave
+_successors_report = measuring.successors_report
 
 
 def resumes(self, kept, now, effects):
@@ -234,6 +239,39 @@ def counts_rows_only(*_):
     return Counts()
 
 
+def reads_no_other(*_):
+    """Rows of the channels before leave the model."""
+    return {}
+
+
+def reads_its_own_too(self, schema):
+    """A group that has its old channels again reads their rows as they are, and as restated."""
+    return {each.fingerprint: each for each in self.schemas if each.family == schema.family}
+
+
+def acknowledges_the_past(self, report, row):
+    """The final report of the channels before is acknowledged, and not kept."""
+    if report.final and report.fingerprint != self.fingerprint:
+        return RowVerdict(Reason.ACK, report.stamp.seq)
+    return _refusal(self, report, row)
+
+
+def remembers_rows_only(self, schema, *, used, **_):
+    """Channels of which no row has come yet are forgotten with their schema."""
+    _leave(self, schema, used=used, learns=False)
+
+
+def loads_no_schemas(self, records):
+    """After a restart there are no channels before."""
+
+
+def names_by_schema(report, measured, settled, summaries):
+    """What was measured goes over under another name with each change of channels."""
+    found = _successors_report(report, measured, settled, summaries)
+    name = successor(report.stamp.incarnation, settled.fingerprint)
+    return found and replace(found, stamp=found.stamp._replace(incarnation=name))
+
+
 def always(*_: object) -> bool:
     return True
 
@@ -259,16 +297,21 @@ SEED = {
     "C2'' send an unpinned checkpoint": 41,
     "moved' to any parent": 18,
     "A3' no rollback check": 12,
+    "channels' forgotten before a row has come": 60,
 }
 """Where the search begins, if not at 0: the first seed that has shown the broken rule."""
 
-MEASURES = "moved'"
+MEASURES = ("moved'", "channels' measured")
 """Mutants that break what becomes of readings that were measured: the fleet's scaling is open."""
+
+CHANNELS = "channels'"
+"""Mutants that break what becomes of rows when channels come and go."""
 
 
 def plan_of(mutant: str) -> Plan:
     """Return the plan whose seeds show a broken rule."""
-    faults = PRESET.get(mutant, "swarm-1")
+    other = "channels-1" if mutant.startswith(CHANNELS) else "swarm-1"
+    faults = PRESET.get(mutant, other)
     return Plan(faults=faults, learns_scaling=mutant.startswith(MEASURES))
 
 
@@ -315,6 +358,16 @@ MUTANTS: dict[str, list[Patch]] = {
     ],
     "moved' no readings in a checkpoint": [(ClientIncarnation, "checkpoint", keeps_no_readings)],
     "moved' to any parent": [(PendingFinals, "meet", meets_any_parent)],
+    "channels' rows before dropped": [(EarlierSchemas, "read_as", reads_no_other)],
+    "channels' rows before read twice": [(EarlierSchemas, "read_as", reads_its_own_too)],
+    "channels' finals before acknowledged, and not kept": [
+        (Ledger, "_refusal", acknowledges_the_past)
+    ],
+    "channels' forgotten before a row has come": [(EarlierSchemas, "leave", remembers_rows_only)],
+    "channels' forgotten at a restart": [(EarlierSchemas, "load", loads_no_schemas)],
+    "channels' measured once for each schema": [
+        (pending_finals, "successors_report", names_by_schema)
+    ],
     "history' a chunk that is held": [(Histories, "holders", holds_nothing)],
     "history' replaced, and still there": [(Histories, "put", keeps_what_is_replaced)],
     "history' forgotten, and still merged": [(Pool, "_place_histories", places_only)],

@@ -204,6 +204,22 @@ def expectation_maximisation(
     raise AssertionError("unreachable")
 
 
+def maximum_likelihood(rows: np.ndarray, *, rounds: int = 100_000) -> Twin:
+    """Mean and scatter of rows with gaps: expectation maximisation, until nothing changes."""
+    weights, n = np.ones(len(rows)), len(rows)
+    mean = np.nanmean(rows, axis=0)
+    C = np.diag(np.nanvar(rows, axis=0))
+    for _ in range(rounds):
+        filled, added = expected_rows(rows, mean, C, weights)
+        new = twin(filled)
+        scatter = new.scatter + added
+        off = np.abs(scatter / n - C).max() + np.abs(new.mean - mean).max()
+        mean, C = new.mean, scatter / n
+        if off <= 1e-12 * np.abs(C).max():
+            return Twin(float(n), mean, scatter)
+    raise AssertionError("it does not come to rest")
+
+
 def angle(first: np.ndarray, second: np.ndarray) -> float:
     """Largest principal angle between two column spaces of one rank, in degrees."""
     Q1, Q2 = np.linalg.qr(first)[0], np.linalg.qr(second)[0]

@@ -39,21 +39,26 @@ class EarlierSchemas:
                 case ("earlier", self._group, number):
                     self._schemas[int(number)] = Schema.parse(text)
 
-    def leave(self, schema: Schema, *, used: Collection[str]) -> None:
-        """Remember a schema that is left; forget those under which nothing is learnt.
+    def leave(self, schema: Schema, *, used: Collection[str], learns: bool = True) -> None:
+        """Remember a schema that is left; where there are too many, forget those without rows.
 
-        used : fingerprints of rows with summaries. Under an open schema readings are only measured,
+        Also without rows: a client may have learnt under it what has not arrived yet.
+
+        used : fingerprints of rows with summaries
+        learns : whether readings are learnt under it. Under an open schema they are only measured,
             and counted once the fleet has settled it.
         """
         for number, each in list(self._schemas.items()):
-            if each.fingerprint not in used or each == schema:
+            if each == schema:
                 self._forget(number)
-        if schema.fingerprint in used:
+        if learns or schema.fingerprint in used:
             number = 1 + max(self._schemas, default=0)
             self._schemas[number] = schema
             self._changes[self._key(number)] = schema.canonical
         while len(self._schemas) > MOST:
-            self._forget(min(self._schemas))
+            numbers = sorted(self._schemas)
+            idle = [each for each in numbers if self._schemas[each].fingerprint not in used]
+            self._forget((idle or numbers)[0])
 
     @property
     def schemas(self) -> tuple[Schema, ...]:

@@ -133,10 +133,11 @@ class Ledger:
 
         left : the old one, where that is not the present one
         """
-        reports = (row.report for row in self.rows.values())
+        left, reports = left or self.schema, (row.report for row in self.rows.values())
         used = {each.fingerprint for each in reports if each.summary is not None}
         used |= {place[1] for place, each in self.sealed.items() if each.summary is not None}
-        self.earlier.leave(left or self.schema, used=used)
+        learns = not self._learns_scaling or left.scaling is not None
+        self.earlier.leave(left, used=used, learns=learns)
         self._renew_pool(schema)
         self._refill()
 
@@ -284,8 +285,7 @@ class Ledger:
     def seen(self, now: Now) -> Summary | None:
         """Merge all rows as of now.
 
-        The same rows at the same time give the same bytes, also after a restart, and whatever
-        the clock was when they arrived.
+        The same rows at one time give the same bytes, also after a restart, whatever the clock was.
         """
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.judge.prepare import LARGEST_SCALED, Fill, prepare
+from submerge.judge.prepare import LARGEST_SCALED, prepare
 from submerge.pca.merging import merge_whole
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Counts, Report
@@ -180,20 +180,17 @@ def _restated(
         largest = max(float(np.abs(each.mean).max()) for each in found.pieces)
         return (found, readings) if largest < LARGEST_SCALED else (None, 0)
     places = {channel: i for i, channel in enumerate(opened.named)}
-    rows = np.full((len(measured.rows), settled.width), np.nan)
+    # A channel that was not there is where it is measured from.
+    offset = np.zeros(settled.width) if settled.scaling is None else settled.scaling.offset
+    rows = np.tile(np.asarray(offset), (len(measured.rows), 1))
     for i, channel in enumerate(settled.named):
         if channel in places:
             rows[:, i] = measured.rows[:, places[channel]]
-    # A channel that was not there is where it is measured from: at 0.
-    return _learnt(replace(measured, rows=rows), settled, settled, summaries, fill=np.nan_to_num)
+    return _learnt(replace(measured, rows=rows), settled, settled, summaries)
 
 
 def _learnt(
-    measured: MeasuredRows,
-    units: Schema,
-    settled: Schema,
-    summaries: Summaries,
-    fill: Fill | None = None,
+    measured: MeasuredRows, units: Schema, settled: Schema, summaries: Summaries
 ) -> tuple[Summary | None, int]:
     """Return what a learner has learnt of the readings that are kept, and how many they are.
 
@@ -201,7 +198,7 @@ def _learnt(
     """
     learner, learnt, last = summaries.learner(settled), 0, 0.0
     for rows, weight in _alike(measured):
-        block = prepare(rows, units, fill=fill)
+        block = prepare(rows, units, fill=None)
         if not len(block):
             continue
         if last and weight != last:

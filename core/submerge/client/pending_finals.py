@@ -213,7 +213,12 @@ class PendingFinals:
             final.kept = replace(final.kept, report=final.report, pin=pin)
             final.retry = self._due()
             measured = final.kept.measured
-            if measured is None or not current.learns:
+            if measured is None:
+                continue
+            if not current.learns:
+                if final.report.fingerprint != current.fingerprint:
+                    # Of other channels: it is taken once these are settled, and not before.
+                    final.retry.stop()
                 continue
             if before.moments is None and before.fingerprint == current.fingerprint:
                 final.report = replace(before, pinned=pin.incarnation)

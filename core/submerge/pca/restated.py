@@ -10,8 +10,11 @@ maximum likelihood in one step (Little and Rubin 2002, section 7.2):
     S_KN = S_KK B,    S_NN = B' S_KK B + w C
 
 with w the weight, B the coefficients and C the covariance of the residuals. Few rows say little
-of B and C, so as many as `FIRST_ROWS` rows stand beside them in which new channels vary by one
-unit and follow nothing. A scaled channel varies by about that.
+of B and C, so as many as `FIRST_ROWS` rows stand beside them in which K varies as ever, and new
+channels vary by one unit and follow nothing. A scaled channel varies by about that.
+
+Directions leave out what each channel varies by itself, and so B cannot be found from them, nor
+held by them: a new channel then stands beside the others, with its own mean and variance.
 """
 
 from __future__ import annotations
@@ -91,6 +94,18 @@ def _units(schema: Schema) -> tuple[Array, Array]:
     return np.array(scaling.offset), np.array(scaling.scale)
 
 
+class _Before(NamedTuple):
+    """What rows say that lack the new channels.
+
+    mean, variance : (kept,)
+    unit : the variance that is assumed of a new channel
+    """
+
+    mean: Array
+    variance: Array
+    unit: float
+
+
 class _Expected(NamedTuple):
     """What is expected of new channels, given kept ones.
 
@@ -104,34 +119,41 @@ class _Expected(NamedTuple):
     rest: Array
 
 
-def _expected(like: Piece | None, change: _Change, mean: Array, unit: float) -> _Expected:
-    """Return what rows with all channels say.
-
-    mean : (kept,), of the rows that lack the new ones
-    unit : the variance that is assumed of a new channel
-    """
+def _expected(like: Piece | None, change: _Change, before: _Before) -> _Expected:
+    """Return what rows with all channels say."""
     kept, came = change.kept, change.came
-    first = FIRST_ROWS * unit * np.eye(len(came))
-    if like is None or not like.weight > 0:
-        none = np.zeros((len(kept), len(came)))
-        return _Expected(np.zeros(len(came)), none, first / FIRST_ROWS)
-    if isinstance(like, Subspace):
+    none = np.zeros((len(kept), len(came)))
+    if not isinstance(like, WholeScatter) or not like.weight > 0:
         # Directions leave out the noise of each channel, which a regression would need.
-        energies = like.channel_energies
-        spread = np.full(len(came), unit * like.weight) if energies is None else energies[came]
-        rest = np.diag(spread) + first
-        none = np.zeros((len(kept), len(came)))
-        return _Expected(like.mean[came], none, rest / (like.weight + FIRST_ROWS))
+        mean, variance = _beside(like, change, before.unit)
+        return _Expected(mean, none, np.diag(variance))
     S = like.scatter
     among, across = S[np.ix_(kept, kept)], S[np.ix_(kept, came)]
-    ridge = FIRST_ROWS * np.maximum(np.diag(among) / like.weight, np.finfo(float).tiny)
+    # Not only as kept channels vary in these rows: the first ones may be of one quiet minute.
+    variance = np.maximum(before.variance, np.diag(among) / like.weight)
+    ridge = FIRST_ROWS * np.maximum(variance, np.finfo(float).tiny)
     # An empty system has an empty solution.
     slopes = np.asarray(np.linalg.solve(among + np.diag(ridge), across), dtype=np.float64)
     mixed = across.T @ slopes
     rest = S[np.ix_(came, came)] - mixed - mixed.T + slopes.T @ among @ slopes
-    rest = (rest + rest.T) / 2 + first
-    away = (mean - like.mean[kept]) @ slopes
+    rest = (rest + rest.T) / 2 + FIRST_ROWS * before.unit * np.eye(len(came))
+    away = (before.mean - like.mean[kept]) @ slopes
     return _Expected(like.mean[came] + away, slopes, rest / (like.weight + FIRST_ROWS))
+
+
+def _beside(like: Piece | None, change: _Change, unit: float) -> tuple[Array, Array]:
+    """Return mean and variance of new channels, each by itself: (new,) both.
+
+    unit : the variance that is assumed
+    """
+    came = change.came
+    if like is None or not like.weight > 0:
+        return np.zeros(len(came)), np.full(len(came), unit)
+    energies = like.channel_energies
+    if energies is None and isinstance(like, WholeScatter):
+        energies = np.diag(like.scatter)
+    spread = np.full(len(came), unit * like.weight) if energies is None else energies[came]
+    return like.mean[came], (spread + FIRST_ROWS * unit) / (like.weight + FIRST_ROWS)
 
 
 def _restated_scatter(
@@ -147,7 +169,9 @@ def _restated_scatter(
     energies[kept] = np.diag(among) if known is None else known[source] * ratio**2
     bound = whole.spectral_bound * float((ratio**2).max(initial=0.0))
     if len(came):
-        expected = _expected(like, change, means, _unit(new, energies[kept], whole.weight))
+        variance = energies[kept] / whole.weight if whole.weight > 0 else energies[kept]
+        unit = _unit(new, energies[kept], whole.weight)
+        expected = _expected(like, change, _Before(means, variance, unit))
         across = among @ expected.slopes
         mean[came] = expected.mean
         scatter[np.ix_(kept, came)], scatter[np.ix_(came, kept)] = across, across.T
@@ -187,9 +211,8 @@ def _restated_directions(
     bound = subspace.spectral_bound * float((ratio**2).max(initial=0.0))
     if len(came):
         unit = _unit(new, energies[kept], weight)
-        expected = _expected(like, change, mean[kept], unit)
-        mean[came] = expected.mean
-        energies[came] = weight * np.diag(expected.rest)
+        mean[came], variance = _beside(like, change, unit)
+        energies[came] = weight * variance
         # Beside the others: the largest of two blocks, and no direction holds any of the second.
         bound = max(bound, float(energies[came].max()))
     _, sigma, rows = np.linalg.svd(columns, full_matrices=False)

@@ -18,15 +18,18 @@ from submerge.client.pending_finals import PAST, Past
 from submerge.protocol.history import History
 from submerge.protocol.machine import Records
 from submerge.simulate.hosts import Host
-from submerge.simulate.measured_ids import fingerprint_in
+from submerge.simulate.measured_ids import family_in, fingerprint_in
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.samples import bits_of
 
 
-def violations_at_rest(host: Host, schemas: int) -> Iterator[tuple[str, str]]:
+def violations_at_rest(
+    host: Host, schemas: int, *, learns_scaling: bool
+) -> Iterator[tuple[str, str]]:
     """Yield the violations of one host: the invariant, and what is wrong.
 
     schemas : that the fleet has had; a node has one sealed row of each at most
+    learns_scaling : whether a group without scaling counts nothing yet
     """
     node = host.node
     if isinstance(node, ClientNode):
@@ -37,6 +40,9 @@ def violations_at_rest(host: Host, schemas: int) -> Iterator[tuple[str, str]]:
     if node is None or ledger is None:
         return
     yield from _limits(host, ledger, schemas)
+    is_open = learns_scaling and ledger.schema.scaling is None
+    if is_open:
+        return
     out = left_out(node)
     rows = bits_in(host.records) & ~bits_in(host.records, only=out)
     if bits_of(ledger.summary()) != rows | bits_in_files(host.records):
@@ -69,8 +75,12 @@ def left_out(node: AggregatorNode) -> frozenset[str]:
 
 
 def bits_in(records: Records, only: Container[str] | None = None) -> int:
-    """Return the ids in an aggregator's rows that count, of all nodes or of some."""
-    return bits_under(fingerprint_in(records), records, only)
+    """Return the ids in an aggregator's rows that count, of all nodes or of some.
+
+    Where channels have names, rows of all schemas do.
+    """
+    every = family_in(records) != fingerprint_in(records)
+    return bits_under("" if every else fingerprint_in(records), records, only)
 
 
 def bits_in_files(records: Records) -> int:
@@ -83,13 +93,13 @@ def bits_in_files(records: Records) -> int:
 
 
 def bits_under(fingerprint: str, records: Records, only: Container[str] | None = None) -> int:
-    """Return the ids in an aggregator's store in rows of that fingerprint."""
+    """Return the ids in an aggregator's store in rows of that fingerprint; "": of any."""
     bits = 0
     for key, record in records.items():
         if only is not None and (len(key) < 3 or key[2] not in only):
             continue
-        if isinstance(record, Row) and record.report.fingerprint == fingerprint:
+        if isinstance(record, Row) and fingerprint in ("", record.report.fingerprint):
             bits |= bits_of(record.report.summary)
-        elif isinstance(record, Sealed) and key[3] == fingerprint:
+        elif isinstance(record, Sealed) and fingerprint in ("", key[3]):
             bits |= bits_of(record.summary)
     return bits

@@ -65,6 +65,8 @@ class Faults:
         Rate at which an operator decides on a client's alarm, or pauses or resumes its learning.
     histories : float
         Rate at which an operator pushes a history to the root, or has one forgotten.
+    channels : float
+        Rate at which an operator gives the group other channels; only with sample ids.
     malicious : float
         Messages an hour of one node that has a valid key and follows no rule; 0 for no such node.
     """
@@ -101,6 +103,7 @@ class Faults:
     orders: float = 0.0
     malicious: float = 0.0
     histories: float = 0.0
+    channels: float = 0.0
 
     @property
     def harms_disks(self) -> bool:
@@ -110,7 +113,7 @@ class Faults:
     @property
     def network_only(self) -> bool:
         """Whether only messages suffer: then no reading may be missing at the end."""
-        processes = self.kill, self.kill_between, self.failed_write, self.twin
+        processes = self.kill, self.kill_between, self.failed_write, self.twin, self.channels
         return not (self.harms_disks or any(processes))
 
 
@@ -173,10 +176,21 @@ def _draw(rng: np.random.Generator, names: tuple[str, ...]) -> Faults:
     return Faults(**strengths)
 
 
+def _all(rng: np.random.Generator) -> Faults:
+    """Draw the rates of all-1."""
+    return replace(
+        _draw(rng, ALL),
+        twin=0.2 * rng.random() * (rng.random() < 0.5),
+        robust=0.5,
+        alarms=3.0 * rng.random(),
+        orders=rng.random(),
+    )
+
+
 LENGTHS = ("delay_s", "outage_s", "slow_s", "down_s")
 """Lengths of time, which are never 0."""
 
-LATER = ("twin", "robust", "alarms", "orders", "malicious")
+LATER = ("twin", "robust", "alarms", "orders", "malicious", "channels")
 """What swarm-1 does not draw: its seeds stay what they were."""
 
 ALL = tuple(field.name for field in fields(Faults) if field.name not in LATER)
@@ -201,13 +215,8 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
         _draw(rng, (*NETWORK, "kill", "down_s", "clock")), twin=0.05 + 0.3 * rng.random()
     ),
     "swarm-1": lambda rng: _draw(rng, ALL),
-    "all-1": lambda rng: replace(
-        _draw(rng, ALL),
-        twin=0.2 * rng.random() * (rng.random() < 0.5),
-        robust=0.5,
-        alarms=3.0 * rng.random(),
-        orders=rng.random(),
-    ),
+    "all-1": lambda rng: _all(rng),
+    "channels-1": lambda rng: replace(_all(rng), channels=0.3 + 0.7 * rng.random()),
     "hostile-1": lambda rng: replace(_draw(rng, ALL), malicious=10.0 + 110.0 * rng.random()),
 }
 

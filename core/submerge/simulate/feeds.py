@@ -19,6 +19,9 @@ from submerge.simulate.samples import Samples, SampleSets
 BANK = 1 << 14
 """Rows that readings are drawn from: the pooled truth is then a weighted sum."""
 
+AROUND = 7
+"""Other channels than that of the ids go around so many numbers."""
+
 OVERTONES = 3
 """Harmonics of a curve, with the fundamental wave."""
 
@@ -51,7 +54,12 @@ class Feed(Protocol):
 
 
 class Ids:
-    """Readings that are only ids.
+    """Readings that are only ids, in the first channel.
+
+    Parameters
+    ----------
+    schema : Schema, optional
+        By default one channel without a name. What other channels read follows from the id.
 
     Attributes
     ----------
@@ -65,8 +73,8 @@ class Ids:
         Ids of rows in files, which no client reads, as bits.
     """
 
-    def __init__(self) -> None:
-        self.schema = Schema.anonymous(1)
+    def __init__(self, schema: Schema | None = None) -> None:
+        self.schema = Schema.anonymous(1) if schema is None else schema
         self.summaries = SampleSets()
         self.generated = 0
         self.given: dict[str, int] = {}
@@ -78,7 +86,9 @@ class Ids:
         number = self._new(time)
         self.given[host.name] = self.given.get(host.name, 0) | 1 << number
         self.generated += 1
-        return np.array([[float(number)]])
+        row = np.full((1, (host.schema or self.schema).width), float(number % AROUND))
+        row[0, 0] = number
+        return row
 
     @property
     def foreign(self) -> int:

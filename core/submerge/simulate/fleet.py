@@ -240,6 +240,7 @@ class SimulatedFleet:
         twin = self.new_host(host.name, host.level, host.parent)
         twin.clone, twin.disk, twin.process = True, host.disk.clone(), 1
         twin.began, twin.clock_error, twin.synced = host.began, host.clock_error, host.synced
+        twin.schema = host.schema
         # `summaries` is shared: it has no node's state, and counts ids merged twice anywhere.
         shared = self.feed.summaries, self.feed.schema
         twin.node = copy.deepcopy(host.node, {id(each): each for each in shared})

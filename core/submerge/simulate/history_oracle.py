@@ -57,7 +57,6 @@ class HistoryOracle(FleetObserver):
         self._fleet, self._feed = fleet, feed
         self.violations: list[tuple[str, str]] = []
         self.taken = 0
-        self._known: dict[str, History] = {}
         self._roots: set[str] = set()  # origins of what this fleet has learnt
         self._kept: Held = {}  # that the root's store has to hold
         self._next: Held | None = None  # after the write that comes next
@@ -106,7 +105,7 @@ class HistoryOracle(FleetObserver):
     def on_disk_change(self, host: Host, before: Records, after: Records, why: str) -> None:
         """Note which histories there are on another disk of the root."""
         if host is self._fleet.root:
-            self._kept = {name: self._known[name] for name in _names_in(after)}
+            self._kept = {name: after["history", GROUP, name] for name in _names_in(after)}
 
     # -- at the end ------------------------------------------------------------
 
@@ -129,11 +128,12 @@ class HistoryOracle(FleetObserver):
             rest = {name: each for name, each in before.items() if name != order.name}
             return rest, "unknown history" if order.name not in before else "history forgotten"
         history = order.history
-        rest = {name: each for name, each in before.items() if not _covers(history, each)}
-        shared = history.keys & {key for each in rest.values() for key in each.keys}
+        rest = {name: each for name, each in before.items() if not _replaces(history, each)}
+        alike = [each for each in rest.values() if _alike(history, each)]
+        shared = history.keys & {key for each in alike for key in each.keys}
         if (
             shared
-            or any(history.origin and each.origin == history.origin for each in rest.values())
+            or any(history.origin and each.origin == history.origin for each in alike)
             or len(rest) >= MOST_HISTORIES
             or history.origin in self._roots
             or not self._is_of_the_schema(history, records)
@@ -141,7 +141,6 @@ class HistoryOracle(FleetObserver):
         ):
             return before, "history refused"
         self.taken += 1
-        self._known[history.name] = history
         return {**rest, history.name: history}, "history taken"
 
     def _is_of_the_schema(self, history: History, records: Records) -> bool:
@@ -180,8 +179,9 @@ class HistoryOracle(FleetObserver):
             self._record(f"there are histories {_some(there)}, not {_some(self._expected)}")
         elif isinstance(self._feed, Ids):
             merged = bits_of(ledger.summary()) & self._feed.in_files
-            if merged != self._ids:
-                missing, more = self._ids & ~merged, merged & ~self._ids
+            ids = self._ids(ledger.fingerprint)
+            if merged != ids:
+                missing, more = ids & ~merged, merged & ~ids
                 self._record(
                     f"{missing.bit_count()} rows of histories are missing at the root, and"
                     f" {more.bit_count()} are too many"
@@ -192,20 +192,24 @@ class HistoryOracle(FleetObserver):
         ledger = self._fleet.root_ledger
         if ledger is None:
             return
-        rows = sum(each.model.counts.learnt for each in self._expected.values())
+        rows = sum(each.model.counts.learnt for each in self._merged(ledger.fingerprint))
         beside = model.counts.learnt - ledger.counts().learnt
         if beside != rows:
             self._record(f"the model counts {beside} rows beside those of nodes, not {rows}")
         if isinstance(self._feed, Ids):
             learnt = bits_of(model.summary) & self._feed.in_files
-            if learnt != self._ids:
-                self._record(f"{(self._ids ^ learnt).bit_count()} rows are wrong in the model")
+            ids = self._ids(ledger.fingerprint)
+            if learnt != ids:
+                self._record(f"{(ids ^ learnt).bit_count()} rows are wrong in the model")
 
-    @property
-    def _ids(self) -> int:
+    def _merged(self, fingerprint: str) -> list[History]:
+        """Return the histories of the root's schema: those of earlier channels are in no model."""
+        return [each for each in self._expected.values() if each.model.fingerprint == fingerprint]
+
+    def _ids(self, fingerprint: str) -> int:
         """The ids of the histories that the root has to merge."""
         bits = 0
-        for history in self._expected.values():
+        for history in self._merged(fingerprint):
             bits |= bits_of(history.summary)
         return bits
 
@@ -215,6 +219,18 @@ class HistoryOracle(FleetObserver):
             if self._fleet.transcript is not None:
                 self._fleet.transcript.close()
             self.violations.append(("I12", f"at {self._fleet.time:.0f} s: {what}"))
+
+
+def _alike(history: History, other: History) -> bool:
+    """Return whether both are of one schema: of two, one counts for nothing."""
+    return history.model.fingerprint == other.model.fingerprint
+
+
+def _replaces(history: History, other: History) -> bool:
+    """Return whether one takes the place of another: of another schema, if they share rows."""
+    if _alike(history, other):
+        return _covers(history, other)
+    return bool(history.keys & other.keys) or (history.origin == other.origin != "")
 
 
 def _covers(history: History, other: History) -> bool:

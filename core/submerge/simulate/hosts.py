@@ -10,6 +10,7 @@ import numpy as np
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Keep, Key, Now
+from submerge.schema import Schema
 
 COPIES = 12
 """Old copies kept of a disk, to which it may be rolled back."""
@@ -63,6 +64,8 @@ class Host:
         None while no process runs.
     process : int
         Number of the process: events for an earlier one do not reach a later one.
+    schema : Schema or None
+        Of the channels that it is configured with; None for the feed's.
     hostile : bool
         No process of ours runs on it: a malicious node sends from it (`malicious`).
     """
@@ -77,6 +80,7 @@ class Host:
         self.synced = True
         self.cut_until = self.slow_until = self.wake = 0.0
         self.sent = (0, 0)  # a minute, and messages sent in it
+        self.schema: Schema | None = None
         self.clone = self.hostile = False
 
     def now(self, time: float) -> Now:

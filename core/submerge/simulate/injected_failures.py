@@ -10,6 +10,7 @@ from collections.abc import Callable
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush, Forget, Linked, Records, SetDesired
+from submerge.simulate.channel_operator import ChannelOperator
 from submerge.simulate.faults import quiet
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.history_operator import HistoryOperator
@@ -26,12 +27,13 @@ class InjectedFailures:
     """All failures of a fleet until it is healed.
 
     operator : gives the root histories, and takes them back
+    channels : gives the group other channels
     """
 
     def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet, self._rng = fleet, fleet.rng
         self._clones: list[Host] = []
-        self.operator = HistoryOperator(fleet)
+        self.operator, self.channels = HistoryOperator(fleet), ChannelOperator(fleet)
         clients, root = fleet.levels[0], [fleet.root]
         middle = [host for hosts in fleet.levels[1:-1] for host in hosts]
         everyone = clients + middle + root
@@ -55,6 +57,7 @@ class InjectedFailures:
             (faults.twin, clients, self._double),
             (faults.orders, clients, self._order),
             (faults.histories, root, self.operator.act),
+            (faults.channels, root, self.channels.act),
         ]
         span = fleet.plan.hours * HOUR
         for rate, hosts, failure in kinds:
@@ -77,6 +80,7 @@ class InjectedFailures:
         for host in fleet.hosts:
             host.cut_until = host.slow_until = 0.0
             fleet.start(host)
+        self.channels.finish()
 
     # -- network ---------------------------------------------------------------
 
@@ -131,7 +135,7 @@ class InjectedFailures:
         if host.level and host.node is None:
             return
         clone = self._fleet.new_host(host.name, host.level, host.parent)
-        clone.clone, clone.disk = True, host.disk.clone()
+        clone.clone, clone.disk, clone.schema = True, host.disk.clone(), host.schema
         if self._rng.random() < 0.3:
             clone.disk.roll_back(self._rng)
         self._fleet.log(clone, "is cloned")

@@ -7,6 +7,7 @@ then in the final report of a successor.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from hashlib import sha256
 
 from submerge.client.incarnation import Checkpoint
@@ -14,6 +15,7 @@ from submerge.client.measuring import MeasuredRows
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Event, Now, Reading, Records
 from submerge.protocol.messages import Incarnation, Report
+from submerge.schema import Schema
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.samples import bits_of
 
@@ -65,3 +67,13 @@ def fingerprint_in(records: Records) -> str:
     """Return the fingerprint of the schema in an aggregator's store; empty if there is none."""
     canonical: bytes = records.get(("schema", GROUP), b"")
     return sha256(canonical).hexdigest() if canonical else ""
+
+
+def family_in(records: Records) -> str:
+    """Return the family of the schema in an aggregator's store; empty if there is none."""
+    return _family(records.get(("schema", GROUP), b""))
+
+
+@lru_cache
+def _family(canonical: bytes) -> str:
+    return Schema.parse(canonical).family if canonical else ""

@@ -62,7 +62,7 @@ class NodeMaker:
             alarms=None if rule is None else AlarmSettings(),
         )
         feed = self.feed
-        node = self.client(settings, feed.schema, feed.summaries, rng)
+        node = self.client(settings, host.schema or feed.schema, feed.summaries, rng)
         if rule is not None:
             node._ingest = IngestByRule(feed.summaries, rng, settings, rule)
         return node
@@ -77,6 +77,6 @@ class NodeMaker:
             cap_s=plan.cap_s,
             scaling_rows=SCALING_ROWS,
         )
-        schema = self.feed.schema if host.parent is None else None
+        schema = host.schema or self.feed.schema if host.parent is None else None
         group = GroupPlan(self.feed.summaries, schema, plan.learns_scaling, robust=self.robust)
         return self.aggregator(settings, {GROUP: group}, rng)

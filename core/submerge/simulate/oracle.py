@@ -31,15 +31,16 @@ from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST, Past
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
 from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report
-from submerge.simulate.at_rest import bits_in, bits_under, left_out, violations_at_rest
+from submerge.simulate.at_rest import bits_in, left_out, violations_at_rest
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
-from submerge.simulate.measured_ids import MeasuredIds, fingerprint_in, held_by, kept_by
+from submerge.simulate.measured_ids import MeasuredIds, held_by, kept_by
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.observer import FleetObserver
 from submerge.simulate.quarantine_check import QuarantineCheck
 from submerge.simulate.samples import bits_of
+from submerge.simulate.schema_check import SchemaCheck
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
 """Answers that a client gets only if its card was copied or restored, or it was forgotten."""
@@ -79,8 +80,7 @@ class Oracle(FleetObserver):
         self._sent: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
         self._measured = MeasuredIds()
-        self._schemas: dict[Host, str] = {}
-        self._settled = {feed.schema.fingerprint}
+        self._schemas = SchemaCheck(fleet, feed, self.record)
 
     def record(self, invariant: str, what: str) -> None:
         """Record a violation, if it is the first of its kind."""
@@ -136,7 +136,8 @@ class Oracle(FleetObserver):
         if store is None or current.root != store.incarnation or root.name in self._tampered:
             return
         sent = self._sent.get((current.incarnation, current.durable), 0)
-        if sent & ~self.counted & ~self._may_leave:
+        missing = sent & ~self.counted & ~self._may_leave
+        if missing and missing & ~self._on_the_way:
             self.record("I2", f"{host} believes that the root holds what it does not")
 
     def _check_renewal(self, host: Host, why: str) -> None:
@@ -170,31 +171,18 @@ class Oracle(FleetObserver):
                 self._far |= self._feed.given.get(name, 0)
             # An aggregator's row has the readings of clients.
             self._far |= bits_in(host.records, only=far) if far else 0
-        if self._fleet.plan.learns_scaling:
-            self._check_schema(host)
+        self.excused["of an earlier scaling"] |= self._schemas.check(host, self._tampered)
         if host is not self._fleet.root:
             return
         ledger = self._fleet.root_ledger
+        if ledger is not None and self._schemas.are_measured(ledger):
+            return  # it has no model until new channels are measured, and keeps its rows
         counted = bits_of(None if ledger is None else ledger.summary()) & ~self._feed.foreign
         gone = self.counted & ~counted & ~self._may_leave
-        if gone:
+        if gone and gone & ~self._on_the_way:
             self.record("I2", f"the root has lost {self._readings(gone)}")
         if counted != self.counted:
             self.counted, self.counted_at = counted, self._fleet.time
-
-    def _check_schema(self, host: Host) -> None:
-        """Check that a settled scaling is given up only by a harmed store; excuse its ids."""
-        if not isinstance(host.node, AggregatorNode) or not fingerprint_in(host.records):
-            return
-        now = fingerprint_in(host.records)
-        before = self._schemas.setdefault(host, now)
-        if before != now:
-            self._schemas[host] = now
-            bits = bits_under(before, host.records) & ~self._feed.forged
-            if bits and not self._tampered:
-                self.record("I2", f"{host} gives up a scaling that the fleet has settled")
-            self.excused["of an earlier scaling"] |= bits
-        self._settled.add(now)
 
     def _check_loss(self, host: Host, note: Note) -> None:
         """Check what a client gives up against what it declares."""
@@ -289,6 +277,12 @@ class Oracle(FleetObserver):
         return gone | self._of_twins | self._far
 
     @property
+    def _on_the_way(self) -> int:
+        """Readings that the root may miss for now, or with a store that is lost meanwhile."""
+        lost = (bits for why, bits in self.excused.items() if why.startswith(("store", "clone")))
+        return self._schemas.on_the_way(lost)
+
+    @property
     def _of_twins(self) -> int:
         return sum(self._feed.given.get(name, 0) for name in self._twins)
 
@@ -350,7 +344,8 @@ class Oracle(FleetObserver):
                 )
         self.excused["an incarnation on two machines"] |= self._of_twins
         root = fleet.root_ledger
-        if fleet.plan.learns_scaling and root is not None and root.schema.scaling is None:
+        if root is not None and fleet.plan.learns_scaling and root.schema.scaling is None:
+            self.excused["the scaling is open"] |= self._schemas.in_stores
             for host in fleet.hosts:
                 if isinstance(host.node, ClientNode):
                     self.excused["the scaling is open"] |= held_by(host.node, host.now(fleet.time))
@@ -363,7 +358,9 @@ class Oracle(FleetObserver):
             self.record("I4", f"{self._readings(missing)} are missing without a cause")
         model = fleet.root_model
         for host in fleet.hosts:
-            for invariant, what in violations_at_rest(host, len(self._settled)):
+            learns = fleet.plan.learns_scaling
+            found = violations_at_rest(host, len(self._schemas.seen), learns_scaling=learns)
+            for invariant, what in found:
                 self.record(invariant, what)
             if isinstance(host.node, ClientNode) and model is not None:
                 known = 0 if host.node.model is None else host.node.model.version

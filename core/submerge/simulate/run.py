@@ -14,6 +14,7 @@ from submerge.protocol.messages import Counts
 from submerge.schema import Schema
 from submerge.simulate.alarm_oracle import AlarmOracle
 from submerge.simulate.audit import audit
+from submerge.simulate.channel_operator import first_schema
 from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Ids, Rows
 from submerge.simulate.fleet import SimulatedFleet
@@ -105,7 +106,7 @@ def run(
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     faults = plan.draw_faults(rng)
-    feed = _feed(plan, rng)
+    feed = _feed(plan, rng, faults)
     fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
     fleet.transcript = Transcript(transcript) if transcript else None
     oracle, others = _observed(fleet, feed, wire)
@@ -180,10 +181,10 @@ def _counted(fleet: SimulatedFleet, oracle: Oracle | None) -> int:
     return 0 if fleet.root_ledger is None else fleet.root_ledger.counts().learnt
 
 
-def _feed(plan: Plan, rng: np.random.Generator) -> Ids | Rows:
+def _feed(plan: Plan, rng: np.random.Generator, faults: Faults) -> Ids | Rows:
     """Return the feed of a plan: rows, or sample ids where no dimension is given."""
     if not plan.dim:
-        return Ids()
+        return Ids(first_schema() if faults.channels else None)
     return Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from submerge.aggregator.group import GroupPlan
+from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST
-from submerge.protocol.machine import Flush, Forget, Keep
+from submerge.protocol.machine import Flush, Forget, Keep, Reading
 from submerge.protocol.messages import Counts
+from submerge.protocol.settings import ClientSettings
 from submerge.protocol.successor import successor
+from submerge.schema import Channel, Schema
 from support.nodes import GROUP, IDS, Table, new_incarnation, write
 
 ROWS = 10
@@ -233,3 +237,67 @@ def test_the_name_follows_from_the_name_that_measured_and_the_schema():
     assert name == successor(first, "ab" * 32)
     assert 4 == len({name, first, successor(first, "cd" * 32), successor(other, "ab" * 32)})
     assert first.created_ms == name.created_ms
+
+
+def of_channels(*names: str) -> Schema:
+    """Ids, and other channels; the fleet is to settle the scaling."""
+    return Schema((Channel("id"), *map(Channel, names)))
+
+
+def configured(table: Table, *names: str) -> None:
+    """Start root and client `c` again with these channels beside the ids."""
+    schema, summaries = of_channels(*names), table.summaries
+    chosen = ClientSettings(
+        "c", GROUP, "r", learns_scaling=True, report_every_s=100, checkpoint_every_s=50
+    )
+    plans = {GROUP: GroupPlan(summaries, schema, learns_scaling=True)}
+    there = "r" in table.hosts
+    start = table.moved if there else table.aggregator
+    start("r", under=None, plans=plans, scaling_rows=ROWS, model_every_s=1)
+    host = table.hosts["c"] if there else table.client("c", under="r", schema=schema)
+    host.make = lambda rng: ClientNode(chosen, schema, summaries, rng)
+    table.restarts("c")
+
+
+def reads(table: Table, n: int, width: int) -> None:
+    """Have the client read ids, and other channels that follow from them."""
+    for _ in range(n):
+        row = [[float(table.ids), *(float(table.ids % 3 + i) for i in range(width - 1))]]
+        table.ids += 1
+        table.step("c", Reading(np.array(row)))
+        table.run()
+
+
+def test_what_was_measured_under_other_channels_waits_for_these_to_be_settled():
+    """Without a message: a parent that measures other channels cannot take it."""
+    table = Table()
+    configured(table)
+    reads(table, 4, 1)
+    table.passes(300)
+    configured(table, "heat")
+    before = len(table.said)
+    table.passes(3000)
+
+    finals = [each for _, _, each in table.said[before:] if getattr(each, "final", False)]
+    assert len(finals) <= 1
+    assert len(table.said) - before < 100
+    reads(table, ROWS, 2)
+    table.passes(600)
+    root = table.hosts["r"]
+    assert root.ledger.schema.scaling is not None
+    assert 4 + ROWS == root.counted == root.ledger.counts().learnt
+
+
+def test_each_row_that_was_measured_goes_over_however_many_channels_have_come():
+    """They are where they are measured from; a row of few known channels is a row."""
+    table = Table()
+    configured(table)
+    reads(table, 4, 1)
+    table.passes(300)
+    configured(table, "heat", "flow", "power")
+    reads(table, ROWS, 4)
+    table.passes(600)
+
+    root = table.hosts["r"]
+    assert 4 + ROWS == root.counted == root.ledger.counts().learnt
+    assert root.ledger.counts().generated == 4 + ROWS

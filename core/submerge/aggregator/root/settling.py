@@ -15,7 +15,7 @@ import numpy as np
 
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.plan import GroupPlan
-from submerge.aggregator.root.known_scaling import known_scaling, with_known
+from submerge.aggregator.root.known_scaling import carried_over, known_scaling, with_known
 from submerge.pca.choice import LEAST_FOLDS, Summarised, best_rank
 from submerge.pca.scatter_sum import Center
 from submerge.protocol.summaries import Subspaces, below
@@ -50,13 +50,14 @@ def settle(plan: GroupPlan, ledger: Ledger, rank: int, least: int) -> Settled:
     least : readings from which center, scale and gamma follow
     """
     schema, moments = ledger.schema, ledger.moments()
-    if plan.settles and moments is not None:
-        scaling = (
-            known_scaling(schema, ledger.earlier.schemas, plan.given) if plan.learns_scaling else {}
-        )
-        if moments.count >= (max(1, least // SOONER) if scaling else least):
-            schema = settled_schema(schema, moments, learns_scaling=plan.learns_scaling)
-            schema = with_known(schema, scaling)
+    known = known_scaling(schema, ledger.earlier.schemas, plan.given) if plan.learns_scaling else {}
+    carried = carried_over(schema, known) if known and schema.scaling is None else None
+    enough = max(1, least // SOONER) if known else least
+    if carried is not None:
+        schema = carried  # also a channel that was away is measured as it was
+    elif plan.settles and moments is not None and moments.count >= enough:
+        schema = settled_schema(schema, moments, learns_scaling=plan.learns_scaling)
+        schema = with_known(schema, known)
     return Settled(schema, rank or rank_by_rows(plan, ledger))
 
 
