@@ -1,7 +1,7 @@
 """VirtualBox: `submerge up` on messages of a broker, in virtual time and in one thread.
 
 Messages go through the decoder and the grid that ship, rows through a real client and its root,
-with the settings of `BoxConfig`. Nothing is written, nothing waits.
+with the settings of `BoxConfig`. What nodes keep stays in memory, and nothing waits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import (
     Alarmed,
     Event,
+    Flush,
+    Keep,
     Now,
     Publish,
     Reading,
     Received,
+    Records,
     Send,
     Start,
     Tick,
@@ -32,6 +35,7 @@ from submerge_client.sensors.gather import Gathered
 from submerge_client.sensors.grid import Grid
 from submerge_client.sensors.mqtt import messages
 from submerge_client.sensors.mqtt.comings import Comings, Remark
+from submerge_client.sensors.mqtt.descriptions import is_description
 from submerge_client.sensors.mqtt.messages import MessageDecoder
 from submerge_client.sensors.tally import ProblemTally, no_log
 from submerge_fleet.up.config import BoxConfig
@@ -83,6 +87,8 @@ class VirtualSensor:
         Seconds on the virtual clock.
     remarks : list of (time, Remark)
         What it says of devices that come and go.
+    retained : dict of str to Message
+        Descriptions, which a broker says again to who comes later.
     """
 
     def __init__(self, config: BoxConfig) -> None:
@@ -106,12 +112,17 @@ class VirtualSensor:
             lateness_s=sensor.lateness_s,
             missing=sensor.missing,
         )
+        self.retained = dict[str, Message]()
         self._comings, self.remarks = Comings(names), list[tuple[float, Remark]]()
         self._remark_at = 0.0
 
     def hear(self, message: Message) -> None:
         """Take a message."""
         self.now = message.time
+        if is_description(message.topic):
+            self.retained[message.topic] = message
+            self.decoder.describe(message.topic, message.payload)
+            return
         for reading in self.decoder.readings(
             message.topic, message.payload, retained=message.retained
         ):
@@ -143,16 +154,28 @@ class VirtualBox:
     seed : int
     step_s : float
         Rows of so much time are read at once.
+    before : VirtualBox, optional
+        The same machine with fewer channels, which has ended: its records and its time go on.
 
     Attributes
     ----------
+    rows : int
+        That were read, before as well.
     alarms : dict of int to Alarm
         All that were ever raised, by number.
     """
 
-    def __init__(self, config: BoxConfig, *, seed: int = 0, step_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        config: BoxConfig,
+        *,
+        seed: int = 0,
+        step_s: float = 60.0,
+        before: VirtualBox | None = None,
+    ) -> None:
         self.sensor = VirtualSensor(config)
-        self._step_s, self._due = step_s, step_s
+        now = 0.0 if before is None else before._due - step_s
+        self._step_s, self._due = step_s, now + step_s
         client, root, rng = config.client, config.aggregator, np.random.default_rng
         self.client = ClientNode(
             client.settings, client.built_schema, client.summaries, rng((seed, 1))
@@ -161,7 +184,14 @@ class VirtualBox:
         self._name = config.node
         self._nodes: dict[str, Any] = {config.node: self.client, config.root: self.root}
         self.alarms: dict[int, Alarm] = {}
-        self._run(0.0, *((name, Start({})) for name in self._nodes))
+        self.rows = 0 if before is None else before.rows
+        for message in () if before is None else before.sensor.retained.values():
+            self.sensor.hear(message)
+        self._kept: dict[str, Records] = {name: {} for name in self._nodes}
+        if before is not None:
+            before._run(now, (config.node, Flush()), (config.node, Tick()))
+            self.alarms, self._kept = before.alarms, before._kept
+        self._run(now, *((name, Start(dict(self._kept[name]))) for name in self._nodes))
 
     def hear(self, heard: Iterable[Message], until: float) -> None:
         """Take messages, in the order of time, and all rows until a time."""
@@ -183,18 +213,23 @@ class VirtualBox:
         now = self._due
         self._due += self._step_s
         rows, held = self.sensor.rows(now)
+        self.rows += len(rows)
         if len(rows):
             self._run(now, (self._name, Reading(rows, held)))
         awake = [name for name, node in self._nodes.items() if node.wakes_at <= now]
         self._run(now, *((name, Tick()) for name in awake))
 
     def _run(self, now: float, *events: tuple[str, Event]) -> None:
-        """Let nodes take events, and perform their effects; what they keep is not read again."""
+        """Let nodes take events, and perform their effects."""
         todo = deque(events)
         while todo:
             name, event = todo.popleft()
             for effect in self._nodes[name].step(event, Now(now, BEGAN + now)):
                 match effect:
+                    case Keep():
+                        kept = {} if effect.new_store else self._kept[name]
+                        kept = {**kept, **effect.records}
+                        self._kept[name] = {k: v for k, v in kept.items() if v is not None}
                     case Send():
                         todo.append((effect.to, Received(effect.message)))
                     case Publish():

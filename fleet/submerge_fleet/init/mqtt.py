@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -191,6 +192,6 @@ def _list(texts: Iterable[str]) -> str:
 
 def period_of(found: Sequence[FoundChannel]) -> float:
     """Return seconds between rows: 10, or less where most channels speak more often."""
-    known = [each.every_s for each in found if each.every_s is not None]
-    usual = statistics.median(known) if known else PERIODS_S[0]
+    # Of what spoke once no rate is known: it is none of the fast ones.
+    usual = statistics.median(each.every_s or math.inf for each in found)
     return next((period for period in PERIODS_S if period <= usual), PERIODS_S[-1])

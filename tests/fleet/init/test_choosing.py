@@ -10,6 +10,8 @@ from submerge_client.sensors.mqtt.heard import Heard
 from submerge_client.sensors.mqtt.name_patterns import NamePatterns
 from submerge_fleet.init import choosing
 from submerge_fleet.init.choosing import Choice, choose, exclusions
+from submerge_fleet.init.mqtt import period_of
+from submerge_fleet.init.proposal import FoundChannel
 
 
 def heard(**values: list[float]) -> Heard:
@@ -138,3 +140,12 @@ def test_no_channel_is_excluded(values) -> None:
 
     assert all(patterns.take(name) for name in names(choice))
     assert set(fields.fields) == {*names(choice), *why(choice)}
+
+
+def test_the_period_follows_from_what_speaks_often() -> None:
+    """What has spoken once is slow, however fast the few are that spoke twice."""
+    fast = FoundChannel("d/a", every_s=0.5)
+
+    assert 1.0 == period_of([fast, fast, FoundChannel("d/b")])
+    assert 10.0 == period_of([fast, FoundChannel("d/b"), FoundChannel("d/c", every_s=90.0)])
+    assert 5.0 == period_of([FoundChannel("d/a", every_s=6.0)])
