@@ -63,7 +63,7 @@ class Evidence:
         Whose `errors` are (before + n, channels); those before are the earlier rows.
     before : int
     rows : (n, channels)
-        The block's rows, scaled.
+        The block's rows, scaled; NaN for a gap.
     scaling : Scaling or None
     """
 
@@ -85,6 +85,9 @@ class Evidence:
         errors = np.concatenate((*earlier, scores.errors))
         before = len(errors) - len(block)
         rows = block.rows[:, : errors.shape[1]]
+        if block.gaps is not None:
+            # What fills a gap is no reading: a person would look for it in vain.
+            rows = np.where(block.gaps[:, : errors.shape[1]], np.nan, rows)
         return cls(replace(scores, errors=errors), before, rows, scaling)
 
     def shares(self, rows: npt.NDArray[np.intp]) -> Array:

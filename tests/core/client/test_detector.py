@@ -94,11 +94,12 @@ class Watch:
         self.detector = before.decide(number, accept=accept, at=at)
         return self.detector is not before
 
-    def see(self, *spe: float, t2: float = 0.0, errors=None, rows=None, **situation: bool):
+    def see(self, *spe: float, t2=0.0, errors=None, rows=None, gaps=None, **situation: bool):
         """Let rows come; return which belong to an alarm.
 
         errors : (n, channels), how far each channel is from what the others say, if they say it
         rows : (n, channels), scaled
+        gaps : (n, channels) of bool, what of them was filled
         """
         n = len(spe)
         self.minute += n
@@ -106,7 +107,8 @@ class Watch:
         nothing = np.zeros((n, len(NAMES)))
         expected = None if errors is None else np.ones(len(NAMES))
         errors = nothing if errors is None else errors
-        block = a_block(nothing if rows is None else rows, time=time)
+        filled = None if gaps is None else np.array(gaps)
+        block = a_block(nothing if rows is None else rows, filled, time)
         scores = row_scores(spe, n * [t2], errors, expected=expected)
         around = Situation(self.now, 7, **situation)
         self.detector, decision = detect(self.detector, block, scores, around)
@@ -418,6 +420,15 @@ def test_values_are_said_in_their_units():
 
     (off,) = watch.open.deviations
     assert (Deviation("temp", 18.0, 15.0), 3.0) == (off, off.difference)
+
+
+def test_what_fills_a_gap_is_no_value():
+    """A channel that was not there is said without one."""
+    watch = raised()
+    watch.see(9.0, errors=[[1.0, 1.5]], rows=[[2.0, 4.0]], gaps=[[False, True]])
+
+    assert {"flow", "temp"} == {channel for channel, _ in watch.open.top}
+    assert (Deviation("flow", 2.0, 1.0),) == watch.open.deviations
 
 
 SCORES = st.sampled_from([0.1, 3.5, 9.0, 12.0, 30.0])
