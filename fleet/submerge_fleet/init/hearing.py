@@ -137,9 +137,14 @@ class Hearing:
         return named
 
     def patterns(self, names: Iterable[str]) -> list[str]:
-        """Return the patterns that fields come by, the more precise first."""
+        """Return the patterns that fields come by, the more precise first.
+
+        Those of Zigbee2MQTT have one more, by which it says that a device is away.
+        """
         used = {self._ear_of[name].text for name in names}
-        return [ear.text for ear in self._ears if ear.text in used]
+        found = [ear.text for ear in self._ears if ear.text in used]
+        away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
+        return found + list(dict.fromkeys(away))
 
     # -- private -----------------------------------------------------------------
 

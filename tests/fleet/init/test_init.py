@@ -112,7 +112,7 @@ def test_a_brokers_configuration_is_the_golden_one(folder, devices) -> None:
     assert (GOLDEN / "broker.toml").read_text() == text
     config = load(folder / "box.toml", {})
     assert isinstance(config.sensor, MqttSensor)
-    assert ("zigbee2mqtt/+",) == config.sensor.topics
+    assert ("zigbee2mqtt/+", "zigbee2mqtt/+/availability") == config.sensor.topics
     assert {"true": 1.0, "false": 0.0} == config.sensor.states
     (asked,) = devices
     assert (("zigbee2mqtt/#",), 3.0, False) == asked[1:]
