@@ -51,8 +51,10 @@ def test_only_patterns_of_use_are_proposed() -> None:
     hearing = heard("#")
     described = hearing.described()
 
-    assert ["zigbee2mqtt/+", "home/#"] == hearing.patterns([*hearing.fields, *described])
-    assert ["zigbee2mqtt/+"] == hearing.patterns(["bath/humidity"])
+    away = "zigbee2mqtt/+/availability"
+
+    assert ["zigbee2mqtt/+", "home/#", away] == hearing.patterns([*hearing.fields, *described])
+    assert ["zigbee2mqtt/+", away] == hearing.patterns(["bath/humidity"])
 
 
 def test_what_was_not_asked_for_is_not_described() -> None:
