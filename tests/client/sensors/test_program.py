@@ -38,6 +38,9 @@ class Reading:
     def note(self, what: str, /, **facts: object) -> None:
         self.notes.append((what, facts))
 
+    def ended(self) -> list[dict[str, object]]:
+        return [facts for what, facts in list(self.notes) if what.startswith("the program ended")]
+
     def hand(self, rows: np.ndarray, /, **_: object) -> None:
         self.rows += rows.tolist()
 
@@ -60,9 +63,9 @@ def test_a_program_that_ends_is_started_again_after_longer_and_longer() -> None:
     script = "import sys\nprint('[1, 2]')\nprint('[3, ', end='')\nsys.exit(7)"
     with Reading(script, first_wait_s=0.01) as reading:
         until(lambda: len(reading.rows) >= 3)
-        until(lambda: len(reading.notes) >= 3)
+        until(lambda: len(reading.ended()) >= 3)
 
-    ended = [facts for what, facts in reading.notes if what.startswith("the program ended")]
+    ended = reading.ended()
     assert [0.01, 0.02, 0.04] == [each["wait_s"] for each in ended[:3]]
     assert {"status 7"} == {each["why"] for each in ended}
     assert all([1, 2] == row for row in reading.rows)
