@@ -44,6 +44,12 @@ class BoxState:
         Time until they keep it; -1 if unknown.
     alarms : tuple of Alarm
         That it remembers, open ones and ended ones, the newest first.
+    absent : tuple of str
+        Channels that had no value in the rows before the line.
+    quiet_s : float
+        For how long there was no row; 0 while that is usual.
+    advice : str
+        What to look at then, if there was none ever.
     """
 
     rows: int
@@ -55,6 +61,9 @@ class BoxState:
     provisional: bool = False
     armed_in_s: float = -1.0
     alarms: tuple[Alarm, ...] = ()
+    absent: tuple[str, ...] = ()
+    quiet_s: float = 0.0
+    advice: str = ""
 
     @property
     def open(self) -> tuple[Alarm, ...]:

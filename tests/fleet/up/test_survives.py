@@ -146,6 +146,26 @@ def test_a_second_one_of_its_name_ends_at_once():
         assert 100 == last_line(first)["learnt"]
 
 
+def fed_again(box: Box) -> Program:
+    program = box.start()
+    fed(program, rows_of(10, seed=1))
+    return program
+
+
+def test_the_folder_of_another_name_is_one_line():
+    """A root takes no readings under another name: they would be lost in silence."""
+    with Programs() as programs:
+        box = Box(programs)
+        fed(box.start(), rows_of(20))
+        renamed = programs.start(
+            "up", "--config", Box(programs, node="table", folder=box.folder).config
+        )
+        assert 2 == renamed.ended()
+        (line,) = renamed.lines
+        assert "node: expected 'desk'" in line.what
+        assert 30 == lines_of(fed_again(box))[-1]["learnt"]
+
+
 @pytest.mark.parametrize("place", ["file", "/proc/submerge"])
 def test_a_folder_that_cannot_be_written_is_one_line(place):
     with Programs() as programs:
