@@ -79,7 +79,8 @@ def _missing(state: BoxState) -> Iterator[str]:
 def _rows(state: BoxState, needed: int) -> str:
     text = f"{state.rows:,} {'row' if state.rows == 1 else 'rows'} read"
     if state.measured is not None:
-        return f"{text}; measuring the scale of each channel: {state.measured:,} of {needed:,} rows"
+        measured = min(state.measured, needed)
+        return f"{text}; measuring the scale of each channel: {measured:,} of {needed:,} rows"
     withheld = f", {state.withheld:,} withheld" if state.withheld else ""
     return f"{text}, {state.learnt:,} learnt{withheld}"
 
