@@ -121,6 +121,11 @@ class Store:
             raise UsageError(f"a store must be a file, got {self.path}: name another")
         self._create()
         found = frames_of(f"{self.path}-wal")
+        if not os.access(self.path, os.R_OK):
+            why = (
+                f"no permission; run as its owner, or make it yours: sudo chown $USER {self.path}*"
+            )
+            raise StoreUnavailable(self.path, why)
         with self._named_errors():
             self._sql = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False

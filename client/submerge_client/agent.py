@@ -13,6 +13,9 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from submerge import PeerError
 from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
@@ -62,6 +65,10 @@ LAST_ROWS_S = 0.5
 """For a sensor to hand over what came while it waited for more; it looks for its end that often."""
 
 
+NewestValues = NDArray[np.int64]
+"""Numbers of rows, one for each channel."""
+
+
 class SensorEnded(NamedTuple):
     """The sensor has no more rows; `error` if it failed."""
 
@@ -108,6 +115,9 @@ class Agent:
     ----------
     rows : int
         Rows that the sensor handed over.
+    newest : (channels,) of int
+        The number of the newest row in which each channel had a value, from 1; 0 if none had.
+        It is replaced whole, so that any thread may read it.
     delivered : int
         Readings of the running incarnation that the parent is known to hold.
     foreign : int
@@ -137,6 +147,7 @@ class Agent:
     ) -> None:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
+        self.newest: NewestValues = np.zeros(lags.width, dtype=np.int64)
         self.sent_bytes = self.heard_bytes = 0
         self.refusal: str | None = None
         self._uplink, self.sensor, self._disk, self._lags = uplink, sensor, disk, lags
@@ -253,6 +264,9 @@ class Agent:
         rows, held = gathered
         self._watchdog.rows()
         self._first, self.rows = self.rows, self.rows + len(rows)
+        heard = ~np.isnan(rows[::-1])
+        newest = self.rows - heard.argmax(axis=0)
+        self.newest = np.where(heard.any(axis=0), newest, self.newest)
         embedded = self._lags.embed(rows)
         self._first += len(rows) - len(embedded)  # rows that only began a window
         if len(embedded):

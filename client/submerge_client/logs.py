@@ -23,6 +23,7 @@ LOUD = {
     *("alarms contradicted", "two machines report as one"),
     "new device: none of its fields is a channel",
     *("device of the schema under a new name", "device silent"),
+    *("the program ended, starting it again", "malformed line", "object without a channel"),
 }
 """Notes that are warnings: a person should look into them."""
 

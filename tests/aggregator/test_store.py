@@ -352,6 +352,14 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
         Store(tmp_path / "file" / "folder" / "store")
 
 
+def test_the_store_of_another_user_is_one_line_with_the_cure(tmp_path, monkeypatch):
+    """Often the first start was with sudo."""
+    Store(tmp_path / "root.db").close()
+    monkeypatch.setattr("submerge_aggregator.store.os.access", lambda *_: False)
+    with pytest.raises(StoreUnavailable, match=r"no permission.*chown"):
+        Store(tmp_path / "root.db")
+
+
 def test_a_second_opener_is_refused(tmp_path):
     """At once, whether the first has written or not; when that has closed it, no longer."""
     path = tmp_path / "store"

@@ -101,10 +101,13 @@ def _decode(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
 
 def _parse(path: Path | str, program: str) -> dict[str, Any]:
     """Return the file as a table."""
-    sample = f"submerge {program} init > {program}.toml"
+    # `submerge init` writes a file that `up` takes; the others print a sample.
+    sample = "submerge init" if program == "up" else f"submerge {program} init > {program}.toml"
     try:
         # Notepad writes a byte order mark, which TOML does not allow.
         text = Path(path).read_bytes().decode("utf-8-sig")
+        if "\0" in text:
+            raise _line(f"{path}: expected UTF-8, got UTF-16 or other bytes; save it as UTF-8")
         return tomllib.loads(text)
     except FileNotFoundError:
         message = f"expected a configuration, got no such file; write one: {sample}"
@@ -113,7 +116,9 @@ def _parse(path: Path | str, program: str) -> dict[str, Any]:
         raise _line(f"{path}: expected a file to read, got: {error.strerror}") from error
     except UnicodeDecodeError as error:
         n = error.object.count(b"\n", 0, error.start) + 1
-        raise _line(f"{path}: line {n}: expected UTF-8, got other bytes; save it as such") from None
+        raise _line(
+            f"{path}: line {n}: expected UTF-8, got other bytes; save it as UTF-8"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise _line(f"{path}: {_not_toml(text, str(error))}") from None
 

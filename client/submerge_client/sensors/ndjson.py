@@ -23,7 +23,7 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from functools import partial
 from itertools import chain, islice
 from typing import BinaryIO, cast
@@ -164,7 +164,7 @@ class NdjsonReadings:
         if not values.keys() <= self._known:
             self._count_unknown(number, values.keys() - self._known)
         if self._wanted.isdisjoint(values):
-            self._tally.add("empty", "object without a channel", line=number)
+            self._tally.add("empty", "object without a channel", line=number, names=_some(values))
             return None
         row = [values.get(name) for name in self._channels]
         # Only a time, or an ignored name, may have text.
@@ -187,8 +187,11 @@ class NdjsonReadings:
         if len(self._known) - len(self._wanted) < MOST_NAMES:
             self._known |= names
             self.counts["unknown"] += len(names)
-            some = ", ".join(sorted(names)[:10]) + ", …" * (len(names) > 10)
-            self._note("no channels of the schema, ignored", names=some, line=number)
+            self._note("no channels of the schema, ignored", names=_some(names), line=number)
+
+
+def _some(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)[:10]) + ", …" * (len(names) > 10)
 
 
 def _number(value: object) -> float | None:

@@ -102,8 +102,10 @@ def password_of(link: Link) -> str | None:
     try:
         return link.password_file.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its bytes are no UTF-8"
         raise UsageError(
-            f"password_file must be a file that can be read, got {link.password_file}: {error}"
+            f"password_file: expected a file that can be read, got {link.password_file}: {why};"
+            " correct its path, or its owner"
         ) from error
 
 

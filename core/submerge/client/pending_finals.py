@@ -91,6 +91,14 @@ class PendingFinals:
         """Readings that wait for the fleet to settle its schema."""
         return sum(each.report.counts.learnt for each in self._waiting if each.measures)
 
+    def measured_by(self, fingerprint: str) -> int:
+        """Number of readings that wait, of those that were measured under one schema."""
+        return sum(
+            each.kept.report.counts.learnt
+            for each in self._waiting
+            if each.measures and each.kept.report.fingerprint == fingerprint
+        )
+
     @property
     def from_before(self) -> int:
         """Readings of earlier processes that wait for an answer, or for a settled schema."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -28,6 +29,9 @@ TRY_S = 15.0
 """How long a connection may take."""
 
 LOOK_S = 0.05
+
+ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
+"""What says nothing to a person."""
 
 CURES = (
     ("Connection refused", "nothing listens there: is the broker running, and the port right?"),
@@ -196,4 +200,5 @@ def _unreachable(link: Link, why: str) -> UsageError:
     cure = next((cure for part, cure in CURES if part.lower() in why.lower()), "")
     if not cure:
         cure = "see the broker's log" if link.tls else CLOSED
-    return UsageError(f"expected a broker at {link.url}, got: {why}: {cure}")
+    said = ERROR_NUMBER.sub("", why)
+    return UsageError(f"expected a broker at {link.url}, got: {said}: {cure}")

@@ -16,7 +16,10 @@ from submerge_fleet.init.proposal import Proposal
 
 HOST = "host"
 URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-ADDRESS = re.compile(r"[\w.-]+:\d{1,5}")
+ADDRESS = re.compile(r"[\w.-]+:\d{1,5}|\d{1,3}(\.\d{1,3}){3}|localhost|[\w-]+\.(local|lan|home)")
+SHELL = {"|", ">", ">>", "<", "&", "&&", "||", ";", "2>&1", "2>/dev/null"}
+"""Words that mean something to a shell only."""
+
 RECORDED = re.compile(r"\.(csv|tsv|txt|npy|npz|parquet|feather|arrow|model|log|gz|mat|xlsx)$", re.I)
 
 
@@ -46,6 +49,11 @@ def propose(source: str, options: BrokerOptions) -> Proposal:
 
         return propose_history(Path(source))
     words = _words(source)
+    if signs := [word for word in words if word in SHELL]:
+        raise UsageError(
+            f"--from: expected a program and its arguments, got {signs[0]!r}, which is for a shell:"
+            f" write it as {shlex.join(('sh', '-c', source))}, in quotes"
+        )
     if not words or shutil.which(words[0]) is None:
         raise UsageError(
             f"--from: expected host, mqtt://broker, recorded readings or a program, got {source!r}:"

@@ -24,7 +24,7 @@ from submerge_client.assembly import build_agent
 from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
-from submerge_fleet.up.folder import make_folder
+from submerge_fleet.up.folder import check_name, make_folder
 from submerge_fleet.up.newcomers import files
 from submerge_fleet.up.newcomers.looking import EVERY_S, Looking
 from submerge_fleet.up.newcomers.newcomer import newcomers_of
@@ -49,6 +49,7 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
     """
     check_compiled()
     make_folder(config.folder)
+    check_name(config.client.state, config.node)
     while True:
         accepted = files.read(config.folder / files.ACCEPTED)
         now = config.with_channels(each.channel for each in accepted)

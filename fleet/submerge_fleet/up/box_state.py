@@ -44,6 +44,12 @@ class BoxState:
         Time until they keep it; -1 if unknown.
     alarms : tuple of Alarm
         That it remembers, open ones and ended ones, the newest first.
+    absent : tuple of str
+        Channels that had no value in the rows before the line.
+    quiet_s : float
+        For how long there was no row; 0 while that is usual.
+    advice : str
+        What to look at then, if there was none ever.
     """
 
     rows: int
@@ -55,6 +61,9 @@ class BoxState:
     provisional: bool = False
     armed_in_s: float = -1.0
     alarms: tuple[Alarm, ...] = ()
+    absent: tuple[str, ...] = ()
+    quiet_s: float = 0.0
+    advice: str = ""
 
     @property
     def open(self) -> tuple[Alarm, ...]:
@@ -68,14 +77,18 @@ def has_started(client: ClientNode) -> bool:
 
 
 def held_of(group: str, name: str) -> Held:
-    """Return the question of what a root holds of a node."""
+    """Return the question of what a root holds of a node.
+
+    Readings of an earlier schema count for nothing: those that it measured are counted by their
+    successor, and what was measured of other channels settles nothing.
+    """
 
     def question(node: AggregatorNode, now: Now) -> dict[str, Counts]:
         held: dict[str, Counts] = {}
         for view in survey.nodes(node, now, group, name):
-            for each in view.sealed:
+            for each in (sealed for sealed in view.sealed if sealed.schema == "current"):
                 held[""] = held.get("", Counts()) + Counts(each.learnt, each.withheld)
-            for row in view.rows:
+            for row in (row for row in view.rows if row.schema == "current"):
                 held[row.incarnation] = Counts(row.learnt, row.withheld)
         return held
 
@@ -94,7 +107,9 @@ def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState
             total += counts
     learnt, withheld = total.learnt, total.withheld
     if monitor is None:
-        measured = None if current.learns else client.finals.measured + current.counts.learnt
+        # Before its schema is settled the root holds everything under an earlier one.
+        earlier = client.finals.measured_by(current.fingerprint)
+        measured = None if current.learns else earlier + current.counts.learnt
         return BoxState(rows, learnt, withheld, measured)
     detector, waiting = monitor.detector, monitor.waiting
     limits = AlarmLimits() if detector is None else detector.limits

@@ -1,4 +1,4 @@
-"""make_folder(): the folder of a machine's files, or one line on why there is none."""
+"""The folder of a machine's files: made where it is missing, and refused where it is another's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import os
 import shutil
 from pathlib import Path
 
-from submerge import UsageError
+from submerge import PeerError, UsageError
+from submerge.client.pending_finals import CHECKPOINT
+from submerge_client.checkpoint import CheckpointFile
+from submerge_proto.kept import records
 
 
 def make_folder(folder: Path, *, owner: str | None = None) -> None:
@@ -34,3 +37,30 @@ def make_folder(folder: Path, *, owner: str | None = None) -> None:
             f"folder: expected a folder to write in, got {str(folder)!r}: {error.strerror};"
             f" name another{cure}"
         ) from error
+
+
+def check_name(state: Path, node: str) -> None:
+    """Refuse the folder of a machine of another name: its root would take neither's readings.
+
+    state : the client's checkpoint; one that is damaged says nothing here
+
+    Raises
+    ------
+    UsageError
+        If another name is in it, or another process uses it.
+    """
+    if not state.is_file():
+        return
+    file = CheckpointFile(state)
+    try:
+        kept = file.load().get(CHECKPOINT)
+        name = node if kept is None else records.unpack(CHECKPOINT, kept).report.stamp.node
+    except (OSError, PeerError):
+        return
+    finally:
+        file.close()
+    if name != node:
+        raise UsageError(
+            f"node: expected {name!r}, whose readings are in {str(state.parent)!r}, got {node!r}:"
+            " set it back, or name a new folder for a machine that begins anew"
+        )

@@ -17,6 +17,9 @@ Occasion = Literal["minute", "first scores", "alarm began", "alarm ended", "end"
 MOST_NAMED = 2
 """Most channels that a line names."""
 
+LEAST_SHARE = 0.01
+"""Smaller shares of a limit have no figure."""
+
 
 def text_of(
     state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
@@ -27,7 +30,7 @@ def text_of(
     units : of channels, by name
     needed : readings that measure the scale
     """
-    parts = [_rows(state, needed)]
+    parts = [_rows(state, needed), *_missing(state)]
     if state.measured is None:
         parts.append(_score(state))
     elif occasion == "end":
@@ -51,16 +54,33 @@ def json_of(
         line |= {} if score.share is None else {"share_of_limit": _short(score.share)}
     if state.waits_for:
         line["waits_for"] = state.waits_for
+    if state.absent:
+        line["absent"] = state.absent
+    if state.quiet_s:
+        line["quiet_s"] = round(state.quiet_s)
     line["provisional"] = state.provisional
     line["armed_in_s"] = None if state.armed_in_s < 0 else round(state.armed_in_s)
     line["alarms"] = [_alarm_fields(each, units) for each in state.open]
     return json.dumps(line, ensure_ascii=False)
 
 
+def _missing(state: BoxState) -> Iterator[str]:
+    """Yield what does not come from the sensor."""
+    if state.quiet_s:
+        yet = "" if state.rows else "yet, "
+        advice = f" ({state.advice})" if state.advice else ""
+        yield f"no row {yet}for {ago(state.quiet_s)}{advice}"
+    elif state.absent:
+        more = len(state.absent) - MOST_NAMED
+        others = f" (and {more} more)" if more > 0 else ""
+        yield f"no value of {', '.join(state.absent[:MOST_NAMED])}{others}"
+
+
 def _rows(state: BoxState, needed: int) -> str:
-    text = f"{state.rows:,} rows read"
+    text = f"{state.rows:,} {'row' if state.rows == 1 else 'rows'} read"
     if state.measured is not None:
-        return f"{text}; measuring the scale of each channel: {state.measured:,} of {needed:,} rows"
+        measured = min(state.measured, needed)
+        return f"{text}; measuring the scale of each channel: {measured:,} of {needed:,} rows"
     withheld = f", {state.withheld:,} withheld" if state.withheld else ""
     return f"{text}, {state.learnt:,} learnt{withheld}"
 
@@ -69,7 +89,9 @@ def _score(state: BoxState) -> str:
     """Return the newest score, and what there is to know of its limit."""
     score = state.score
     if score is not None and score.share is not None:
-        share = f"score {figure(score.share)} of its limit"
+        # 1e-05 says no more to a person than that it is small.
+        shown = figure(score.share) if score.share >= LEAST_SHARE else f"below {LEAST_SHARE}"
+        share = f"score {shown} of its limit"
         more = f", for {ago(state.armed_in_s)} more" if state.armed_in_s > 0 else ""
         return f"{share} (provisional{more})" if state.provisional else share
     value = "no score yet" if score is None else f"score {figure(score.value)}, no limits yet"

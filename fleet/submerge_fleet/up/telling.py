@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from logging import WARNING
 from typing import Any
@@ -18,6 +19,7 @@ from submerge.client.newest_score import newest_score
 from submerge.protocol.machine import Now
 from submerge_client.agent import Agent
 from submerge_client.logs import say
+from submerge_fleet.up.arrivals import Arrivals
 from submerge_fleet.up.box_state import BoxState, has_started, held_of, state_of
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.line import Occasion, json_of, text_of
@@ -67,6 +69,8 @@ class Telling:
         bereft: bool = False,
     ) -> None:
         self._agent, self._ask, self._tell = agent, ask, tell
+        names = [channel.name for channel in config.schema.sensed]
+        self._arrivals = Arrivals(names, config.sensor, time.monotonic())
         self._question = held_of(config.group, config.node)
         units = {channel.name: channel.unit for channel in config.schema.sensed}
         needed = config.aggregator.settings.scaling_rows
@@ -82,6 +86,7 @@ class Telling:
             await asyncio.sleep(LOOK_S)
             if not has_started(self._agent.node):
                 continue
+            self._arrivals.look(self._agent.rows, time.monotonic())
             occasion = self._news() or ("minute" if loop.time() >= due else None)
             if occasion is not None:
                 due = loop.time() + EVERY_S
@@ -89,7 +94,11 @@ class Telling:
 
     async def write(self, occasion: Occasion) -> None:
         """Write a line."""
-        state = await self._state()
+        state, arrivals = await self._state(), self._arrivals
+        if occasion == "minute":
+            arrivals.mark(self._agent.rows, self._agent.newest)
+        quiet_s = arrivals.quiet_s(time.monotonic())
+        state = replace(state, absent=arrivals.absent, quiet_s=quiet_s, advice=arrivals.advice)
         if self._bereft:
             self._bereft = False
             known = state.learnt + state.withheld

@@ -51,7 +51,7 @@ def test_what_a_file_cannot_be_is_said_when_it_is_opened(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ({"username": "me", "password_file": Path("/nope")}, "password_file must be a file that"),
+        ({"username": "me", "password_file": Path("/nope")}, "password_file: expected a file"),
         ({"url": "mqtts://localhost", "insecure": False, "ca": Path("/nope")}, "/nope: No such"),
         ({"period_s": 1e-9}, "period_s must be at least 0.001 seconds"),
     ],

@@ -15,6 +15,7 @@ pytest.importorskip("psutil")
 pytest.importorskip("paho.mqtt")
 
 from submerge import UsageError
+from submerge_client.config.links import Link
 from submerge_client.config.sensors import HostSensor, MqttSensor, NdjsonSensor, ProgramSensor
 from submerge_client.sensors import host, open_sensor
 from submerge_fleet.init import broker, command, program
@@ -187,6 +188,9 @@ MISTAKES = {
     "no source of that name": (("--from", "nonsense", "--yes"), "no file and no program"),
     "quotes": (("--from", "a 'b", "--yes"), "No closing quotation"),
     "another scheme": (("--from", "http://b", "--yes"), "write mqtt://b"),
+    "an address alone": (("--from", "192.168.1.5", "--yes"), "write mqtt://192.168.1.5"),
+    "a name alone": (("--from", "broker.local", "--yes"), "write mqtt://broker.local"),
+    "a pipe": (("--from", "nope -F json | jq .", "--yes"), "sh -c 'nope -F json | jq .', in"),
     "no scheme": (("--from", "b:1883", "--yes"), "write mqtt://b:1883"),
     "a port": (("--from", "mqtt://b:99999", "--yes"), "Port out of range"),
     "a password in the url": (("--from", "mqtt://me:pw@b", "--yes"), "--password-file FILE"),
@@ -252,3 +256,19 @@ def test_a_broker_that_says_nothing_is_refused(monkeypatch) -> None:
     assert "got 1 messages without (texts)" in refused(
         *("--from", "mqtt://b", "--topics", "x/#", "--yes")
     )
+
+
+def test_an_error_number_says_nothing_to_a_person() -> None:
+    """The words behind it do."""
+    error = broker._unreachable(
+        Link(url="mqtt://b", insecure=True), "[Errno 111] Connection refused"
+    )
+    assert "got: Connection refused: nothing listens there" in str(error)
+
+
+def test_a_missing_package_is_one_line(monkeypatch) -> None:
+    """With what to install."""
+    monkeypatch.setitem(sys.modules, "submerge_fleet.init.listing", None)
+    done = CliRunner().invoke(command.command, ["--from", "host", "--yes"])
+    assert 2 == done.exit_code
+    assert "pip install 'submerge[aggregator]'" in done.output

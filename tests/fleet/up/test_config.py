@@ -63,6 +63,19 @@ def test_a_mistake_is_one_line_that_names_its_place(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_that_is_not_there_is_written_by_init(tmp_path):
+    """`submerge up init` is no command."""
+    with pytest.raises(UsageError, match=r"write one: submerge init$"):
+        load(tmp_path / "box.toml", {})
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_an_editor_that_writes_another_encoding_is_named(tmp_path, encoding):
+    (tmp_path / "box.toml").write_text(BOX, encoding=encoding)
+    with pytest.raises(UsageError, match="save it as UTF-8"):
+        load(tmp_path / "box.toml", {})
+
+
 def test_the_page_has_a_configuration_that_is_read(tmp_path):
     """And what it says of names and files."""
     page = (Path(__file__).parents[3] / "docs" / "one-machine.md").read_text()

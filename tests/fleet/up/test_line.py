@@ -44,6 +44,17 @@ WORDS = [
         BoxState(71, 71, 0, waits_for="waiting for its first model"),
         "71 rows read, 71 learnt; no score yet: waiting for its first model; no alarm",
     ),
+    (BoxState(1, 1, 0), "  1 row read, 1 learnt; no score"),
+    (
+        replace(SCORED, score=NewestScore("spe", 1e-4, 10.0)),
+        "24 withheld; score below 0.01 of its limit; no alarm",
+    ),
+    (
+        BoxState(62, 0, 62, absent=("a/heat", "b/heat", "c/heat")),
+        "62 rows read, 0 learnt, 62 withheld; no value of a/heat, b/heat (and 1 more); no score",
+    ),
+    (replace(SCORED, quiet_s=300.0), "24 withheld; no row for 5 min; score"),
+    (BoxState(0, 0, 0, quiet_s=60.0, advice="why?"), "0 learnt; no row yet, for 60 s (why?); no"),
     (SCORED, "1,204 rows read, 1,180 learnt, 24 withheld; score 0.42 of its limit; no alarm"),
     (
         replace(SCORED, score=NewestScore("spe", 4.2, 0.0), armed_in_s=3 * 86400.0),

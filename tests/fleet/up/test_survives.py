@@ -7,6 +7,7 @@ what the root holds is the sum of the beginnings of all lives, or something was 
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import shutil
 import signal
@@ -144,6 +145,53 @@ def test_a_second_one_of_its_name_ends_at_once():
         first.write(rows_of(50, seed=1))
         until_read(first, 100)
         assert 100 == last_line(first)["learnt"]
+
+
+def test_readings_that_measure_the_scale_count_once_in_the_line():
+    """After a restart meanwhile, and after a channel was taken out."""
+    with Programs() as programs:
+        box = Box(programs, 'scaling = "fleet"\n')
+        first = box.start()
+        fed(first, rows_of(400))
+        assert 400 == lines_of(first)[-1]["measured"]
+        second = box.start()
+        second.write(rows_of(100, seed=1))
+        until_read(second, 100)
+        assert 500 == last_line(second)["measured"]
+        fewer = Box(programs, 'scaling = "fleet"\n', channels=("a", "b"), folder=box.folder)
+        third = fewer.start()
+        third.write(pairs_of(500))
+        until_read(third, 500)
+        assert 500 == last_line(third)["measured"]
+        fourth = fewer.start()
+        fed(fourth, pairs_of(600, seed=1))
+        assert 1600 == lines_of(fourth)[-1]["learnt"]
+
+
+def pairs_of(n: int, seed: int = 0) -> bytes:
+    """Return rows without the last channel."""
+    rows = [json.loads(line)[:2] for line in rows_of(n, seed).splitlines()]
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def fed_again(box: Box) -> Program:
+    program = box.start()
+    fed(program, rows_of(10, seed=1))
+    return program
+
+
+def test_the_folder_of_another_name_is_one_line():
+    """A root takes no readings under another name: they would be lost in silence."""
+    with Programs() as programs:
+        box = Box(programs)
+        fed(box.start(), rows_of(20))
+        renamed = programs.start(
+            "up", "--config", Box(programs, node="table", folder=box.folder).config
+        )
+        assert 2 == renamed.ended()
+        (line,) = renamed.lines
+        assert "node: expected 'desk'" in line.what
+        assert 30 == lines_of(fed_again(box))[-1]["learnt"]
 
 
 @pytest.mark.parametrize("place", ["file", "/proc/submerge"])

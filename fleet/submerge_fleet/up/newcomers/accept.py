@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from submerge import UsageError
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.newcomers import files
-from submerge_fleet.up.newcomers.newcomer import CONSTANT, EARLY
+from submerge_fleet.up.newcomers.newcomer import CONSTANT, EARLY, Newcomer
 
 MOST_SHOWN = 10
 
@@ -39,11 +39,11 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
     ready = [each for each in chosen if each.why_not not in (EARLY, CONSTANT)]
     for each in chosen:
         if each not in ready:
-            say(f"{each.name}: {each.why_not}; try again later")
+            say(f"{each.name}: {each.why_not}; {_when(each)}")
     if not ready:
         raise UsageError(
             f"--accept: expected a field with enough readings, got {chosen[0].name}"
-            f" ({chosen[0].why_not}): try again later"
+            f" ({chosen[0].why_not}): {_when(chosen[0])}"
         )
     # A wrong name is refused before it is written.
     config.with_channels(each.channel for each in (*accepted, *ready))
@@ -51,3 +51,8 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
     for each in ready:
         say(f"{each.name}: accepted")
     say("submerge up takes them within a minute, or at its next start")
+
+
+def _when(field: Newcomer) -> str:
+    until = "spoken for half an hour" if field.why_not == EARLY else "changed"
+    return f"try again when it has {until}"

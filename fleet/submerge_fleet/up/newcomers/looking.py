@@ -20,7 +20,7 @@ from submerge_fleet.up.newcomers.newcomer import Newcomer
 EVERY_S = 60.0
 FIRST_S, LONGEST_S = 1800.0, 86400.0
 KEEP_S = 600.0
-"""Seconds between two writes of what was heard: cards wear."""
+"""Seconds between two writes of what was heard: cards wear. What is new is written sooner."""
 
 
 class Looking:
@@ -55,7 +55,7 @@ class Looking:
     def look(self, now: float) -> None:
         """Look at what is heard, and at what was accepted."""
         heard = self._heard()
-        if heard and now >= self._keep_at:
+        if heard and (now >= self._keep_at or self._has_news(heard)):
             self._keep(heard, now)
         if self._discover and now >= self._accept_at:
             self._wait = min(2 * self._wait, LONGEST_S)
@@ -65,6 +65,13 @@ class Looking:
             self.grows = files.read(self._folder / files.ACCEPTED) != self._accepted
         except UsageError as error:
             say("channels not read", level=logging.WARNING, why=str(error))
+
+    def _has_news(self, heard: list[Newcomer]) -> bool:
+        """Return whether a field is new, or can be a channel by now."""
+        known = {each.name: each.why_not for each in self._written}
+        return any(
+            each.name not in known or (known[each.name] and not each.why_not) for each in heard
+        )
 
     def _keep(self, heard: list[Newcomer], now: float) -> None:
         self._keep_at = now + KEEP_S

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from msgspec.structs import replace
 
 from submerge import UsageError
 from submerge_client.sensors.mqtt.heard import Heard
@@ -159,6 +160,21 @@ def test_what_an_earlier_process_heard_is_not_forgotten(tmp_path):
     known = {each.name: each.readings for each in files.read(tmp_path / files.HEARD)}
 
     assert 60 == known["plug/power"]
+
+
+def test_a_new_field_can_be_accepted_a_minute_after_it_was_announced(tmp_path):
+    """What was heard is kept sooner than usual then, and else as seldom as ever."""
+    heard = newcomers_of(ears(60))
+    look = Looking(tmp_path, lambda: now_heard, discover=False, now=0.0)
+    now_heard = heard[:1]
+    look.look(60.0)
+    now_heard = heard[:2]
+    look.look(120.0)
+    assert heard[:2] == list(files.read(tmp_path / files.HEARD))
+
+    now_heard = [replace(heard[0], readings=999), heard[1]]
+    look.look(180.0)
+    assert heard[:2] == list(files.read(tmp_path / files.HEARD))
 
 
 def test_accepted_channels_join_the_configuration(tmp_path):
