@@ -133,35 +133,19 @@ class Ledger:
 
         left : the old one, where that is not the present one
         """
-        left = left or self.schema
+        left, reports = left or self.schema, (row.report for row in self.rows.values())
+        used = {each.fingerprint for each in reports if each.summary is not None}
+        used |= {place[1] for place, each in self.sealed.items() if each.summary is not None}
         learns = not self._learns_scaling or left.scaling is not None
-        self.earlier.leave(left, used=self._learnt_under(), learns=learns)
+        self.earlier.leave(left, used=used, learns=learns)
         self._renew_pool(schema)
         self._refill()
 
     def _renew_pool(self, schema: Schema) -> None:
         before, self.read = self._pool, self.earlier.read_as(schema)
-        earlier = {} if self._is_open(schema) else self.read
+        earlier = {} if self._learns_scaling and schema.scaling is None else self.read
         self._pool = self._new_pool(schema, self._summaries, before.reference, earlier=earlier)
         self._pool.latest, self._pool.now = before.latest, before.now
-
-    def _is_open(self, schema: Schema) -> bool:
-        """Return whether readings are only measured under a schema, of which `read` are earlier.
-
-        Only the root knows. Below it, where the channels were scaled before, a schema without
-        scaling is open until something is learnt under it: old rows in the units of each channel,
-        and with guesses of new ones, are not to be merged above with what is settled.
-        """
-        if schema.scaling is not None or self._learns_scaling:
-            return schema.scaling is None
-        scaled = any(each.scaling is not None for each in self.read.values())
-        return scaled and schema.fingerprint not in self._learnt_under()
-
-    def _learnt_under(self) -> set[str]:
-        """Return the fingerprints of rows with summaries."""
-        reports = (row.report for row in self.rows.values())
-        prints = {each.fingerprint for each in reports if each.summary is not None}
-        return prints | {place[1] for place, each in self.sealed.items() if each.summary is not None}
 
     # -- what comes in ---------------------------------------------------------
 
@@ -186,12 +170,7 @@ class Ledger:
             for each, older in brought_up(self.rows, self.presence, key, now, self._summaries):
                 self.rows[each] = self.changes[self._key(*each)] = older
             self.seal(node, incarnation)
-        if self._pool.earlier != self.read and not self._is_open(self.schema):
-            # The first summary under a schema without scaling: it is not open.
-            self._renew_pool(self.schema)
-            self._refill()
-        else:
-            self._refresh(node)
+        self._refresh(node)
         return RowVerdict(Reason.ACK, max(seq, held), news=seq > held)
 
     def admit(

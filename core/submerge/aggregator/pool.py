@@ -149,6 +149,11 @@ class Pool:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
         self.earlier = {} if earlier is None else earlier
         self.latest, self.now = math.inf, (0.0, math.nan)
+        # Only a root knows whether its schema is open. Where channels were scaled before, one
+        # without scaling is, until something is learnt under it: a root would take old rows, with
+        # guesses of new channels, for rows of it.
+        scaled = any(each.scaling is not None for each in self.earlier.values())
+        self._waits = scaled and schema.scaling is None
         self._summaries, self._age, self._robust = summaries, age, robust
         self._tree: Tree = summaries.tree(schema)
         self._placement = ChildPlacement(schema, summaries, self._tree, robust=robust, rule=rule)
@@ -175,7 +180,10 @@ class Pool:
         if parts:
             newest = max(as_of for _, _, as_of in parts)
             self._contributions[node] = _Contribution(parts, own, newest)
-            self._read(node)
+            begins = self._waits and any(each[0] == self.fingerprint for each in parts)
+            self._waits = self._waits and not begins
+            for name in self._contributions if begins else (node,):
+                self._read(name)
         elif node in self._contributions:
             del self._contributions[node]
             self._placement.remove(node)
@@ -184,7 +192,7 @@ class Pool:
         """Merge what a node has contributed, none of it later than `latest`."""
         contribution = self._contributions[node]
         merged = self._merged(self.schema, contribution)
-        for earlier in self.earlier.values():
+        for earlier in () if self._waits else self.earlier.values():
             before = self._merged(earlier, contribution)
             if before is not None:
                 read = self._summaries.restated(before, earlier, self.schema, like=merged)

@@ -422,3 +422,15 @@ def test_an_operator_may_do_without_scaling():
     again = ledger_of(bare)
     again.load({key: each for key, each in ledger.changes.items() if each is not None}, AT)
     assert np.array_equal(again.summary().scatter, ledger.summary().scatter)
+
+
+def test_rows_of_no_channel_that_is_left_are_in_no_model():
+    """They would weigh as much as ever, and say of the new channels what nobody has measured."""
+    ledger = filled(ledger_of(A))
+    ledger.change_schema(schema_of("xy"))
+    assert ledger.summary() is None
+    assert ledger.counts() == Counts()
+
+    ledger.change_schema(C)
+    assert ledger.counts() == Counts(150)
+    assert ledger.summary().weight == pytest.approx(150)
