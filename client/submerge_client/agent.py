@@ -13,13 +13,9 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from submerge import PeerError
 from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
-from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import (
     Alarmed,
     Event,
@@ -44,6 +40,7 @@ from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.gather import RowGatherer
 from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.newest_values import NewestValues
 from submerge_client.uplink import (
     Came,
     Heard,
@@ -63,10 +60,6 @@ LONGEST_WAIT_S = 3600.0
 
 LAST_ROWS_S = 0.5
 """For a sensor to hand over what came while it waited for more; it looks for its end that often."""
-
-
-NewestValues = NDArray[np.int64]
-"""Numbers of rows, one for each channel."""
 
 
 class SensorEnded(NamedTuple):
@@ -115,9 +108,8 @@ class Agent:
     ----------
     rows : int
         Rows that the sensor handed over.
-    newest : (channels,) of int
-        The number of the newest row in which each channel had a value, from 1; 0 if none had.
-        It is replaced whole, so that any thread may read it.
+    newest : NewestValues
+        Which channels still have values.
     delivered : int
         Readings of the running incarnation that the parent is known to hold.
     foreign : int
@@ -147,7 +139,7 @@ class Agent:
     ) -> None:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
-        self.newest: NewestValues = np.zeros(lags.width, dtype=np.int64)
+        self.newest = NewestValues(lags.width)
         self.sent_bytes = self.heard_bytes = 0
         self.refusal: str | None = None
         self._uplink, self.sensor, self._disk, self._lags = uplink, sensor, disk, lags
@@ -253,8 +245,6 @@ class Agent:
                 self._reach.slowed(item.why)
             case RowsWaiting():
                 self._take_rows()
-            case SensorEnded() | Stopped():
-                pass
 
     def _take_rows(self) -> bool:
         """Let the node read rows that wait; return whether there were any."""
@@ -264,9 +254,7 @@ class Agent:
         rows, held = gathered
         self._watchdog.rows()
         self._first, self.rows = self.rows, self.rows + len(rows)
-        heard = ~np.isnan(rows[::-1])
-        newest = self.rows - heard.argmax(axis=0)
-        self.newest = np.where(heard.any(axis=0), newest, self.newest)
+        self.newest.take(rows, self.rows)
         embedded = self._lags.embed(rows)
         self._first += len(rows) - len(embedded)  # rows that only began a window
         if len(embedded):
@@ -289,8 +277,9 @@ class Agent:
                     self._disk.keep(effect)
                 case Send():
                     self._send(effect)
-                case Scored():
-                    self._write_scores(effect, alarms, now)
+                case Scored() if self._scores is not None:
+                    schema, first = self.node.current.schema, self._first
+                    self._scores.write(effect, schema, first=first, at=now.wall, alarms=alarms)
                 case Alarmed():
                     self._sinks.update(effect.alarms)
                 case Note():
@@ -298,11 +287,6 @@ class Agent:
                     if effect.what == "join refused":
                         self.refusal = "; ".join(effect.facts["lines"]) or effect.facts["meaning"]
         self._log_progress()
-
-    def _write_scores(self, scored: Scored, alarms: tuple[Alarm, ...], now: Now) -> None:
-        if self._scores is not None:
-            schema = self.node.current.schema
-            self._scores.write(scored, schema, first=self._first, at=now.wall, alarms=alarms)
 
     def _send(self, effect: Send) -> None:
         message, group = effect.message, self.node.settings.group

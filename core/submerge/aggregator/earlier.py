@@ -66,11 +66,16 @@ class EarlierSchemas:
         return tuple(each for _, each in sorted(self._schemas.items(), reverse=True))
 
     def read_as(self, schema: Schema) -> dict[str, Schema]:
-        """Return those whose rows can be read as of a schema by fingerprint, the newest first."""
+        """Return those whose rows can be read as of a schema by fingerprint, the newest first.
+
+        Rows without any of its channels say nothing: they would count, and all be assumed.
+        """
         return {
             each.fingerprint: each
             for each in self.schemas
-            if each != schema and each.family == schema.family
+            if each != schema
+            and each.family == schema.family
+            and not set(each.named).isdisjoint(schema.named)
         }
 
     def _forget(self, number: int) -> None:

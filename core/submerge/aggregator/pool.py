@@ -155,6 +155,21 @@ class Pool:
         self._contributions: dict[str, _Contribution] = {}
         self._histories = histories
         self._placed: dict[str, tuple[History, float, float]] = {}
+        self._waits = self._seems_open()
+
+    def _seems_open(self) -> bool:
+        """Return whether a scale is still to be measured: then rows of earlier schemas wait.
+
+        Only the root knows. Where channels were scaled before, a schema without scaling seems open
+        until something is learnt under it: the root would take old rows, with guesses of new
+        channels, for rows of it.
+        """
+        if self.schema.scaling is not None or not any(
+            each.scaling is not None for each in self.earlier.values()
+        ):
+            return False
+        learnt = {part[0] for each in self._contributions.values() for part in each.parts}
+        return self.fingerprint not in learnt
 
     def put(self, node: str, rows: Sequence[Row], sealed: Mapping[str, Sealed]) -> None:
         """Replace the rows of a node; without rows that count it leaves.
@@ -175,27 +190,35 @@ class Pool:
         if parts:
             newest = max(as_of for _, _, as_of in parts)
             self._contributions[node] = _Contribution(parts, own, newest)
-            self._read(node)
-        elif node in self._contributions:
-            del self._contributions[node]
-            self._placement.remove(node)
+        else:
+            self._contributions.pop(node, None)
+        waited, self._waits = self._waits, self._seems_open()
+        for name in (node,) if waited == self._waits else {node, *self._contributions}:
+            self._read(name)
 
     def _read(self, node: str) -> None:
-        """Merge what a node has contributed, none of it later than `latest`."""
-        contribution = self._contributions[node]
-        merged = self._merged(self.schema, contribution)
-        for earlier in self.earlier.values():
-            before = self._merged(earlier, contribution)
-            if before is not None:
-                read = self._summaries.restated(before, earlier, self.schema, like=merged)
-                both = [read] if merged is None else [merged, read]
-                merged = self._summaries.merged(self.schema, both, own=contribution.own)
-        if merged is None:
+        """Place what a node has contributed, none of it later than `latest`, or nothing."""
+        contribution = self._contributions.get(node)
+        merged = None if contribution is None else self._restated(contribution)
+        if contribution is None or merged is None:
+            if node in self._placement:
+                self._placement.remove(node)
             return
         contribution.read_as = min(contribution.newest, self.latest)
         unit = self._factor(contribution.read_as, self.reference)
         child = ChildSummary(merged, contribution.own, unit, contribution.read_as)
         self._placement.put(node, child)
+
+    def _restated(self, contribution: _Contribution) -> Summary | None:
+        """Merge what a node has contributed, rows of earlier schemas as well; None without any."""
+        merged = self._merged(self.schema, contribution)
+        for earlier in () if self._waits else self.earlier.values():
+            before = self._merged(earlier, contribution)
+            if before is not None:
+                read = self._summaries.restated(before, earlier, self.schema, like=merged)
+                both = [read] if merged is None else [merged, read]
+                merged = self._summaries.merged(self.schema, both, own=contribution.own)
+        return merged
 
     def _merged(self, schema: Schema, contribution: _Contribution) -> Summary | None:
         """Merge what a node has contributed of one schema; None without any."""

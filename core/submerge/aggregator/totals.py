@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from submerge.aggregator.pool import Row, Sealed
-from submerge.protocol.messages import Counts, Incarnation
+from submerge.protocol.messages import Counts, Incarnation, Report
 from submerge.stats.moments import Moments, pooled
 
 
@@ -42,19 +42,26 @@ class CountedRows(NamedTuple):
         return [self.sealed[place] for place in places]
 
     def counts(self) -> Counts:
-        """Add up the readings, those of earlier schemas as well."""
-        counted = {self.fingerprint, *self.earlier}
+        """Add up the readings, those of earlier schemas as well.
+
+        What was only measured under an earlier one is counted under the one that was settled.
+        """
         rows = [
             row.report.counts
             for (node, _), row in self.rows.items()
-            if row.report.fingerprint in counted and node not in self.out
+            if node not in self.out and self._counts(row.report.fingerprint, row.report)
         ]
         sealed = [
             each.counts
             for (node, fingerprint), each in self.sealed.items()
-            if fingerprint in counted and node not in self.out
+            if node not in self.out and self._counts(fingerprint, each)
         ]
         return total_of(rows + sealed)
+
+    def _counts(self, fingerprint: str, said: Report | Sealed) -> bool:
+        if fingerprint == self.fingerprint:
+            return True
+        return fingerprint in self.earlier and (said.moments is None or said.summary is not None)
 
     def moments(self) -> Moments | None:
         """Pool the moments; None without any."""

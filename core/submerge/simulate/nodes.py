@@ -77,6 +77,9 @@ class NodeMaker:
             cap_s=plan.cap_s,
             scaling_rows=SCALING_ROWS,
         )
-        schema = host.schema or self.feed.schema if host.parent is None else None
-        group = GroupPlan(self.feed.summaries, schema, plan.learns_scaling, robust=self.robust)
+        is_root = host.parent is None
+        schema = host.schema or self.feed.schema if is_root else None
+        # Below the root it is not known: as configured, it comes with the schema.
+        learns_scaling = plan.learns_scaling and is_root
+        group = GroupPlan(self.feed.summaries, schema, learns_scaling, robust=self.robust)
         return self.aggregator(settings, {GROUP: group}, rng)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from submerge_client.agent import NewestValues
 from submerge_client.config.sensors import AnySensor, MqttSensor, NdjsonSensor, ProgramSensor
+from submerge_client.sensors.newest_values import NewestValues
 
 PERIODS, LEAST_S = 3.0, 30.0
 """Periods and seconds without a row that are nothing to speak of."""
@@ -48,9 +48,9 @@ class Arrivals:
             self._rows, self._at = rows, now
 
     def mark(self, rows: int, newest: NewestValues) -> None:
-        """Take the newest row with a value of each channel; without rows nothing is known."""
+        """Take the newest values; without rows nothing is known."""
         if rows > self._marked:
-            gone = np.flatnonzero(newest <= self._marked)
+            gone = np.flatnonzero(newest.at <= self._marked)
             self.absent = tuple(self._names[place] for place in gone)
             self._marked = rows
 

@@ -26,7 +26,7 @@ from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.folder import check_name, make_folder
 from submerge_fleet.up.newcomers import files
-from submerge_fleet.up.newcomers.looking import EVERY_S, Looking
+from submerge_fleet.up.newcomers.looking import EVERY_S, Looking, Pace
 from submerge_fleet.up.newcomers.newcomer import newcomers_of
 from submerge_fleet.up.telling import Telling
 from submerge_proto.implementation import check_compiled
@@ -50,15 +50,18 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
     check_compiled()
     make_folder(config.folder)
     check_name(config.client.state, config.node)
+    pace = Pace()
     while True:
         accepted = files.read(config.folder / files.ACCEPTED)
         now = config.with_channels(each.channel for each in accepted)
-        status = asyncio.run(_run(now, tell, as_json=as_json))
+        status = asyncio.run(_run(now, tell, pace, as_json=as_json))
         if status is not None:
             return status
 
 
-async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool) -> int | None:
+async def _run(
+    config: BoxConfig, tell: Callable[[str], None], pace: Pace, *, as_json: bool
+) -> int | None:
     """Run once; return the exit status, or None to begin again with more channels."""
     # The store's lock comes first: it keeps a second process away from both parts.
     bereft = config.client.state.exists() and not config.aggregator.store.exists()
@@ -80,7 +83,7 @@ async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool)
             if serving.done():
                 return 1  # with its error, below
             telling = Telling(*(config, agent, server.ask, tell), as_json=as_json, bereft=bereft)
-            return await _read(config, agent, serving, telling)
+            return await _read(config, agent, serving, telling, pace)
         finally:
             server.stop()
             await serving
@@ -88,13 +91,18 @@ async def _run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool)
 
 
 async def _read(
-    config: BoxConfig, agent: Agent, serving: asyncio.Task[None], telling: Telling
+    config: BoxConfig, agent: Agent, serving: asyncio.Task[None], telling: Telling, pace: Pace
 ) -> int | None:
     """Let the client read until it ends; return its exit status, or None to begin again."""
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    loop, over, ends = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+
+    def end() -> None:
+        ends.set()
+        agent.stop()
+
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
-        loop.add_signal_handler(number, agent.stop)
+        loop.add_signal_handler(number, end)
     # Without its root the client would read on, and learn what no root gets.
     serving.add_done_callback(lambda _: agent.stop())
     reading = _ClientThread(agent, partial(loop.call_soon_threadsafe, over.set))
@@ -103,6 +111,7 @@ async def _read(
         lambda: newcomers_of(agent.sensor),
         discover=config.discover,
         now=loop.time(),
+        pace=pace,
     )
     lines = asyncio.create_task(telling.run())
     looks = asyncio.create_task(_look(looking, agent))
@@ -116,7 +125,8 @@ async def _read(
             loop.remove_signal_handler(number)
     if reading.error is not None:
         raise reading.error
-    if looking.grows and not reading.status:
+    # A signal may come while the client ends in order to begin again: then it does not.
+    if looking.grows and not reading.status and not ends.is_set():
         return None
     if not serving.done() and has_started(agent.node):
         await telling.write("end")

@@ -62,5 +62,5 @@ def check_name(state: Path, node: str) -> None:
     if name != node:
         raise UsageError(
             f"node: expected {name!r}, whose readings are in {str(state.parent)!r}, got {node!r}:"
-            " set it back, or name a new folder for a machine that begins anew"
+            " set it back, or name a new folder for a new machine"
         )

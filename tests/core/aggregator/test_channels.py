@@ -381,3 +381,56 @@ def test_a_channel_that_was_away_is_measured_as_it_was():
     root_of(table, first, learns_scaling=True)
     assert settled == table.hosts["r"].ledger.schema
     assert table.hosts["r"].ledger.summary().weight == 30
+
+
+@pytest.mark.parametrize("learns_scaling", [True, False])
+@pytest.mark.parametrize("final", [True, False])
+def test_what_was_only_measured_counts_for_nothing_once_it_is_settled(learns_scaling, final):
+    """Also below the root, where it is not known that a schema is open."""
+    opened = replace(A, scaling=None)
+    ledger = ledger_of(opened, learns_scaling=learns_scaling)
+    message = replace(measured(said("c1", 1, 1, opened), opened, 30), final=final)
+    assert ledger.accept(message, AT).reason is Reason.ACK
+    assert ledger.counts() == Counts(30)
+
+    ledger.change_schema(A)
+    assert ledger.counts() == Counts()
+
+
+@pytest.mark.parametrize("learns_scaling", [True, False])
+def test_nothing_is_merged_under_an_open_schema(learns_scaling):
+    """Below the root neither: the root would take guesses of a new channel for rows of it."""
+    ledger, opened = filled(ledger_of(A, learns_scaling=learns_scaling)), replace(B, scaling=None)
+    weight = ledger.summary().weight
+    ledger.change_schema(opened)
+    assert ledger.summary() is None
+    assert ledger.accept(measured(said("c1", 9, 1, opened), opened, 30), AT).reason is Reason.ACK
+    assert ledger.summary() is None
+
+    ledger.change_schema(B)
+    assert ledger.summary().weight == pytest.approx(weight)
+
+
+def test_an_operator_may_do_without_scaling():
+    """The first rows that are learnt without say that the schema is not open."""
+    ledger, bare = filled(ledger_of(A)), replace(B, scaling=None)
+    weight = ledger.summary().weight
+    ledger.change_schema(bare)
+    assert ledger.accept(said("c9", 9, 1, bare), AT).reason is Reason.ACK
+    assert ledger.summary().weight == pytest.approx(weight + 30)
+
+    again = ledger_of(bare)
+    again.load({key: each for key, each in ledger.changes.items() if each is not None}, AT)
+    assert np.array_equal(again.summary().scatter, ledger.summary().scatter)
+
+
+def test_rows_of_no_channel_that_is_left_are_in_no_model():
+    """They would weigh as much as ever, and say of the new channels what nobody has measured."""
+    ledger = filled(ledger_of(A))
+    ledger.change_schema(schema_of("xy"))
+    assert ledger.summary() is None
+    assert ledger.counts() == Counts()
+
+    ledger.change_schema(C)
+    assert ledger.counts() == Counts(150)
+    assert ledger.summary().weight == pytest.approx(150)

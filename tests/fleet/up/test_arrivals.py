@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from submerge_client.config.sensors import HostSensor, MqttSensor, NdjsonSensor
+from submerge_client.sensors.newest_values import NewestValues
 from submerge_fleet.up.arrivals import Arrivals
 
 NAMES = ("a/heat", "b/heat")
@@ -13,18 +14,22 @@ MQTT = MqttSensor(url="mqtt://b", insecure=True, topics=("z/+",), period_s=60.0)
 
 
 def test_a_channel_that_never_speaks_is_named_until_it_does():
-    arrivals = Arrivals(NAMES, NdjsonSensor(), 0.0)
-    arrivals.mark(10, np.array([10, 0]))
+    arrivals, newest = Arrivals(NAMES, NdjsonSensor(), 0.0), NewestValues(2)
+    newest.take(np.array([[1.0, np.nan], [2.0, np.nan]]), 2)
+    arrivals.mark(2, newest)
     assert ("b/heat",) == arrivals.absent
-    arrivals.mark(20, np.array([20, 15]))
+    newest.take(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, np.nan]]), 5)
+    assert [4, 4] == newest.at.tolist()
+    arrivals.mark(5, newest)
     assert () == arrivals.absent
-    arrivals.mark(30, np.array([20, 30]))
+    newest.take(np.array([[np.nan, 3.0]]), 6)
+    arrivals.mark(6, newest)
     assert ("a/heat",) == arrivals.absent
 
 
 def test_without_rows_no_channel_is_to_blame():
     arrivals = Arrivals(NAMES, NdjsonSensor(), 0.0)
-    arrivals.mark(0, np.array([0, 0]))
+    arrivals.mark(0, NewestValues(2))
     assert () == arrivals.absent
 
 

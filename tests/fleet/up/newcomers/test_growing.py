@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -85,3 +86,27 @@ def test_a_running_machine_begins_again_with_it(tmp_path, monkeypatch):
     assert 0 == status
     assert before == signal.getsignal(signal.SIGTERM)
     assert not [each for each in threading.enumerate() if each.name == "client"]
+
+
+def test_a_signal_while_it_is_to_begin_again_ends_it(tmp_path, monkeypatch):
+    """systemd would wait for the end in vain, and kill it."""
+    begun = []
+
+    async def look(looking, agent):
+        begun.append(agent)
+        await asyncio.sleep(0.5)
+        looking.grows = len(begun) == 1
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(box, "_look", look)
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b,c\n" + "1,2,3\n2,1,4\n4,0,1\n" * 20)
+    config = BoxConfig(
+        node="desk",
+        folder=tmp_path / "kept",
+        sensor=FileSensor(paths=(data,), speed=1.0, loop=True),
+        schema=SchemaConfig(channels=("a", "b", "c")),
+    )
+
+    assert 0 == box.run(config, [].append)
+    assert 1 == len(begun)

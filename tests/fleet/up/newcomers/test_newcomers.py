@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
 
 from submerge import UsageError
-from submerge_client.sensors.mqtt.heard import Heard
+from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
+from submerge_fleet.init.choosing import MOST_CHANNELS
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.newcomers import files
 from submerge_fleet.up.newcomers.accept import accept
-from submerge_fleet.up.newcomers.looking import FIRST_S, KEEP_S, LONGEST_S, Looking
+from submerge_fleet.up.newcomers.looking import FIRST_S, KEEP_S, LONGEST_S, Looking, Pace
 from submerge_fleet.up.newcomers.newcomer import CONSTANT, EARLY, newcomers_of
 
 
@@ -225,3 +227,32 @@ def _host(**settings):
         "schema": SchemaConfig(channels=("load.1", "load.5")),
         **settings,
     }
+
+
+def test_a_machine_that_has_begun_again_goes_on_waiting_for_longer(tmp_path):
+    """Else a device with a new name each half hour would keep limits provisional for ever."""
+    pace, now, waits = Pace(), 0.0, []
+    for i in range(9):
+        sensor = Ears(**{f"plug{i}_power": lambda m: 40.0 + m % 7}).hear(60)
+        heard, begun = partial(newcomers_of, sensor), now
+        look = Looking(tmp_path, heard, discover=True, now=now, pace=pace)
+        while not look.grows:
+            now += 600.0
+            look.look(now)
+        waits.append(now - begun)
+
+    assert waits[:3] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S]
+    assert LONGEST_S == waits[-1]
+
+
+def test_names_from_the_network_are_bounded_on_disk_and_in_the_schema(tmp_path):
+    """Each beginning hears other names; those of now stay."""
+    for i in range(3):
+        values = {f"d{i}x{j}_power": lambda m: float(m % 7) for j in range(900)}
+        look = looking(tmp_path, Ears(**values).hear(32), discover=True)
+        look.look(FIRST_S)
+
+    names = [each.name for each in files.read(tmp_path / files.HEARD)]
+    assert MOST_NAMES == len(names)
+    assert {f"d2x{j}/power" for j in range(900)} <= set(names)
+    assert MOST_CHANNELS == len(accepted(tmp_path))
