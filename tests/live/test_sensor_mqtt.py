@@ -330,7 +330,7 @@ insecure = true
 topics = ["zigbee2mqtt/+"]
 period_s = 0.05
 """)
-    reading = Reading(build_agent(client_config.load(path, {}))._sensor, [])
+    reading = Reading(build_agent(client_config.load(path, {})).sensor, [])
     habits = tmp_path / "bath.state.habits"
 
     def has_spoken_twice() -> bool:

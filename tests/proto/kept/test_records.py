@@ -134,6 +134,7 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
         names, st.builds(Slip, reals, st.binary(min_size=16, max_size=16)), max_size=5
     ),
     "schema": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
+    "earlier": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical),
     "asked": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
     "version": st.integers(0, 2**63 - 1),
     "reference": reals,
