@@ -247,9 +247,9 @@ class Server:
             match out:
                 case Down(inbound, _, _, kind, data) if inbound is not None:
                     inbound.answer(kind, data)
-                case Down(_, to, group, _, data):
+                case Down(_, to, group, kind, data):
                     for downlink in self.downlinks:
-                        downlink.push(to, group, data)
+                        downlink.push(to, group, kind, data)
                 case Refuse(inbound, why, kind):
                     inbound.refuse(why, kind)
                 case All(group, data):

@@ -254,6 +254,14 @@ def of_a_drill() -> dict[Any, Any]:
     return {("wishes", "pumps"): {"pump-8": DesiredState("pump-8", number, drill=number - 1)}}
 
 
+def of_orders() -> dict[Any, Any]:
+    """A node that is quarantined wherever it reports, and one that is forgotten there."""
+    number = 1_700_086_400_708
+    quarantined = DesiredState("pump-9", number, quarantined=True)
+    forgotten = DesiredState("pump-10", number + 1, quarantined=False, forget=number + 1)
+    return {("wishes", "pumps"): {"pump-9": quarantined, "pump-10": forgotten}}
+
+
 def of_an_unreadable_node() -> dict[Any, Any]:
     """A node whose rows nobody could have read a model with."""
     entry = QuarantineEntry(cause="unreadable", since=NOW - 24)

@@ -71,6 +71,7 @@ STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
     "root_factors.store": (5, golden_aggregator.of_distances),
     "root_blocks.store": (5, golden_aggregator.of_blocks),
     "root_drill.store": (6, golden_aggregator.of_a_drill),
+    "root_orders.store": (6, golden_aggregator.of_orders),
     "root_rank.store": (6, golden_aggregator.of_a_rank),
     "root_histories.store": (6, golden_aggregator.of_histories),
     "root_earlier.store": (6, golden_aggregator.of_earlier_schemas),

@@ -108,8 +108,8 @@ class Downlink(Protocol):
     def publish(self, group: str, data: bytes) -> None:
         """Send every child of a group the newest model; with group "", all children a hello."""
 
-    def push(self, node: str, group: str, data: bytes) -> None:
-        """Send one child the newest model again."""
+    def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
+        """Send one child the newest model again ("watch"), or an answer that it did not ask for."""
 
     async def close(self) -> None:
         """Let answers under way go out; then stop."""

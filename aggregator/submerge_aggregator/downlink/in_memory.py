@@ -51,13 +51,13 @@ class InMemoryDownlink:
             if group in ("", *child.groups):
                 child.hear("watch", data)
 
-    def push(self, node: str, group: str, data: bytes) -> None:
-        """Send one child the newest model again."""
+    def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
+        """Send one child the newest model again, or an answer."""
         if len(data) > self._limit:
             return
         for child in self._memory.children():
             if child.node == node:
-                child.hear("watch", data)
+                child.hear(kind, data)
 
     async def close(self) -> None:
         """Stop listening; answers have gone out when they were given."""

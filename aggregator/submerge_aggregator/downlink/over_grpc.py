@@ -33,7 +33,8 @@ from submerge_client.config.links import endpoint_of
 from submerge_client.logs import say
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from submerge_proto.wire import parts
+from submerge_proto.wire import codec, parts
+from submerge_proto.wire.codec import Kind
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 
@@ -138,9 +139,12 @@ class GrpcDownlink:
         """Send watches a message: all of them a hello, those of a group its model."""
         self._watches.publish(group, data)
 
-    def push(self, node: str, group: str, data: bytes) -> None:
-        """Send one child's watches the model again."""
-        self._watches.push(node, group, data)
+    def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
+        """Send one child's watches the model again, or an answer."""
+        if kind == "watch":
+            self._watches.push(node, group, data)
+        else:
+            self._watches.push_answer(node, group, codec.answer_to_watch(data))
 
     async def close(self) -> None:
         """Mark the service as ending, end the watches, let calls end."""

@@ -132,8 +132,11 @@ class MqttDownlink:
         if self._line.is_open:  # or all are published as soon as it is
             self._line.put(topic, self._kept[topic])
 
-    def push(self, node: str, group: str, data: bytes) -> None:
-        """Publish a model again, for all children, if that is not too soon."""
+    def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
+        """Publish an answer; or a model again, for all children, if that is not too soon."""
+        if kind != "watch":
+            self._answer(node, kind, data)
+            return
         topic, now = self._topic(group), self._loop.time()
         kept = self._kept.get(topic)
         if kept is None or kept.data != data or now >= self._pushed_at.get(topic, 0.0) + PUSH_S:

@@ -1,6 +1,7 @@
 """Watches: open streams to children, and the newest message of each kind for each.
 
-A child that reads slowly skips older messages, so a stream holds one hello and one model at most.
+A child that reads slowly skips older messages, so a stream holds one hello, one model and one
+answer at most.
 The number of streams of one child is bounded.
 """
 
@@ -28,7 +29,7 @@ class WatchStream:
     def __init__(self, who: str, node: str, group: str, identity: PeerIdentity) -> None:
         self.who, self.node, self.group, self.identity = who, node, group, identity
         self.why_cut: str | None = None
-        self._hello = self._model = b""
+        self._hello = self._model = self._answer = b""
         self._stirred = asyncio.Event()
 
     def put_hello(self, data: bytes) -> None:
@@ -41,6 +42,11 @@ class WatchStream:
         self._model = data
         self._stirred.set()
 
+    def put_answer(self, data: bytes) -> None:
+        """Send an answer, in place of one that waits: a later one has the same orders, and more."""
+        self._answer = data
+        self._stirred.set()
+
     def end(self) -> None:
         """Wake it: nothing more is sent."""
         self._stirred.set()
@@ -49,7 +55,8 @@ class WatchStream:
         """Wait for messages to send, and return them."""
         await self._stirred.wait()
         self._stirred.clear()
-        waiting, self._hello, self._model = [self._hello, self._model], b"", b""
+        waiting = [self._hello, self._model, self._answer]
+        self._hello = self._model = self._answer = b""
         return [data for data in waiting if data]
 
 
@@ -108,6 +115,12 @@ class Watches:
         for watch in self._open.values():
             if (watch.node, watch.group) == (node, group):
                 watch.put_model(data)
+
+    def push_answer(self, node: str, group: str, data: bytes) -> None:
+        """Send the streams of one child an answer that it did not ask for."""
+        for watch in self._open.values():
+            if (watch.node, watch.group) == (node, group):
+                watch.put_answer(data)
 
     def cut(self, admission: WatchAdmission) -> None:
         """End the streams whose nodes may watch no longer."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
+from submerge.aggregator.answers import OrderPushes, answer_to, push_orders
 from submerge.aggregator.early import EarlyReadings
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.notes import InfluenceNotes
@@ -27,8 +28,8 @@ from submerge.aggregator.upward import Lineage, Upward
 from submerge.aggregator.versions import newest_version
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Waiting
-from submerge.protocol.desired_state import DesiredState, DesiredStates
-from submerge.protocol.machine import Key, Note, Now, Records
+from submerge.protocol.desired_state import DesiredStates
+from submerge.protocol.machine import Effect, Key, Note, Now, Records
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
@@ -68,6 +69,7 @@ class Group:
         Nodes whose rows are kept out of the model; a new store keeps them.
     desired_states : DesiredStates
         Of nodes here and below.
+    pushes : OrderPushes
     early : EarlyReadings
         What clients had learnt before they joined here, since the process began.
     histories : Histories
@@ -82,7 +84,7 @@ class Group:
         self.version = self.rank = 0
         self.banned: frozenset[str] = frozenset()
         self.quarantine = Quarantine()
-        self.desired_states = DesiredStates()
+        self.desired_states, self.pushes = DesiredStates(), OrderPushes()
         self.drills, self.early = DrillAnswers(), EarlyReadings()
         self.histories = Histories(name)
         self.upward = Upward(ParentSession.of(settings), Lineage())
@@ -128,6 +130,8 @@ class Group:
     @property
     def wakes_at(self) -> float:
         """When something is due, on the steady clock."""
+        if self.pushes.joined:
+            return -math.inf
         if self._settings.parent is not None:
             return self.upward.due_at
         if not self._stirred or self.ledger is None:
@@ -140,6 +144,7 @@ class Group:
         if self.ledger is not None:
             self.ledger.tidy(now)
             self.ledger.disputes.only(self.ledger.presence)
+            self.pushes.only(self.ledger.presence)
             self.upward.only(self.ledger.rows)
 
     def stir(self, *, now: bool = False) -> None:
@@ -154,9 +159,8 @@ class Group:
         self._leave_out()
 
     def release(self, node: str) -> None:
-        """Take a node in again: it is not quarantined or banned any more."""
+        """Take a node in again: it is not quarantined any more."""
         self.quarantine.release(node)
-        self.banned -= {node}
         self._leave_out()
 
     def _leave_out(self, others: frozenset[str] = frozenset()) -> None:
@@ -223,23 +227,17 @@ class Group:
                 # Alarms and verdicts do not wait for the next interval at each level.
                 self.upward.session.soon(now.steady)
             self.upward.mark(child, verdict.newest)
-        return Answer(
-            stamp,
-            verdict.reason,
-            report.fence,
-            me,
-            top,
-            verdict.newest,
-            root=me if top else self.upward.root,
-            durable=verdict.newest if top else self.upward.held(child),
-            floor=ledger.member(stamp.node).floor,
-            desired_states=self._desired_for(report),
-        )
+        self.pushes.confirm(stamp.node)
+        return answer_to(self, ledger, report, verdict, me, top=top)
 
-    def _desired_for(self, report: Report) -> tuple[DesiredState, ...]:
-        heard = 0 if report.alarm_status is None else report.alarm_status.desired
-        is_client = not report.fence
-        return self.desired_states.due(report.stamp.node, heard, is_client=is_client)
+    def note_joined(self, node: str) -> None:
+        """Note that a child can be reached again: orders may have been lost on the way."""
+        if self.desired_states.by_node:
+            self.pushes.joined.add(node)
+
+    def push_orders(self, me: Incarnation, now: Now, *, top: bool) -> list[Effect]:
+        """Send new orders to the children that they concern, between their reports."""
+        return push_orders(self, self.pushes, me, now, top=top)
 
     def notes_on(self, report: Report, why: Reason, now: Now) -> list[Note]:
         """Return notes on what a person has to look at, after the answer to a report."""

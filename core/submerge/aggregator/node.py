@@ -20,7 +20,7 @@ from submerge.aggregator.histories.objections import check
 from submerge.aggregator.histories.orders import apply as apply_to_histories
 from submerge.aggregator.joining import answer_join
 from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.orders import apply_order, keep_bans, take_bans
+from submerge.aggregator.orders import apply_order, keep_bans, take_orders
 from submerge.aggregator.quarantine import QuarantineEntry
 from submerge.aggregator.store_records import STORE, StoreIdentity, StoreRecords
 from submerge.aggregator.upward import Lineage
@@ -62,6 +62,7 @@ from submerge.protocol.messages import (
     Reason,
     Report,
     binds,
+    from_below,
 )
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AggregatorSettings
@@ -199,6 +200,10 @@ class AggregatorNode:
                 effects += apply_to_histories(self._groups[event.group], event, root, now)
             case _:
                 pass  # a tick: what is due is due below
+        if self.settled and not (isinstance(event, Received) and from_below(event.message)):
+            # Not with the answer to a child: a message has one answer.
+            for group in self._groups.values():
+                effects += group.push_orders(self.incarnation, now, top=self.top)
         self._advance(now, effects)
         return self._committed(effects)
 
@@ -287,9 +292,11 @@ class AggregatorNode:
         """Let a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
-    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> list[Note]:
-        """Refuse, or take in again, what the parent says so of, in all groups."""
-        return take_bans(self._groups, desired_states, now)
+    def take_orders(
+        self, group: Group, news: Iterable[tuple[DesiredState, DesiredState]], now: Now
+    ) -> list[Note]:
+        """Carry out what the parent says of nodes below."""
+        return take_orders(self._groups, group, news, now)
 
     # -- what comes in ---------------------------------------------------------
 
@@ -330,6 +337,8 @@ class AggregatorNode:
         else:
             answer = answer_join(group, join, self.incarnation, top=self.top)
         effects.append(Send(stamp.node, answer))
+        if group is not None and answer.reason is Reason.ACK:
+            group.note_joined(stamp.node)
         model = None if group is None else group.model
         # A model of an earlier schema would only make the child join again.
         if model is not None and answer.reason is Reason.ACK and model.schema == answer.schema:

@@ -2,7 +2,8 @@
 
 A ban is the node's, not a group's: it holds in every group, of which an aggregator below may serve
 only some. So it is set in the desired states of all groups, and an aggregator that receives it
-with one group's applies it to all of its own.
+with one group's applies it to all of its own. Quarantine and forgetting are a group's, and go down
+in its desired states: an order may be given at any aggregator above the one where a node reports.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from submerge.protocol.machine import (
     SetQuarantine,
 )
 
+FORGET_WITHIN_S = 86_400.0
+"""An order to forget is carried out for a day. An aggregator that is new hears of all that was ever
+ordered, and must not forget what a node has reported since."""
+
 Order = Forget | Drop | SetQuarantine | SetDesired | SetBan
 
 
@@ -31,51 +36,91 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
         _set_ban(groups.values(), order.node, now, banned=order.banned, again=True)
         return
     group = groups.get(order.group)
+    unknown = Note("unknown node", {"group": order.group, "node": order.node})
+    if group is None:
+        effects.append(unknown)
+        return
     if isinstance(order, SetDesired):
-        if group is not None:
-            group.desired_states.set_desired(
-                order.node,
-                now.wall_ms,
-                paused=order.paused,
-                verdict=order.verdict,
-                drill=order.drill,
-            )
+        group.desired_states.set_desired(
+            order.node,
+            now.wall_ms,
+            paused=order.paused,
+            verdict=order.verdict,
+            drill=order.drill,
+        )
         return
     if isinstance(order, SetQuarantine):
-        if group is not None and order.quarantined:
+        if order.quarantined:
             group.put_in_quarantine(order.node, "operator", now)
-        elif group is not None:
+        else:
             _release(groups.values(), group, order.node, now)
+        group.desired_states.set_desired(order.node, now.wall_ms, quarantined=order.quarantined)
         return
-    if group is not None and isinstance(order, Forget) and order.ban:
-        _set_ban(groups.values(), order.node, now, banned=True, again=True)
-    if group is None or group.ledger is None or not group.ledger.knows(order.node):
-        # It may be further down: the order has to be given where the node reports.
-        effects.append(Note("unknown node", {"group": order.group, "node": order.node}))
+    if isinstance(order, Forget):
+        if order.ban:
+            _set_ban(groups.values(), order.node, now, banned=True, again=True)
+        known = _forget(group, order.node, now)
+        if _has_aggregators(group):
+            group.desired_states.set_desired(order.node, now.wall_ms, forget=True)
+        elif not known:
+            effects.append(unknown)
         return
-    if isinstance(order, Drop) and order.old:
+    if group.ledger is None or not group.ledger.knows(order.node):
+        effects.append(unknown)  # a row is dropped where it is held
+        return
+    if order.old:
         group.ledger.drop_old(order.node, now)
-    elif isinstance(order, Drop):
-        group.ledger.drop(order.node, order.incarnation, now)
     else:
-        group.ledger.forget(order.node, now)
+        group.ledger.drop(order.node, order.incarnation, now)
     group.stir()
 
 
-def take_bans(
-    groups: Mapping[str, Group], desired_states: Iterable[DesiredState], now: Now
+def _has_aggregators(group: Group) -> bool:
+    """Return whether a node that is unknown here may be further down."""
+    return group.ledger is not None and any(
+        not row.from_client for row in group.ledger.rows.values()
+    )
+
+
+def take_orders(
+    groups: Mapping[str, Group],
+    group: Group,
+    news: Iterable[tuple[DesiredState, DesiredState]],
+    now: Now,
 ) -> list[Note]:
-    """Apply the bans among desired states that came from above, to all groups; note changes."""
+    """Carry out what an aggregator does for nodes below it, as ordered above; note changes.
+
+    news : what was held of each node before, and the desired state that came
+    """
     notes = []
-    for desired in desired_states:
-        node, banned = desired.node, desired.banned
-        if banned is None:
-            continue
-        if any((node in group.banned) != banned for group in groups.values()):
-            verb = "ban" if banned else "unban"
-            notes.append(Note("order from above", {"verb": verb, "node": node}))
-        _set_ban(groups.values(), node, now, banned=banned)
+    for held, desired in news:
+        node, verbs = desired.node, list[str]()
+        if desired.banned is not None:
+            if any((node in each.banned) != desired.banned for each in groups.values()):
+                verb = "ban" if desired.banned else "unban"
+                notes.append(Note("order from above", {"verb": verb, "node": node}))
+            _set_ban(groups.values(), node, now, banned=desired.banned)
+        if desired.quarantined is not None and desired.quarantined != held.quarantined:
+            verbs.append("quarantine" if desired.quarantined else "release")
+            if desired.quarantined:
+                group.put_in_quarantine(node, "operator", now)
+            else:
+                group.release(node)
+        is_fresh = abs(now.wall - desired.forget / 1000) < FORGET_WITHIN_S
+        if desired.forget > held.forget and is_fresh and _forget(group, node, now):
+            verbs.append("forget")
+        facts = {"group": group.name, "node": node}
+        notes += [Note("order from above", {"verb": verb, **facts}) for verb in verbs]
     return notes
+
+
+def _forget(group: Group, node: str, now: Now) -> bool:
+    """Forget a node, if it reports here; return whether it did."""
+    if group.ledger is None or not group.ledger.knows(node):
+        return False
+    group.ledger.forget(node, now)
+    group.stir()
+    return True
 
 
 def keep_bans(groups: Mapping[str, Group], now: Now) -> None:

@@ -51,8 +51,10 @@ class StoreOwner(Protocol):
     def learn_schema(self, group: Group, canonical: bytes) -> None:
         """Take the group's schema from above."""
 
-    def take_bans(self, desired_states: Iterable[DesiredState], now: Now) -> list[Note]:
-        """Apply the bans among desired states that are new; note what changes."""
+    def take_orders(
+        self, group: Group, news: Iterable[tuple[DesiredState, DesiredState]], now: Now
+    ) -> list[Note]:
+        """Carry out what the parent says of nodes below; note what changes."""
 
 
 def send_due(node: StoreOwner, group: Group, now: Now, effects: list[Effect]) -> None:
@@ -165,8 +167,9 @@ def _take_answer(
         group.upward.take_acknowledgement(answer)
         arrived = group.desired_states.take(answer.desired_states, now.wall_ms)
         if arrived:
-            effects += node.take_bans(arrived, now)
-            # The next report confirms how far they have arrived.
+            effects += node.take_orders(group, arrived, now)
+            # The next report confirms how far they have arrived, and its answer brings more.
             group.stir()
+            session.soon(now.steady)
     elif answer.reason is not Reason.UNAVAILABLE:
         effects.append(refusal_note("report", answer))

@@ -1,10 +1,11 @@
 """DesiredState: what operators set for a node, on its way down.
 
 It is a state, like a report: everything that is set for one node, under a number that only rises.
-The aggregator where it was set keeps it, and it goes down level by level with the answers to
-reports; a report holds the number of the newest that has arrived. So it arrives once, whichever
-node is away or restarts meanwhile. If two levels set something for one node, the later arrival
-wins, for each setting by itself. Each level counts its own numbers, so that clocks need not agree.
+The aggregator where it was set keeps it, and it goes down level by level: at once, and with the
+answers to reports. A report holds the number of the newest that has arrived. So it arrives once,
+whichever node is away or restarts meanwhile. If two levels set something for one node, the later
+arrival wins, for each setting by itself. Each level counts its own numbers, so that clocks need not
+agree.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ class DesiredState:
         Whether aggregators refuse it, in all groups; None: never set.
     drill : int
         Number of the newest drill that is asked for; it rises. 0: none was.
+    quarantined : bool or None
+        Whether aggregators keep its rows out of the group's model; None: never set.
+    forget : int
+        Number of the newest order to forget what it has reported; it rises. 0: none was.
     """
 
     node: str
@@ -47,11 +52,18 @@ class DesiredState:
     verdicts: tuple[tuple[int, bool], ...] = ()
     banned: bool | None = None
     drill: int = 0
+    quarantined: bool | None = None
+    forget: int = 0
 
     @property
     def accepted(self) -> dict[int, bool]:
         """Verdicts by alarm."""
         return dict(self.verdicts)
+
+    @property
+    def is_for_the_node(self) -> bool:
+        """Whether it has anything for the node itself; the rest is for aggregators above it."""
+        return self.paused is not None or bool(self.verdicts) or self.drill > 0
 
     def after(self, other: DesiredState, number: int) -> DesiredState:
         """Return this state changed by `other`, under another number."""
@@ -60,8 +72,12 @@ class DesiredState:
         judged = {**self.accepted, **other.accepted}
         news = [*(each for each in judged if each not in other.accepted), *other.accepted]
         verdicts = tuple((each, judged[each]) for each in news[-MOST_VERDICTS:])
-        drill = max(self.drill, other.drill)
-        return DesiredState(self.node, number, paused, verdicts, banned, drill)
+        return DesiredState(
+            *(self.node, number, paused, verdicts, banned),
+            max(self.drill, other.drill),
+            self.quarantined if other.quarantined is None else other.quarantined,
+            max(self.forget, other.forget),
+        )
 
 
 class DesiredStates:
@@ -88,22 +104,30 @@ class DesiredStates:
         verdict: tuple[int, bool] | None = None,
         banned: bool | None = None,
         drill: bool = False,
+        quarantined: bool | None = None,
+        forget: bool = False,
     ) -> DesiredState:
         """Change the desired state of a node: what is not given stays as it is."""
         verdicts = () if verdict is None else (verdict,)
-        more = DesiredState(node, 0, paused, verdicts, banned, wall_ms if drill else 0)
+        held = self.by_node.get(node, DesiredState(node, 0))
+        more = DesiredState(
+            *(node, 0, paused, verdicts, banned),
+            max(wall_ms, held.drill + 1) if drill else 0,
+            quarantined,
+            max(wall_ms, held.forget + 1) if forget else 0,
+        )
         return self._learn(more, wall_ms)
 
     def take(
         self, desired_states: Iterable[DesiredState], wall_ms: int
-    ) -> tuple[DesiredState, ...]:
-        """Take in states from above, the oldest first; return those that are new."""
+    ) -> tuple[tuple[DesiredState, DesiredState], ...]:
+        """Take in states from above, the oldest first; return what was held before each new one."""
         new = []
         for desired in desired_states:
             if desired.number > self.heard:
                 self.heard = desired.number
+                new.append((self.by_node.get(desired.node, DesiredState(desired.node, 0)), desired))
                 self._learn(desired, wall_ms)
-                new.append(desired)
         return tuple(new)
 
     def _learn(self, more: DesiredState, wall_ms: int) -> DesiredState:
@@ -119,12 +143,17 @@ class DesiredStates:
             del self.by_node[oldest.node]
         return desired
 
+    def after(self, number: int) -> tuple[DesiredState, ...]:
+        """Return the states with a higher number, the oldest first."""
+        newer = (desired for desired in self.by_node.values() if desired.number > number)
+        # A child confirms all states up to a number, so the oldest go first.
+        return tuple(sorted(newer, key=lambda desired: desired.number))
+
     def due(self, child: str, heard: int, *, is_client: bool) -> tuple[DesiredState, ...]:
         """Return the states that a child has to receive, after those up to the number `heard`."""
-        desired_states = [
-            desired
-            for desired in self.by_node.values()
-            if desired.number > heard and (not is_client or desired.node == child)
-        ]
-        # The oldest first: the number that a child confirms then covers all before it.
-        return tuple(sorted(desired_states, key=lambda desired: desired.number)[:MOST_AT_ONCE])
+        if is_client:
+            own = self.by_node.get(child)
+            if own is None or own.number <= heard or not own.is_for_the_node:
+                return ()
+            return (own,)
+        return self.after(heard)[:MOST_AT_ONCE]

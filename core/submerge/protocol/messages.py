@@ -355,3 +355,8 @@ class Model:
 
 
 Message = Join | Joined | Report | Answer | Hello | Model | DrillReport | DrillTaken
+
+
+def from_below(message: Message) -> bool:
+    """Return whether a child sends it, and waits for an answer."""
+    return isinstance(message, Join | Report | DrillReport)

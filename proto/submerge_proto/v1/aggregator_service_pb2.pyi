@@ -269,7 +269,7 @@ class AlarmStatus(_message.Message):
     def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ..., silent_s: _Optional[_Iterable[int]] = ..., typical: _Optional[_Union[AlarmStatus.Typical, _Mapping]] = ..., provisional_rows: _Optional[float] = ..., waiting: _Optional[_Union[AlarmStatus.Waiting, _Mapping]] = ...) -> None: ...
 
 class DesiredState(_message.Message):
-    __slots__ = ("node", "number", "paused", "verdicts", "banned", "drill")
+    __slots__ = ("node", "number", "paused", "verdicts", "banned", "drill", "quarantined", "forget")
     class Verdict(_message.Message):
         __slots__ = ("alarm", "accept")
         ALARM_FIELD_NUMBER: _ClassVar[int]
@@ -283,13 +283,17 @@ class DesiredState(_message.Message):
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     BANNED_FIELD_NUMBER: _ClassVar[int]
     DRILL_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINED_FIELD_NUMBER: _ClassVar[int]
+    FORGET_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: int
     paused: bool
     verdicts: _containers.RepeatedCompositeFieldContainer[DesiredState.Verdict]
     banned: bool
     drill: int
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ..., banned: bool = ..., drill: _Optional[int] = ...) -> None: ...
+    quarantined: bool
+    forget: int
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ..., banned: bool = ..., drill: _Optional[int] = ..., quarantined: bool = ..., forget: _Optional[int] = ...) -> None: ...
 
 class ReportResponse(_message.Message):
     __slots__ = ("header", "reason", "fence", "pinned", "top", "newest", "root", "durable", "floor_ms", "desired_states")
@@ -354,12 +358,14 @@ class WatchRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("hello", "model")
+    __slots__ = ("hello", "model", "answer")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     model: Model
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
+    answer: ReportResponse
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., answer: _Optional[_Union[ReportResponse, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("header", "top", "boot")

@@ -277,11 +277,14 @@ def desired(value: DesiredState) -> pb.DesiredState:
         number=min(value.number, MOST),
         verdicts=verdicts,
         drill=min(value.drill, MOST),
+        forget=min(value.forget, MOST),
     )
     if value.paused is not None:
         message.paused = value.paused
     if value.banned is not None:
         message.banned = value.banned
+    if value.quarantined is not None:
+        message.quarantined = value.quarantined
     return message
 
 
@@ -295,6 +298,7 @@ def desired_of(message: pb.DesiredState) -> DesiredState:
     verdicts = tuple((number("an alarm", each.alarm), each.accept) for each in message.verdicts)
     paused = message.paused if message.HasField("paused") else None
     banned = message.banned if message.HasField("banned") else None
+    quarantined = message.quarantined if message.HasField("quarantined") else None
     return DesiredState(
         name(message.node),
         number("a desired state", message.number),
@@ -302,6 +306,8 @@ def desired_of(message: pb.DesiredState) -> DesiredState:
         verdicts,
         banned,
         number("a drill", message.drill),
+        quarantined,
+        number("an order", message.forget),
     )
 
 

@@ -115,9 +115,8 @@ def decode(kind: Kind, data: bytes) -> Message:
     if kind == "watch":
         which = message.WhichOneof("event")
         if which is None:
-            raise PeerError("expected a hello or a model, got neither")
-        message = getattr(message, which)
-        reader = forms.hello_of if which == "hello" else forms.model_of
+            raise PeerError("expected a hello, a model or an answer, got none")
+        message, reader = getattr(message, which), _WATCHED[which]
     refusal = _foreign(message.header)
     if refusal is not None:
         raise refusal
@@ -131,6 +130,11 @@ def decode(kind: Kind, data: bytes) -> Message:
         raise MessageRefused(
             str(error), kind=error.kind, stamp=stamp, reason=Reason.INVALID, fence=fence
         ) from error
+
+
+def answer_to_watch(data: bytes) -> bytes:
+    """Return an encoded answer as a message of a watch."""
+    return pb.WatchResponse(answer=pb.ReportResponse.FromString(data)).SerializeToString()
 
 
 _NO_MESSAGE = (DecodeError, UnicodeDecodeError, PeerError)
@@ -170,4 +174,10 @@ _READERS: dict[Kind, tuple[Any, Callable[[Any], Message]]] = {
     "watch": (pb.WatchResponse, forms.model_of),
     "drill": (pb.DrillRequest, drills.report_of),
     "drilled": (pb.DrillResponse, drills.taken_of),
+}
+
+_WATCHED: dict[str, Callable[[Any], Message]] = {
+    "hello": forms.hello_of,
+    "model": forms.model_of,
+    "answer": forms.answer_of,
 }
