@@ -332,7 +332,7 @@ def test_a_model_is_pushed_to_all_at_most_once_in_ten_seconds(mosquitto):
         spy.until(topics.model("f", "a", "g"), b"model")
         heard = []
         for number in range(20):
-            host.call(host.downlink.push, "c", "g", b"model")
+            host.call(host.downlink.push, "c", "g", "watch", b"model")
             host.publish("h", b"%d" % number)
             while (topics.model("f", "a", "h"), b"%d" % number) not in heard:
                 heard.append(spy.news.get(timeout=PATIENCE_S))

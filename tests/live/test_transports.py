@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 
 from submerge import UsageError
+from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
 from submerge_aggregator.downlink import Downlink
 from submerge_client.uplink import Came, Heard, Opened, Parted, TooLarge, Uplink
+from submerge_proto.wire import codec
 from support.patience import PATIENCE_S
 from support.programs import free_port
 from support.ways import Ear, Host
@@ -275,9 +278,23 @@ def test_a_model_is_pushed_to_a_child_that_lacks_it(meeting):
     meeting.host.publish("g", MODEL)
     _, ear = meeting.child("c")
     ear.came(MODEL)
-    meeting.host.call(meeting.host.downlink.push, "c", "g", MODEL)
+    meeting.host.call(meeting.host.downlink.push, "c", "g", "watch", MODEL)
 
     assert Came("watch", MODEL) == ear.came(MODEL)
+
+
+def test_an_answer_is_pushed_to_one_child(meeting):
+    """It arrives as it was, by whatever kind of message; nobody else hears it."""
+    (_, ear), (_, other) = meeting.child("c"), meeting.child("d")
+    stamp = Stamp("c", "g", Incarnation(1, 2), 3)
+    ordered = Answer(stamp, Reason.ACK, desired_states=(DesiredState("c", 4, paused=True),))
+    meeting.host.call(meeting.host.downlink.push, "c", "g", "answer", codec.encode(ordered))
+    meeting.host.publish("g", MODEL)
+
+    answer = ear.until(lambda heard: isinstance(heard, Came) and heard.data not in (HELLO, MODEL))
+    assert ordered == codec.decode(answer.kind, answer.data)
+    other.came(MODEL)
+    assert {HELLO, MODEL} == set(other.all_came)
 
 
 def test_models_come_in_the_order_of_their_publication(meeting):

@@ -1,28 +1,30 @@
 """What a parent answers a child's report, and what it sends a child between two reports.
 
-Orders go down as desired states in answers (`submerge.protocol.desired_state`). An answer to the
-newest report may come again at any time, for brokers deliver messages twice. So a new order is sent
-at once, as that answer once more, with the order in it. A child that takes it reports soon, and
-that confirms it. An answer that gets lost costs nothing but time: the next one has the order, too.
+Orders go down as desired states in answers (`submerge.protocol.desired_state`). An answer may come
+again at any time, for brokers deliver messages twice. So a new order is sent at once, as the newest
+answer once more, with the order in it. A child that takes it reports soon, and that confirms it. An
+answer that gets lost costs nothing but time: the next one has the order, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
-from submerge.aggregator.rollup import latest_row_per_node
 from submerge.aggregator.row_verdict import RowVerdict
 from submerge.aggregator.upward import Upward
 from submerge.protocol.desired_state import DesiredStates
 from submerge.protocol.machine import Effect, Now, Send
-from submerge.protocol.messages import Answer, Incarnation, Reason, Report
+from submerge.protocol.messages import Answer, Incarnation, Join, Reason, Report, Stamp
 
 CONFIRMS_S = 2.0
 """So long a child may take to confirm an order. Until then the answer to its report brings more,
 and it is sent no other answer."""
+
+MOST_CHILDREN = 65_536
+"""Children that are remembered. The one that was heard longest ago is forgotten: it gets its orders
+with the answer to its next report."""
 
 
 class AnsweringGroup(Protocol):
@@ -34,58 +36,85 @@ class AnsweringGroup(Protocol):
     ledger: Ledger | None
 
 
-class OrderPushes:
-    """Which children of a group are sent new orders at once.
+class Child(NamedTuple):
+    """A child as an answer names it.
 
-    Attributes
-    ----------
-    joined : set of str
-        Children that have joined since the last look: their way is open again.
+    heard : number of the newest desired state that it has confirmed
     """
 
+    stamp: Stamp
+    fence: bytes
+    heard: int
+
+    @classmethod
+    def of(cls, report: Report) -> Child:
+        """Return the child that has sent a report."""
+        status = report.alarm_status
+        return cls(report.stamp, report.fence, 0 if status is None else status.desired)
+
+
+class OrderPushes:
+    """The children of a group that can be sent orders at once."""
+
     def __init__(self) -> None:
-        self.joined: set[str] = set()
+        self._children: dict[str, Child] = {}
+        self._joined: set[str] = set()
         self._newest = 0  # desired state that has been looked at
         self._confirms_at: dict[str, float] = {}
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether a child has joined since the last look: its way is open again."""
+        return bool(self._joined)
+
+    def take_join(self, join: Join) -> None:
+        """Note that a child has joined."""
+        node = join.stamp.node
+        heard = self._children[node].heard if node in self._children else 0
+        self._put(Child(join.stamp, join.fence, heard))
+        self._joined.add(node)
+
+    def take_report(self, report: Report) -> None:
+        """Note what a child has confirmed; the answer to its report has what is due."""
+        self._put(Child.of(report))
+        self._joined.discard(report.stamp.node)
+
+    def due(self, group: AnsweringGroup, now: Now) -> list[Child]:
+        """Return the children to which something may be due, each once."""
+        news, joined = group.desired_states.after(self._newest), self._joined
+        if not news and not joined:
+            return []
+        self._joined = set()
+        if news:
+            self._newest = news[-1].number
+            named = {each.node for each in news}
+            concerned = [
+                node for node, child in self._children.items() if child.fence or node in named
+            ]
+            waits = {node for node, until in self._confirms_at.items() if until > now.steady}
+            joined = joined.union(concerned) - waits
+        return [self._children[node] for node in sorted(joined - group.banned)]
 
     def await_confirmation(self, node: str, now: Now) -> None:
         """Note that a child has been sent an order."""
         self._confirms_at[node] = now.steady + CONFIRMS_S
 
-    def confirm(self, node: str) -> None:
-        """Note that a child has reported: the answer has what is due."""
+    def _put(self, child: Child) -> None:
+        node = child.stamp.node
         self._confirms_at.pop(node, None)
-        self.joined.discard(node)
-
-    def due(self, group: AnsweringGroup, ledger: Ledger, now: Now) -> list[Row]:
-        """Return the newest rows of children to which something may be due, each once."""
-        news, joined = group.desired_states.after(self._newest), self.joined - group.banned
-        self.joined.clear()
-        if not news and not joined:
-            return []
-        self._newest = news[-1].number if news else self._newest
-        named = {each.node for each in news}
-        return [
-            row
-            for (node, _), row in latest_row_per_node(ledger)
-            if node in joined
-            or (
-                (node in named if row.from_client else bool(news))
-                and node not in group.banned
-                and self._confirms_at.get(node, now.steady) <= now.steady
-            )
-        ]
-
-    def only(self, children: Container[object]) -> None:
-        """Forget all other children."""
-        for node in [node for node in self._confirms_at if node not in children]:
-            del self._confirms_at[node]
+        self._children.pop(node, None)
+        self._children[node] = child
+        if len(self._children) > MOST_CHILDREN:
+            oldest = next(iter(self._children))
+            del self._children[oldest]
+            self._confirms_at.pop(oldest, None)
+            self._joined.discard(oldest)
 
 
 def answer_to(
     group: AnsweringGroup,
     ledger: Ledger,
-    report: Report,
+    child: Child,
     verdict: RowVerdict,
     pinned: Incarnation,
     *,
@@ -95,20 +124,18 @@ def answer_to(
 
     pinned : this store's incarnation
     """
-    stamp = report.stamp
-    child = stamp.node, stamp.incarnation
-    heard = 0 if report.alarm_status is None else report.alarm_status.desired
+    stamp = child.stamp
     return Answer(
         stamp,
         verdict.reason,
-        report.fence,
+        child.fence,
         pinned,
         top,
         verdict.newest,
         root=pinned if top else group.upward.root,
-        durable=verdict.newest if top else group.upward.held(child),
+        durable=verdict.newest if top else group.upward.held((stamp.node, stamp.incarnation)),
         floor=ledger.member(stamp.node).floor,
-        desired_states=group.desired_states.due(stamp.node, heard, is_client=not report.fence),
+        desired_states=group.desired_states.due(stamp.node, child.heard, is_client=not child.fence),
     )
 
 
@@ -120,16 +147,15 @@ def push_orders(
     if ledger is None:
         return []
     sends = list[Effect]()
-    for row in pushes.due(group, ledger, now):
-        report, (node, _, incarnation, seq) = row.report, row.report.stamp
-        taken = RowVerdict(Reason.ACK, seq, news=False)
-        answer = answer_to(group, ledger, report, taken, pinned, top=top)
-        if not answer.desired_states:
-            continue  # it has confirmed all of them
-        if not row.from_client:
-            # Another process of the store may have joined since: it knows its own fence only.
-            fence = ledger.member(node).fences.get(incarnation, report.fence)
-            answer = answer._replace(fence=fence)
-        pushes.await_confirmation(node, now)
-        sends.append(Send(node, answer))
+    for child in pushes.due(group, now):
+        node, _, incarnation, _ = child.stamp
+        held = RowVerdict(Reason.ACK, _seq(ledger.rows.get((node, incarnation))))
+        answer = answer_to(group, ledger, child, held, pinned, top=top)
+        if answer.desired_states:
+            pushes.await_confirmation(node, now)
+            sends.append(Send(node, answer))
     return sends
+
+
+def _seq(row: Row | None) -> int:
+    return 0 if row is None else row.report.stamp.seq

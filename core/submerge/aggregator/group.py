@@ -12,7 +12,7 @@ from typing import Any
 
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
-from submerge.aggregator.answers import OrderPushes, answer_to, push_orders
+from submerge.aggregator.answers import Child, OrderPushes, answer_to, push_orders
 from submerge.aggregator.early import EarlyReadings
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.notes import InfluenceNotes
@@ -130,7 +130,7 @@ class Group:
     @property
     def wakes_at(self) -> float:
         """When something is due, on the steady clock."""
-        if self.pushes.joined:
+        if self.pushes.has_joined:
             return -math.inf
         if self._settings.parent is not None:
             return self.upward.due_at
@@ -144,7 +144,6 @@ class Group:
         if self.ledger is not None:
             self.ledger.tidy(now)
             self.ledger.disputes.only(self.ledger.presence)
-            self.pushes.only(self.ledger.presence)
             self.upward.only(self.ledger.rows)
 
     def stir(self, *, now: bool = False) -> None:
@@ -227,13 +226,8 @@ class Group:
                 # Alarms and verdicts do not wait for the next interval at each level.
                 self.upward.session.soon(now.steady)
             self.upward.mark(child, verdict.newest)
-        self.pushes.confirm(stamp.node)
-        return answer_to(self, ledger, report, verdict, me, top=top)
-
-    def note_joined(self, node: str) -> None:
-        """Note that a child can be reached again: orders may have been lost on the way."""
-        if self.desired_states.by_node:
-            self.pushes.joined.add(node)
+        self.pushes.take_report(report)
+        return answer_to(self, ledger, Child.of(report), verdict, me, top=top)
 
     def push_orders(self, me: Incarnation, now: Now, *, top: bool) -> list[Effect]:
         """Send new orders to the children that they concern, between their reports."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
 YES = flag_option("--yes", "Do not ask first.")
 
-BANS_GO_DOWN = "An aggregator below gets the order with the answer to its next report."
+BANS_GO_DOWN = "Aggregators below are sent the order at once."
 
 FOR_GOOD = "This cannot be undone. A node that still reports to it begins again from zero."
 

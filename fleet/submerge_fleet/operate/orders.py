@@ -18,9 +18,8 @@ from submerge_fleet.console.units import ago
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import DesiredStateView
 
-ON_ITS_WAY = """The new state goes down with the answers to reports: each aggregator on the way,
-and at last the node, gets it with its next report. Reports come every 300 s, unless configured
-otherwise."""
+ON_ITS_WAY = """The order is sent down at once, level by level. A node that cannot be reached now gets
+it when it joins again, or with its next report."""
 
 
 def desired_state_command(
@@ -53,5 +52,5 @@ def when_applied(desired: DesiredStateView) -> str:
         return "No report here names the node: it is sent to all aggregators below"
     first = f"{desired.reported_by} reported {ago(desired.silent_s or 0.0)} ago"
     if desired.reported_by == desired.node:
-        return f"{first} and gets it with its next report"
-    return f"{first} and gets it with its next report, {desired.node} after that"
+        return f"{first} and is sent it at once"
+    return f"{first} and is sent it at once, {desired.node} after that"

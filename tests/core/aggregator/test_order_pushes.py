@@ -10,7 +10,8 @@ from submerge.protocol.machine import Forget, SetBan, SetDesired, SetQuarantine
 from submerge.protocol.messages import Answer
 from support.nodes import GROUP, Table
 
-SOON, INTERVAL = 5.0, 300.0 * 1.2
+SOON, REJOINED, INTERVAL = 5.0, 60.0, 300.0 * 1.2
+"""Children of a parent that begins again join at times of their own."""
 
 
 def chain() -> Table:
@@ -84,9 +85,7 @@ def test_it_arrives_whatever_is_killed_on_the_way(label):
         table.dies("r")
     table.run()
     table.starts(label)
-    for _ in range(3):
-        table.reads("c", 1)
-        table.passes(INTERVAL)
+    table.passes(REJOINED)
     assert paused(table)
 
 
@@ -136,3 +135,28 @@ def test_an_old_order_to_forget_takes_nothing_from_a_new_aggregator():
         table.passes(INTERVAL)
     assert table.hosts["e"].node.desired_states(GROUP)["c"].forget
     assert 3 == table.hosts["e"].counted
+
+
+def test_a_child_that_has_not_reported_yet_gets_it_too():
+    """Its join has said that it is there."""
+    table = Table()
+    table.root("r")
+    table.aggregator("a")
+    table.client("c")
+    table.passes(REJOINED)
+    table.reads("c", 1)
+    assert not table.reports("a")
+    table.step("r", SetDesired(GROUP, "c", paused=True))
+    table.passes(SOON)
+    assert paused(table)
+
+
+def test_a_banned_child_is_sent_nothing():
+    table = chain()
+    table.step("a", SetBan("b"))
+    table.passes(SOON)
+    before = len(table.messages("a", Answer))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
+    table.passes(SOON)
+    assert before == len(table.messages("a", Answer))
+    assert not paused(table)

@@ -262,12 +262,12 @@ def test_a_node_list_says_how_nodes_watch(submerge, house):
 
 
 def test_an_alarm_is_accepted_or_rejected(alarms, house):
-    """The output says what that does, and that the node gets it with its next report."""
+    """The output says what that does, and that the node is sent it at once."""
     message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
     house.time.steady += 40.0
     accepted, rejected = alarms("accept", "c-32"), alarms("reject", "c-1")
 
-    heard = "c reported 40 s ago and gets it with its next report"
+    heard = "c reported 40 s ago and is sent it at once"
     assert (0, f"c-32 is accepted: c learns it as normal. {heard}\n") == accepted[:2]
     assert (0, f"c-1 is rejected, a fault. {heard}\n") == rejected[:2]
     (desired,) = message(house, "c", alarm("c", 50)).desired_states
@@ -307,7 +307,7 @@ def test_a_node_further_down_gets_it_through_its_aggregator(alarms, learn, house
     passes_on(house, "a", alarm_status(alarm("d", 4)))
     house.time.steady += 40.0
 
-    heard = "a reported 40 s ago and gets it with its next report, d after that\n"
+    heard = "a reported 40 s ago and is sent it at once, d after that\n"
     assert alarms("reject", "d-4").out.endswith(f"however long it lasts. {heard}")
     assert f"d of group room is to learn nothing until it is resumed. {heard}" == (
         learn("pause", "d").out
