@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from submerge.aggregator import parent
+from submerge.aggregator import inquiries, parent
 from submerge.aggregator.alarms import drills
 from submerge.aggregator.group import Group, GroupPlan
 from submerge.aggregator.histories.objections import check
 from submerge.aggregator.histories.orders import apply as apply_to_histories
 from submerge.aggregator.joining import answer_join
 from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.orders import apply_order, keep_bans, take_orders
+from submerge.aggregator.orders import Order, apply_order, keep_bans, take_orders
 from submerge.aggregator.quarantine import QuarantineEntry
 from submerge.aggregator.store_records import STORE, StoreIdentity, StoreRecords
 from submerge.aggregator.upward import Lineage
@@ -30,11 +30,11 @@ from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.history import History
 from submerge.protocol.machine import (
-    Drop,
+    Answered,
+    Ask,
     Effect,
     Event,
     Flush,
-    Forget,
     ForgetHistory,
     Linked,
     Note,
@@ -44,9 +44,6 @@ from submerge.protocol.machine import (
     Received,
     Records,
     Send,
-    SetBan,
-    SetDesired,
-    SetQuarantine,
     Start,
     settled_note,
 )
@@ -64,6 +61,7 @@ from submerge.protocol.messages import (
     binds,
     from_below,
 )
+from submerge.protocol.questions import Question, Reply, ReplyTaken
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AggregatorSettings
 
@@ -102,6 +100,7 @@ class AggregatorNode:
         self.settings, self._plans, self.rng = settings, plans, rng
         self.pin: Pin | None = None
         self.settled = False
+        self.inquiries = inquiries.Inquiries()
         self._groups: dict[str, Group] = {}
         self._boot = 0
         self._parent_boot: int | None = None
@@ -193,8 +192,10 @@ class AggregatorNode:
                 for group in self._groups.values():
                     group.upward.session.hurry()
                     group.stir(now=True)
-            case Forget() | Drop() | SetQuarantine() | SetDesired() | SetBan():
+            case _ if isinstance(event, Order):
                 apply_order(self._groups, event, now, effects)
+            case Ask() | Answered():
+                effects += inquiries.receive(self, self._groups, event, now)
             case PushHistory() | ForgetHistory() if event.group in self._groups:
                 root = self.incarnation if self.top else None
                 effects += apply_to_histories(self._groups[event.group], event, root, now)
@@ -310,6 +311,8 @@ class AggregatorNode:
                 group = self._groups.get(message.stamp.group)
                 if group is not None:
                     parent.take_reply(self, group, message, now, effects)
+            case Question() | Reply() | ReplyTaken():
+                effects += inquiries.receive(self, self._groups, message, now)
             case DrillReport() | DrillTaken():
                 effects += drills.receive(self, self._groups, message, now)
             case Hello() if message.node == self.settings.parent:

@@ -13,6 +13,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from submerge.client.consulting import Consulting
 from submerge.client.fleet_view import FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
@@ -26,6 +27,7 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
     Alarmed,
+    Answered,
     Effect,
     Event,
     Flush,
@@ -59,6 +61,7 @@ from submerge.protocol.messages import (
     Stamp,
     binds,
 )
+from submerge.protocol.questions import Question, ReplyTaken
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.session import TWIN_S, Contradictions, ParentSession
 from submerge.protocol.settings import ClientSettings
@@ -179,6 +182,8 @@ class ClientNode:
                 self._checkpoint_at, self._ending = now.steady, True
             case Tick():
                 effects += self._ingest.drill_on(self.current, now)  # readings go first
+            case Answered():
+                effects += self._consulting.receive(event, self.current, now)
         self._advance(now, effects)
         return effects
 
@@ -240,7 +245,9 @@ class ClientNode:
                 effects.append(Note("another parent answers", facts))
             case Model() if message.group == self.settings.group:
                 self._take(message, effects)
-            case _ if not isinstance(message, DrillTaken):
+            case Question():
+                effects += self._consulting.receive(message, self.current, now)
+            case _ if not isinstance(message, DrillTaken | ReplyTaken):
                 effects.append(Note("ignored", {"message": type(message).__name__}))
 
     def _take_joined(self, joined: Joined, now: Now, effects: list[Effect]) -> None:

@@ -21,6 +21,7 @@ from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.history import History
 from submerge.protocol.messages import Answer, Incarnation, Joined, Message
+from submerge.protocol.questions import Question
 from submerge.schema import Schema
 
 Key = tuple[str, ...]
@@ -160,6 +161,20 @@ class ForgetHistory(NamedTuple):
     name: str
 
 
+class Ask(NamedTuple):
+    """An operator asks a node below; `Replied` follows, or nothing where a reply is lost."""
+
+    question: Question
+
+
+class Answered(NamedTuple):
+    """What this node says when it was consulted: JSON, or why there is none."""
+
+    question: Question
+    body: bytes
+    problem: str = ""
+
+
 Event = (
     Start
     | Reading
@@ -174,6 +189,8 @@ Event = (
     | SetBan
     | PushHistory
     | ForgetHistory
+    | Ask
+    | Answered
 )
 
 
@@ -230,6 +247,20 @@ class Alarmed(NamedTuple):
     alarms: tuple[Alarm, ...]
 
 
+class Consult(NamedTuple):
+    """This node is asked by its parent: the driver answers with `Answered`."""
+
+    question: Question
+
+
+class Replied(NamedTuple):
+    """The reply to a question that was asked here: JSON, or why there is none."""
+
+    number: int
+    body: bytes
+    problem: str
+
+
 class Note(NamedTuple):
     """A line for the log: the text, and its facts as fields."""
 
@@ -254,4 +285,4 @@ def settled_note(schema: Schema) -> Note:
     return Note("schema settled", facts)
 
 
-Effect = Send | Publish | Keep | Scored | Alarmed | Note
+Effect = Send | Publish | Keep | Scored | Alarmed | Consult | Replied | Note

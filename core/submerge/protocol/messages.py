@@ -17,6 +17,7 @@ from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.protocol.questions import Question, Reply, ReplyTaken
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.summaries import Summary
 from submerge.stats.block_maxima import BlockMaxima
@@ -354,9 +355,21 @@ class Model:
         return self.counts.learnt / self.counts.generated if self.counts.generated else 0.0
 
 
-Message = Join | Joined | Report | Answer | Hello | Model | DrillReport | DrillTaken
+Message = (
+    Join
+    | Joined
+    | Report
+    | Answer
+    | Hello
+    | Model
+    | DrillReport
+    | DrillTaken
+    | Question
+    | Reply
+    | ReplyTaken
+)
 
 
 def from_below(message: Message) -> bool:
     """Return whether a child sends it, and waits for an answer."""
-    return isinstance(message, Join | Report | DrillReport)
+    return isinstance(message, Join | Report | DrillReport | Reply)

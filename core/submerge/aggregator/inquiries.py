@@ -1,0 +1,163 @@
+"""Inquiries: questions that pass through an aggregator, on their way down and back.
+
+1. A question comes from the parent that this store is pinned to, or from an operator here.
+2. A reply is taken from the child that was asked, once, and within `PATIENCE_S`.
+3. There are at most `MOST_OPEN` at a time, and `BURST` at once, then `PER_S` a second: who asks
+   more is refused in one line. Nothing of it is in a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.upward import Upward
+from submerge.protocol.machine import Answered, Ask, Consult, Effect, Now, Replied, Send
+from submerge.protocol.messages import Incarnation, Pin, Reason, Stamp
+from submerge.protocol.questions import PATIENCE_S, Question, QuestionPace, Reply, ReplyTaken
+from submerge.protocol.settings import AggregatorSettings
+
+MOST_OPEN = 256
+"""Questions that wait for a reply."""
+
+BURST, PER_S = 64.0, 32.0
+"""Questions at once, and a second: an aggregator has other things to do."""
+
+
+class OpenQuestion(NamedTuple):
+    """A question that was passed on.
+
+    child : whose reply is taken
+    here : whether an operator asked here; else the parent did
+    until : on the steady clock
+    """
+
+    child: str
+    group: str
+    here: bool
+    until: float
+
+
+class Asker(NamedTuple):
+    """Who this aggregator is to those that it asks and answers.
+
+    ours : its stamp in the question's group
+    pin : its parent
+    has : whether a child of that name reports in the group
+    """
+
+    ours: Stamp
+    pin: Pin | None
+    has: Callable[[str], bool]
+
+
+class Inquiries:
+    """The questions under way at one aggregator."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, OpenQuestion] = {}
+        self._pace = QuestionPace(BURST, PER_S)
+
+    def ask(self, question: Question, asker: Asker, now: Now) -> list[Effect]:
+        """Pass on an operator's question, which is for a node below."""
+        passed = self._pass_on(question, asker, now, here=True)
+        return [Replied(question.number, b"", passed) if isinstance(passed, str) else passed]
+
+    def take_question(self, question: Question, asker: Asker, now: Now) -> list[Effect]:
+        """Take a question of the parent."""
+        pin, ours = asker.pin, asker.ours
+        if pin is None or (question.pinned, question.node) != (pin.incarnation, ours.node):
+            return []
+        passed = self._pass_on(question, asker, now, here=False)
+        if isinstance(passed, str):
+            return [Send(pin.parent, Reply(ours, question.number, b"", passed))]
+        return [passed]
+
+    def take_reply(self, reply: Reply, asker: Asker, now: Now) -> list[Effect]:
+        """Take a child's reply: it is for the parent, or for an operator here."""
+        stamp, asked = reply.stamp, self._open.get(reply.number)
+        if asked is None or (asked.child, asked.group) != stamp[:2] or asked.until < now.steady:
+            return [Send(stamp.node, ReplyTaken(stamp, Reason.STALE))]
+        del self._open[reply.number]
+        effects: list[Effect] = [Send(stamp.node, ReplyTaken(stamp, Reason.ACK))]
+        if asked.here:
+            effects.append(Replied(reply.number, reply.body, reply.problem))
+        elif asker.pin is not None:
+            effects.append(Send(asker.pin.parent, reply._replace(stamp=asker.ours)))
+        return effects
+
+    def _pass_on(
+        self, question: Question, asker: Asker, now: Now, *, here: bool
+    ) -> Effect | str:
+        """Return what follows from a question, or why nothing does."""
+        me, group = asker.ours, question.group
+        if not self._admits(now):
+            return f"{me.node} is asked too much at once: try again"
+        if not question.path:
+            return Consult(question)
+        child, *below = question.path
+        if not asker.has(child):
+            return f"{child} does not report to {me.node} in group {group}"
+        until = now.steady + PATIENCE_S
+        self._open[question.number] = OpenQuestion(child, group, here, until)
+        pinned, path = me.incarnation, tuple(below)
+        return Send(child, question._replace(node=child, pinned=pinned, path=path))
+
+    def _admits(self, now: Now) -> bool:
+        """Return whether there is room for one more question."""
+        for number in [n for n, each in self._open.items() if each.until < now.steady]:
+            del self._open[number]
+        return len(self._open) < MOST_OPEN and self._pace.admits(now.steady)
+
+
+class InquiringNode(Protocol):
+    """An aggregator, as far as questions concern it."""
+
+    settings: AggregatorSettings
+    incarnation: Incarnation
+    pin: Pin | None
+    inquiries: Inquiries
+
+
+class InquiringGroup(Protocol):
+    """A group, as far as questions concern it."""
+
+    ledger: Ledger | None
+    upward: Upward
+
+
+def receive(
+    node: InquiringNode,
+    groups: Mapping[str, InquiringGroup],
+    what: Ask | Answered | Question | Reply | ReplyTaken,
+    now: Now,
+) -> list[Effect]:
+    """Take a question or a reply, or what this node itself says to a question."""
+    if isinstance(what, ReplyTaken):
+        return []  # nothing waits for it
+    question = what.question if isinstance(what, Ask | Answered) else what
+    name = question.stamp.group if isinstance(question, Reply) else question.group
+    group = groups.get(name)
+    if group is None:
+        if isinstance(what, Reply):
+            return [Send(what.stamp.node, ReplyTaken(what.stamp, Reason.UNAVAILABLE))]
+        problem = f"{node.settings.node} serves no group {name}"
+        return [Replied(question.number, b"", problem)] if isinstance(what, Ask) else []
+    ledger, seq = group.ledger, group.upward.line.seq
+    asker = Asker(
+        Stamp(node.settings.node, name, node.incarnation, seq),
+        node.pin,
+        lambda child: ledger is not None and bool(ledger.live(child)),
+    )
+    match what:
+        case Ask():
+            return node.inquiries.ask(what.question, asker, now)
+        case Question():
+            return node.inquiries.take_question(what, asker, now)
+        case Reply():
+            return node.inquiries.take_reply(what, asker, now)
+        case Answered() if node.pin is not None:
+            reply = Reply(asker.ours, what.question.number, what.body, what.problem)
+            return [Send(node.pin.parent, reply)]
+    return []
