@@ -65,7 +65,7 @@ class Hearing:
     def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:
         self._asked, self._rebirth = tuple(asked), rebirth
         self._descriptions, self._described = Descriptions(), list[DescribedField]()
-        self._bridges = list[str]()
+        self._bridges: dict[str, None] = {}
         self._ears: list[_Ear] = []
         self._ear_of: dict[str, _Ear] = {}
         self.words: dict[str, set[str]] = {}
@@ -77,8 +77,8 @@ class Hearing:
         if is_description(topic) and len(self._described) < MOST_DESCRIBED:
             with suppress(MalformedMessage):
                 self._described += self._descriptions.take(topic, payload)
-                if topic.endswith(BRIDGE):
-                    self._bridges.append(topic.removesuffix(BRIDGE))
+                if topic.endswith(BRIDGE) and len(self._bridges) < MOST_PATTERNS:
+                    self._bridges[topic.removesuffix(BRIDGE)] = None
 
     def begin(self) -> tuple[str, ...]:
         """Settle the patterns; return the subscriptions to hear readings by."""

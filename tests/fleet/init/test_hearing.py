@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from submerge_client.config.topic_patterns import wrong_with
 from submerge_fleet.init.hearing import Hearing
 
 BRIDGE = json.dumps(
@@ -75,3 +76,25 @@ def test_a_broker_with_many_topics_takes_bounded_memory(monkeypatch) -> None:
         hearing.take(f"level{i}/x", b"1", retained=False)
 
     assert len(hearing.fields) <= 10
+
+
+def test_a_thousand_bridges_and_strange_ones_are_few_patterns() -> None:
+    """Any device of the network can publish a description; each pattern costs at each message."""
+    hearing = Hearing(["#"])
+    strange = ["{device}/{device}", "{device}{field}", "{", "a/{x}", ""]
+    for base in (*strange, *(f"b{i}" for i in range(1000))):
+        hearing.describe(f"{base}/bridge/devices", b"[]")
+    for i, prefix in enumerate((*strange, *(f"p{i}" for i in range(1000)))):
+        config = {"ft": "%prefix%/%topic%/", "tp": ["c", "s", prefix], "t": f"t{i}"}
+        hearing.describe(f"tasmota/discovery/{i}/config", json.dumps(config).encode())
+        hearing.describe(f"tasmota/discovery/{i}/sensors", b'{"sn": {"Power": 1}}')
+    hearing.begin()
+    for first in strange:
+        hearing.take(f"{first}/x", b"1", retained=False)
+    hearing.take("shed/temperature", b"5.5", retained=False)
+
+    assert "temperature" in hearing.fields
+    patterns = hearing.patterns([*hearing.described(), *hearing.fields])
+    assert {"shed/#"} <= set(patterns)
+    assert 32 > len(patterns)
+    assert {""} == {wrong_with(pattern) for pattern in patterns}
