@@ -25,6 +25,7 @@ from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
 from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
 from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
 from submerge_client.sensors.tally import ProblemTally, no_log
+from submerge_fleet.init.presence import presence_pattern
 from submerge_fleet.init.systems import ALL, first_level, is_reading, patterns_of
 
 MOST_PATTERNS = 32
@@ -139,14 +140,29 @@ class Hearing:
     def patterns(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that fields come by, the more precise first.
 
-        Those of Zigbee2MQTT have one more, by which it says that a device is away.
+        Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
+        whose description names the topic for it.
         """
+        names = list(names)
         used = {self._ear_of[name].text for name in names}
         found = [ear.text for ear in self._ears if ear.text in used]
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
-        return found + list(dict.fromkeys(away))
+        return self._with_presence(found + list(dict.fromkeys(away)), names)
 
     # -- private -----------------------------------------------------------------
+
+    def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
+        """Return patterns, and those by which descriptions say that a device is away."""
+        described = self.described()
+        for name in names:
+            field = described.get(name)
+            for topic, word in () if field is None else field.away:
+                place = self._ear_of[name].pattern.place_of(field.topic) if field else None
+                if place is None or not self._is_asked(topic):
+                    continue
+                found = presence_pattern(topic, word, place, list(map(TopicPattern, patterns)))
+                patterns += [] if found is None else [found]
+        return patterns
 
     def _listen_by(self, text: str) -> _Ear:
         tally = ProblemTally(no_log, *KINDS)

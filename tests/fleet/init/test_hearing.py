@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from submerge_client.config.topic_patterns import wrong_with
 from submerge_fleet.init.hearing import Hearing
 
@@ -98,3 +100,36 @@ def test_a_thousand_bridges_and_strange_ones_are_few_patterns() -> None:
     assert {"shed/#"} <= set(patterns)
     assert 32 > len(patterns)
     assert {""} == {wrong_with(pattern) for pattern in patterns}
+
+
+def described(**more: object) -> Hearing:
+    """A device of ESPHome, described for Home Assistant."""
+    hearing, content = Hearing(("#",)), {"stat_t": "~/sensor/heat/state", "unit_of_meas": "°C"}
+    config = json.dumps({"~": "shed", **content, **more}).encode()
+    hearing.describe("homeassistant/sensor/shed/heat/config", config)
+    hearing.begin()
+    hearing.take("shed/sensor/heat/state", b"5.5", retained=False)
+    return hearing
+
+
+@pytest.mark.parametrize(
+    ("more", "away"),
+    [
+        ({"avty_t": "~/status"}, ["{device}/status"]),
+        ({"availability_topic": "tele/shed/LWT"}, ["tele/{device}/LWT"]),
+        ({"availability": [{"topic": "x/shed/availability"}]}, ["x/{device}/availability"]),
+        ({"avty": [{"t": "~/online", "pl_not_avail": "false"}]}, ["{device}/online"]),
+        ({"avty_t": "~/status", "pl_not_avail": "gone"}, []),
+        ({"avty_t": "other/status"}, []),
+        ({"avty_t": "shed/+/status"}, []),
+        ({"avty_t": "shed/\n/status"}, []),
+        ({"avty_t": f"shed/{'x' * 999}/status"}, []),
+        ({"avty_t": 7, "avty": "no list"}, []),
+        ({}, []),
+    ],
+)
+def test_where_a_description_says_that_its_device_is_away_is_heard(more, away) -> None:
+    """As far as the sensor understands it."""
+    hearing = described(**more)
+    assert ["shed/heat"] == list(hearing.described())
+    assert ["{device}/sensor/{field}/state", *away] == hearing.patterns(["shed/heat"])
