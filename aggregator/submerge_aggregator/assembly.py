@@ -83,27 +83,28 @@ def server_of(
     def admits(who: str, size: int) -> bool:
         return pace.takes(who, now().steady, size)
 
-    admission = make_admission(config)
+    admission, credentials = make_admission(config), _credentials(config)
+    downlinks = _downlinks(config, refusals, admits, admission)
+    downlinks += _inside(config, refusals) if inside else []
+    notifier = make_notifier(config, now)
+    # Last, for it makes a file: a configuration that is refused leaves none.
     worker = CommitWorker(
         *(make_node, Store(config.store), now),
         coarse=coarse,
-        credentials=_credentials(config),
+        credentials=credentials,
         refusals=refusals,
         admission=admission,
         record=audit.record,
     )
     return Server(
         worker,
-        downlinks=[
-            *_downlinks(config, refusals, admits, admission),
-            *(_inside(config, refusals) if inside else ()),
-        ],
+        downlinks=downlinks,
         uplink=uplink,
         clock=now,
         # A child inside feeds it: its loop is the one that reads the sensor.
         watchdog=Watchdog(environ={} if inside else os.environ),
         admits=admits,
-        notifier=make_notifier(config, now),
+        notifier=notifier,
         audit=audit,
         budget=MessageBudget(_waiting_bytes(config)),
     )

@@ -353,7 +353,9 @@ class Agent:
         """Report and keep all readings, and wait a little for the parent to have them."""
         self._watchdog.stopping(self._linger_s)
         while not self._inbox.empty():
-            self._take(self._inbox.get())
+            self._take(left := self._inbox.get())
+            # Who asks for the end, as well as a pipe, does not wait for a settled schema.
+            self._has_read_all &= not isinstance(left, Stopped)
         while self._take_rows():
             pass  # what the sensor has handed over is learnt before the end
         self._step(Flush())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import BinaryIO
 
 from submerge.client.node import ClientNode
@@ -19,9 +20,16 @@ from submerge_client.disk import RecordStore
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.scores import ScoreLines, ScoreWriter
-from submerge_client.sensors import open_sensor
+from submerge_client.sensors import Sensor, open_sensor
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.factory import Allowed, make_uplink, tls_of, warn_of_insecure
+from submerge_client.sensors.tally import SensorLog, no_log
+from submerge_client.uplink.factory import (
+    Allowed,
+    make_uplink,
+    password_of,
+    tls_of,
+    warn_of_insecure,
+)
 from submerge_client.uplink.identity import Credentials
 from submerge_client.watchdog import Watchdog
 
@@ -36,14 +44,8 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     """
     credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
-    names = [channel.name for channel in config.schema.sensed]
-    sensor = open_sensor(
-        config.sensor,
-        names,
-        note=remark,
-        gather_s=config.timing.gather_s,
-        habits=config.state.with_name(f"{config.state.name}.habits"),
-    )
+    habits = config.state.with_name(f"{config.state.name}.habits")
+    sensor = _sensor(config, remark, habits)
     # Unseeded: incarnations and waits must differ from those of other nodes.
     node = ClientNode(config.settings, schema, config.summaries, SystemEntropy())
     scores, out = None, sys.stdout.buffer if stdout is None else stdout
@@ -72,6 +74,26 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         gather_s=config.timing.gather_s,
         watchdog=Watchdog(config.silence_s, alive=config.watch.alive, environ=os.environ),
     )
+
+
+def check_outside(config: ClientConfig) -> None:
+    """Refuse a sensor that cannot be opened, or a missing password, before any file is made.
+
+    Raises
+    ------
+    UsageError
+        As `build_agent`.
+    """
+    _sensor(config, no_log, None)
+    for link in (config.alarms_link, config.scores_link if config.scores.to == "mqtt" else None):
+        if link is not None:
+            password_of(link)
+
+
+def _sensor(config: ClientConfig, note: SensorLog, habits: Path | None) -> Sensor:
+    names = [channel.name for channel in config.schema.sensed]
+    gather_s = config.timing.gather_s
+    return open_sensor(config.sensor, names, note=note, gather_s=gather_s, habits=habits)
 
 
 def _links(config: ClientConfig) -> dict[str, Allowed | None]:

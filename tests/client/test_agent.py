@@ -270,6 +270,22 @@ def test_who_is_asked_twice_does_not_linger():
     assert time.monotonic() - began < PATIENCE_S
 
 
+def test_who_is_asked_does_not_wait_for_a_settled_schema(monkeypatch):
+    """Ctrl-C ends the program that writes into a pipe, too: its end may come before the signal."""
+    driven, waits = agent(uplink=Parent(), learns_scaling=True), []
+
+    def said(what, **facts):
+        waits.append(facts.get("at_most_s", 0.0))
+        if what == "the sensor has no more rows":
+            driven.stop()
+
+    monkeypatch.setattr("submerge_client.agent.say", said)
+    driven.run()
+
+    assert max(waits) <= 0.5, "it waits for the parent, and for no more"
+    assert 200 == driven.delivered
+
+
 def test_a_disk_that_is_full_stops_nothing(tmp_path, monkeypatch, log):
     """It is said once; rows are learnt, reported and acknowledged as before."""
     file = CheckpointFile(tmp_path / "c.state")

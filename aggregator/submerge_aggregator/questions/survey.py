@@ -9,11 +9,12 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.rollup import latest_row_per_node
+from submerge.aggregator.totals import only_measured
 from submerge.errors import UsageError
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Drop, Now
-from submerge.protocol.messages import Incarnation, Model
+from submerge.protocol.messages import Counts, Incarnation, Model, Report
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.questions.alarm_views import Wanted, WatchView
 from submerge_aggregator.questions.views import (
@@ -192,13 +193,14 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
 
 def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now: Now) -> RowView:
     report = row.report
+    counts = _counted(ledger, report.fingerprint, report)
     return RowView(
         incarnation=str(incarnation),
         created_s=incarnation.created_ms / 1000,
         seq=report.stamp.seq,
-        learnt=report.counts.learnt,
-        withheld=report.counts.withheld,
-        lost=report.counts.lost,
+        learnt=counts.learnt,
+        withheld=counts.withheld,
+        lost=counts.lost,
         lifetime=report.lifetime,
         silent_s=max(0.0, now.steady - ledger.presence.heard[name, incarnation]),
         as_of_s=row.as_of,
@@ -212,10 +214,20 @@ def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now
 
 
 def _sealed_view(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView:
-    counts = sealed.counts
+    counts = _counted(ledger, fingerprint, sealed)
     return SealedView(
         counts.learnt, counts.withheld, counts.lost, sealed.as_of, _age(ledger, fingerprint)
     )
+
+
+def _counted(ledger: Ledger, fingerprint: str, said: Report | Sealed) -> Counts:
+    """Return a row's readings, without those that another incarnation counts, or is to count.
+
+    Once its schema is settled: what was measured until then is of that schema's rows.
+    """
+    if fingerprint != ledger.fingerprint and only_measured(said):
+        return Counts(moved=said.counts.moved)
+    return said.counts
 
 
 def _age(ledger: Ledger, fingerprint: str) -> Age:

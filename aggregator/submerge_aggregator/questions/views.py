@@ -68,7 +68,7 @@ class RowView:
     created_s, as_of_s : float
         When it began, by its own clock; the time of the report, by ours. Unix seconds.
     learnt, withheld, lost : int
-        Readings.
+        Readings; none of those that only measured a schema before the present one.
     moved : int
         Readings that measured the fleet's schema, and that another incarnation counts since.
     lifetime : int
@@ -100,7 +100,10 @@ class RowView:
 
 @dataclass(frozen=True, slots=True)
 class SealedView:
-    """The sum over a node's closed incarnations, under one schema."""
+    """The sum over a node's closed incarnations, under one schema.
+
+    What only measured a schema before the present one is not in it: other rows count that.
+    """
 
     learnt: int
     withheld: int

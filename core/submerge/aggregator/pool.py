@@ -155,21 +155,19 @@ class Pool:
         self._contributions: dict[str, _Contribution] = {}
         self._histories = histories
         self._placed: dict[str, tuple[History, float, float]] = {}
-        self._waits = self._seems_open()
+        scaled = any(each.scaling is not None for each in self.earlier.values())
+        self._may_be_open = scaled and schema.scaling is None
+        self._learners = set[str]()  # nodes with something of the present schema
 
-    def _seems_open(self) -> bool:
-        """Return whether a scale is still to be measured: then rows of earlier schemas wait.
+    @property
+    def _waits(self) -> bool:
+        """Whether a scale seems still to be measured: then rows of earlier schemas wait.
 
         Only the root knows. Where channels were scaled before, a schema without scaling seems open
         until something is learnt under it: the root would take old rows, with guesses of new
         channels, for rows of it.
         """
-        if self.schema.scaling is not None or not any(
-            each.scaling is not None for each in self.earlier.values()
-        ):
-            return False
-        learnt = {part[0] for each in self._contributions.values() for part in each.parts}
-        return self.fingerprint not in learnt
+        return self._may_be_open and not self._learners
 
     def put(self, node: str, rows: Sequence[Row], sealed: Mapping[str, Sealed]) -> None:
         """Replace the rows of a node; without rows that count it leaves.
@@ -192,7 +190,11 @@ class Pool:
             self._contributions[node] = _Contribution(parts, own, newest)
         else:
             self._contributions.pop(node, None)
-        waited, self._waits = self._waits, self._seems_open()
+        waited = self._waits
+        if any(fingerprint == self.fingerprint for fingerprint, _, _ in parts):
+            self._learners.add(node)
+        else:
+            self._learners.discard(node)
         for name in (node,) if waited == self._waits else {node, *self._contributions}:
             self._read(name)
 

@@ -61,7 +61,7 @@ class CountedRows(NamedTuple):
     def _counts(self, fingerprint: str, said: Report | Sealed) -> bool:
         if fingerprint == self.fingerprint:
             return True
-        return fingerprint in self.earlier and (said.moments is None or said.summary is not None)
+        return fingerprint in self.earlier and not only_measured(said)
 
     def moments(self) -> Moments | None:
         """Pool the moments; None without any."""
@@ -71,6 +71,14 @@ class CountedRows(NamedTuple):
         parts += [sealed.moments for sealed in self.folded()]
         present = [moments for moments in parts if moments is not None]
         return pooled(*present) if present else None
+
+
+def only_measured(said: Report | Sealed) -> bool:
+    """Return whether a row holds readings for their moments alone.
+
+    Once the schema is settled, another incarnation of the node counts them.
+    """
+    return said.summary is None and said.moments is not None
 
 
 def total_of(parts: Iterable[Counts]) -> Counts:

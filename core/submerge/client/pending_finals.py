@@ -232,9 +232,13 @@ class PendingFinals:
                 final.report = replace(before, pinned=pin.incarnation)
                 continue
             moved = successors_report(final.report, measured, current.schema, summaries)
-            if moved is not None:
-                final.report = moved
-                effects.append(_moved_note(final.kept.report, moved))
+            if moved is None:
+                # Of channels that cannot be read as these: the parent would refuse it, again and
+                # again.
+                final.retry.stop()
+                continue
+            final.report = moved
+            effects.append(_moved_note(final.kept.report, moved))
 
     def take_answer(
         self, answer: Answer, current: ClientIncarnation, effects: list[Effect]

@@ -69,7 +69,7 @@ class ParentSession:
         self.forced = False
         self.silent_until = -math.inf
         self.whole_scatter: bool | None = None
-        self._asked_again = False
+        self._asked_again = self._joins_at_once = False
         self._every = report_every_s
         self._built_at, self._report_at = math.inf, -math.inf
 
@@ -104,8 +104,12 @@ class ParentSession:
 
     def rejoin(self) -> None:
         """Join, unless a join is pending already."""
-        if not self.joining:
-            self.join.again()
+        if self.joining:
+            return
+        self.join.again()
+        if self._joins_at_once:
+            self._joins_at_once = False
+            self.join.now()
 
     def take_hello(self, steady: float, rng: RandomSource, *, first: bool) -> None:
         """Join soon, because the parent has announced itself.
@@ -147,10 +151,17 @@ class ParentSession:
         return behind
 
     def hurry(self) -> None:
-        """Make a report due now."""
+        """Make a report due now, and a join that it waits for.
+
+        A join that comes soon after another waits for `patience_s`. Who ends does not: the next
+        one goes at once, too. It is one, so that two sides that cannot agree keep their pace.
+        """
         self.forced = True
         if self.pending is not None:
             self.wait.now()
+        if self.joining and not self.join.tries:
+            self.join.now()
+        self._joins_at_once = not self.joining
 
     def reopen(self) -> None:
         """Repeat pending tries at once, because the way is open again.

@@ -25,6 +25,7 @@ from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
 from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
 from submerge_client.sensors.mqtt.topics import TopicPattern, name_of
 from submerge_client.sensors.tally import ProblemTally, no_log
+from submerge_fleet.init.presence import presence_pattern
 from submerge_fleet.init.systems import ALL, first_level, is_reading, patterns_of
 
 MOST_PATTERNS = 32
@@ -65,7 +66,7 @@ class Hearing:
     def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:
         self._asked, self._rebirth = tuple(asked), rebirth
         self._descriptions, self._described = Descriptions(), list[DescribedField]()
-        self._bridges = list[str]()
+        self._bridges: dict[str, None] = {}
         self._ears: list[_Ear] = []
         self._ear_of: dict[str, _Ear] = {}
         self.words: dict[str, set[str]] = {}
@@ -77,8 +78,8 @@ class Hearing:
         if is_description(topic) and len(self._described) < MOST_DESCRIBED:
             with suppress(MalformedMessage):
                 self._described += self._descriptions.take(topic, payload)
-                if topic.endswith(BRIDGE):
-                    self._bridges.append(topic.removesuffix(BRIDGE))
+                if topic.endswith(BRIDGE) and len(self._bridges) < MOST_PATTERNS:
+                    self._bridges[topic.removesuffix(BRIDGE)] = None
 
     def begin(self) -> tuple[str, ...]:
         """Settle the patterns; return the subscriptions to hear readings by."""
@@ -139,14 +140,29 @@ class Hearing:
     def patterns(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that fields come by, the more precise first.
 
-        Those of Zigbee2MQTT have one more, by which it says that a device is away.
+        Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
+        whose description names the topic for it.
         """
+        names = list(names)
         used = {self._ear_of[name].text for name in names}
         found = [ear.text for ear in self._ears if ear.text in used]
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
-        return found + list(dict.fromkeys(away))
+        return self._with_presence(found + list(dict.fromkeys(away)), names)
 
     # -- private -----------------------------------------------------------------
+
+    def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
+        """Return patterns, and those by which descriptions say that a device is away."""
+        described = self.described()
+        for name in names:
+            field = described.get(name)
+            for topic, word in () if field is None else field.away:
+                place = self._ear_of[name].pattern.place_of(field.topic) if field else None
+                if place is None or not self._is_asked(topic):
+                    continue
+                found = presence_pattern(topic, word, place, list(map(TopicPattern, patterns)))
+                patterns += [] if found is None else [found]
+        return patterns
 
     def _listen_by(self, text: str) -> _Ear:
         tally = ProblemTally(no_log, *KINDS)

@@ -16,6 +16,7 @@ from submerge import UsageError
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.toml_text import quoted
 from submerge_client.sensors.lines import LineReader
+from submerge_client.sensors.mqtt.fields import as_number
 from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
 from submerge_client.sensors.ndjson import CHUNK, TIMES
 from submerge_client.sensors.program import Process, begin, check_command, end, has_ended
@@ -65,8 +66,8 @@ class _Rows:
                 if len(self.words) < MOST_NAMES:
                     word = value if isinstance(value, str) else str(value).lower()
                     self.words[name] = {word}
-            elif isinstance(value, int | float) and abs(value) < float("inf"):
-                self.heard.add(name, float(value), now)
+            elif (number := as_number(value, {})) is not None:
+                self.heard.add(name, number, now)
 
 
 def propose_program(command: Sequence[str], *, listen_s: float | None) -> Proposal:

@@ -10,11 +10,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from submerge_client.sensors.mqtt.descriptions import DescribedField
 from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
 
 ALL = "#"
+
+MOST_NAMED = 16
+"""Patterns that descriptions name: any device of the network can publish one."""
 
 FORMS = (
     "tele/{device}/SENSOR",  # Tasmota
@@ -30,13 +34,21 @@ FORMS = (
 ORDERS = ("set", "get", "cmnd", "command", "cmd")
 """Levels of topics that carry commands to devices."""
 
+PLACED = frozenset("{}")
+"""What places in patterns are written with. No well-known device has them in a topic."""
+
 OTHERS = ("homeassistant/", "tasmota/discovery/", "submerge/v1/")
 """Topics that describe, and those of fleets of submerge itself."""
 
 
 def is_reading(topic: str) -> bool:
-    """Return whether a topic may carry readings: no order, description or note of a gateway."""
+    """Return whether a topic may carry readings that a pattern can be made for.
+
+    Orders, descriptions and the notes of gateways carry none.
+    """
     levels = topic.split("/")
+    if set(topic) & PLACED:
+        return False  # a pattern of it would have places, and stand for other topics as well
     if topic.startswith(OTHERS) or (len(levels) > 1 and levels[1] == "bridge"):
         return False
     return levels[0] not in ORDERS and levels[-1] not in ORDERS
@@ -55,7 +67,8 @@ def patterns_of(
         Base topics of Zigbee2MQTT that have a bridge.
     described : sequence of DescribedField
     """
-    forms = [*_of_bridges(bridges, described), *_of_tasmota(described), *FORMS]
+    named = chain(_of_bridges(bridges, described), _of_tasmota(described))
+    forms = [*islice(_once(named), MOST_NAMED), *FORMS]
     patterns = list[str]()
     for pattern in asked:
         if pattern.split("/")[-1] == ALL:
@@ -63,6 +76,15 @@ def patterns_of(
         if pattern != ALL:
             patterns.append(pattern)
     return list(dict.fromkeys(patterns))
+
+
+def _once(patterns: Iterable[str]) -> Iterator[str]:
+    """Yield each pattern when it comes first."""
+    seen = set[str]()
+    for pattern in patterns:
+        if pattern not in seen:
+            seen.add(pattern)
+            yield pattern
 
 
 def first_level(topic: str) -> str:
@@ -73,6 +95,8 @@ def first_level(topic: str) -> str:
 
 def _of_bridges(bridges: Iterable[str], described: Sequence[DescribedField]) -> Iterator[str]:
     for base in dict.fromkeys(bridges):
+        if not base or set(base) & PLACED:
+            continue
         depth = base.count("/") + 1
         devices = [each.topic for each in described if each.topic.startswith(f"{base}/")]
         # Friendly names may have slashes: a room and a device.
@@ -84,6 +108,8 @@ def _of_tasmota(described: Sequence[DescribedField]) -> Iterator[str]:
     """Yield the patterns of topics that end in SENSOR, where they are not as usual."""
     for each in described:
         levels = each.topic.split("/")
+        if set(each.topic) & {*PLACED, "+", "#"}:
+            continue
         if levels[-1] == "SENSOR" and len(levels) == 3 and levels[0] != "tele":
             # %topic%/%prefix%/, or a prefix of one's own.
             swapped = levels[1] == "tele"

@@ -32,6 +32,8 @@ class Arrivals:
     ----------
     absent : tuple of str
         Channels without a value in all rows between the last two calls of `mark`.
+    never : tuple of str
+        Those of them that have had none since the start.
     """
 
     def __init__(self, names: Sequence[str], sensor: AnySensor, now: float) -> None:
@@ -41,6 +43,7 @@ class Arrivals:
         self._rows = self._marked = 0
         self._at = now
         self.absent: tuple[str, ...] = ()
+        self.never: tuple[str, ...] = ()
 
     def look(self, rows: int, now: float) -> None:
         """Take the number of rows so far."""
@@ -52,6 +55,7 @@ class Arrivals:
         if rows > self._marked:
             gone = np.flatnonzero(newest.at <= self._marked)
             self.absent = tuple(self._names[place] for place in gone)
+            self.never = tuple(self._names[place] for place in gone if not newest.at[place])
             self._marked = rows
 
     def quiet_s(self, now: float) -> float:

@@ -20,11 +20,11 @@ from submerge_aggregator.assembly import server_of
 from submerge_aggregator.http.endpoints import Endpoints
 from submerge_aggregator.limits import allocator
 from submerge_client.agent import Agent
-from submerge_client.assembly import build_agent
+from submerge_client.assembly import build_agent, check_outside
 from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
-from submerge_fleet.up.folder import check_name, make_folder
+from submerge_fleet.up.folder import check_addresses, check_name, new_folder
 from submerge_fleet.up.newcomers import files
 from submerge_fleet.up.newcomers.looking import EVERY_S, Looking, Pace
 from submerge_fleet.up.newcomers.newcomer import newcomers_of
@@ -48,15 +48,19 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
         If a file is taken or damaged, or an extra is missing.
     """
     check_compiled()
-    make_folder(config.folder)
-    check_name(config.client.state, config.node)
+    with deferred(LATE):
+        # A refusal leaves nothing behind: what can be checked is checked before the store is made.
+        check_outside(config.client)
+        check_addresses(config.aggregator)
     pace = Pace()
-    while True:
-        accepted = files.read(config.folder / files.ACCEPTED)
-        now = config.with_channels(each.channel for each in accepted)
-        status = asyncio.run(_run(now, tell, pace, as_json=as_json))
-        if status is not None:
-            return status
+    with new_folder(config.folder):
+        check_name(config.client.state, config.node)
+        while True:
+            accepted = files.read(config.folder / files.ACCEPTED)
+            now = config.with_channels(each.channel for each in accepted)
+            status = asyncio.run(_run(now, tell, pace, as_json=as_json))
+            if status is not None:
+                return status
 
 
 async def _run(

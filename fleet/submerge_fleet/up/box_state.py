@@ -34,6 +34,10 @@ class BoxState:
         Readings of all its lives: learnt, and seen but not learnt.
     measured : int or None
         Readings that measure the scale of the channels; None once it is settled.
+    ready_in_s : float
+        Time until the scale is measured, at the present rate; -1 if unknown.
+    waits_on : tuple of str
+        Channels without a value, for which rows wait that would measure the scale.
     score : NewestScore or None
         None before the first row was scored.
     waits_for : str
@@ -46,6 +50,8 @@ class BoxState:
         That it remembers, open ones and ended ones, the newest first.
     absent : tuple of str
         Channels that had no value in the rows before the line.
+    never : tuple of str
+        Those of them that have had none since the program began.
     quiet_s : float
         For how long there was no row; 0 while that is usual.
     advice : str
@@ -56,12 +62,15 @@ class BoxState:
     learnt: int
     withheld: int
     measured: int | None = None
+    ready_in_s: float = -1.0
+    waits_on: tuple[str, ...] = ()
     score: NewestScore | None = None
     waits_for: str = ""
     provisional: bool = False
     armed_in_s: float = -1.0
     alarms: tuple[Alarm, ...] = ()
     absent: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
     quiet_s: float = 0.0
     advice: str = ""
 
@@ -95,6 +104,15 @@ def held_of(group: str, name: str) -> Held:
     return question
 
 
+def measured_of(client: ClientNode) -> int | None:
+    """Return how many readings measure the scale; None once it is settled."""
+    current = client.current
+    if client.monitor is not None or current.learns:
+        return None
+    # Before its schema is settled the root holds everything under an earlier one.
+    return client.finals.measured_by(current.fingerprint) + current.counts.learnt
+
+
 def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState:
     """Return how a machine is.
 
@@ -107,10 +125,7 @@ def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState
             total += counts
     learnt, withheld = total.learnt, total.withheld
     if monitor is None:
-        # Before its schema is settled the root holds everything under an earlier one.
-        earlier = client.finals.measured_by(current.fingerprint)
-        measured = None if current.learns else earlier + current.counts.learnt
-        return BoxState(rows, learnt, withheld, measured)
+        return BoxState(rows, learnt, withheld, measured_of(client))
     detector, waiting = monitor.detector, monitor.waiting
     limits = AlarmLimits() if detector is None else detector.limits
     return BoxState(

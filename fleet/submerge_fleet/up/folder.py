@@ -5,18 +5,27 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from submerge import PeerError, UsageError
 from submerge.client.pending_finals import CHECKPOINT
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.listening import listen
 from submerge_client.checkpoint import CheckpointFile
 from submerge_proto.kept import records
 
 
-def make_folder(folder: Path, *, owner: str | None = None) -> None:
+def make_folder(folder: Path, *, owner: str | None = None) -> list[Path]:
     """Make the folder where a machine keeps what it knows, and check that it may write there.
 
     owner : who gets a folder that is made here; by default this process's user
+
+    Returns
+    -------
+    list of Path
+        The folders that were made, the innermost first.
 
     Raises
     ------
@@ -37,6 +46,37 @@ def make_folder(folder: Path, *, owner: str | None = None) -> None:
             f"folder: expected a folder to write in, got {str(folder)!r}: {error.strerror};"
             f" name another{cure}"
         ) from error
+    return missing
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """Make the folder; what was made goes again if the body refuses before it wrote anything."""
+    made = make_folder(folder)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # it is not empty
+            for each in made:
+                each.rmdir()
+        raise
+
+
+def check_addresses(config: AggregatorConfig) -> None:
+    """Refuse addresses that are taken, before there is a store.
+
+    With a store, its lock says more: the same machine may run already.
+
+    Raises
+    ------
+    UsageError
+    """
+    if config.store.exists():
+        return
+    if config.listen.grpc is not None:
+        listen(config.listen.grpc.endpoint, setting="listen.grpc.address").close()
+    if config.status.endpoint is not None:
+        listen(config.status.endpoint, setting="status.address").close()
 
 
 def check_name(state: Path, node: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from submerge.protocol.alarm_status import Alarm, Deviation
@@ -49,6 +49,8 @@ def json_of(
     line |= {"learnt": state.learnt, "withheld": state.withheld}
     if state.measured is not None:
         line |= {"measured": state.measured, "of": needed}
+        line["ready_in_s"] = None if state.ready_in_s < 0 else round(state.ready_in_s)
+        line |= {"waits_on": state.waits_on} if state.waits_on else {}
     if score is not None:
         line |= {"statistic": score.kind, "score": _short(score.value)}
         line |= {} if score.share is None else {"share_of_limit": _short(score.share)}
@@ -56,6 +58,8 @@ def json_of(
         line["waits_for"] = state.waits_for
     if state.absent:
         line["absent"] = state.absent
+    if state.never:
+        line["never"] = state.never
     if state.quiet_s:
         line["quiet_s"] = round(state.quiet_s)
     line["provisional"] = state.provisional
@@ -70,19 +74,39 @@ def _missing(state: BoxState) -> Iterator[str]:
         yet = "" if state.rows else "yet, "
         advice = f" ({state.advice})" if state.advice else ""
         yield f"no row {yet}for {ago(state.quiet_s)}{advice}"
-    elif state.absent:
-        more = len(state.absent) - MOST_NAMED
-        others = f" (and {more} more)" if more > 0 else ""
-        yield f"no value of {', '.join(state.absent[:MOST_NAMED])}{others}"
+        return
+    absent = [name for name in state.absent if name not in state.waits_on]
+    for yet, of in ((" yet", state.never), ("", set(absent) - set(state.never))):
+        names = [name for name in absent if name in of]
+        if names:
+            yield f"no value{yet} of {_some(names)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" (and {more} more)" if more > 0 else "")
 
 
 def _rows(state: BoxState, needed: int) -> str:
     text = f"{state.rows:,} {'row' if state.rows == 1 else 'rows'} read"
     if state.measured is not None:
-        measured = min(state.measured, needed)
-        return f"{text}; measuring the scale of each channel: {measured:,} of {needed:,} rows"
+        return f"{text}; measuring the scale of each channel: {_measured(state, needed)}"
     withheld = f", {state.withheld:,} withheld" if state.withheld else ""
     return f"{text}, {state.learnt:,} learnt{withheld}"
+
+
+def _measured(state: BoxState, needed: int) -> str:
+    """Return how much is measured, and what it waits for."""
+    text = f"{min(state.measured or 0, needed):,} of {needed:,} rows"
+    if state.waits_on and not state.quiet_s:
+        verb = "has" if len(state.waits_on) == 1 else "have"
+        return f"{text}, waiting for {_some(state.waits_on)}, which {verb} no value{_yet(state)}"
+    return f"{text}, about {ago(state.ready_in_s)} more" if state.ready_in_s > 0 else text
+
+
+def _yet(state: BoxState) -> str:
+    return " yet" if set(state.waits_on) <= set(state.never) else ""
 
 
 def _score(state: BoxState) -> str:

@@ -20,9 +20,10 @@ from submerge.protocol.machine import Now
 from submerge_client.agent import Agent
 from submerge_client.logs import say
 from submerge_fleet.up.arrivals import Arrivals
-from submerge_fleet.up.box_state import BoxState, has_started, held_of, state_of
+from submerge_fleet.up.box_state import BoxState, has_started, held_of, measured_of, state_of
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.line import Occasion, json_of, text_of
+from submerge_fleet.up.measuring import MeasuringPace
 
 Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]
 """Asks the root's machine."""
@@ -73,8 +74,10 @@ class Telling:
         self._arrivals = Arrivals(names, config.sensor, time.monotonic())
         self._question = held_of(config.group, config.node)
         units = {channel.name: channel.unit for channel in config.schema.sensed}
-        needed = config.aggregator.settings.scaling_rows
-        self._line = partial(json_of if as_json else text_of, units=units, needed=needed)
+        self._needed = config.aggregator.settings.scaling_rows
+        self._line = partial(json_of if as_json else text_of, units=units, needed=self._needed)
+        self._pace = MeasuringPace(getattr(config.sensor, "period_s", 0.0))
+        self._fills = config.gaps == "fill"
         self._scored, self._bereft = False, bereft
         self._alarms: dict[str, bool] | None = None  # open or not, by name; None before any look
 
@@ -87,6 +90,9 @@ class Telling:
             if not has_started(self._agent.node):
                 continue
             self._arrivals.look(self._agent.rows, time.monotonic())
+            measured = measured_of(self._agent.node)
+            if measured is not None:
+                self._pace.take(measured, time.monotonic())
             occasion = self._news() or ("minute" if loop.time() >= due else None)
             if occasion is not None:
                 due = loop.time() + EVERY_S
@@ -97,8 +103,14 @@ class Telling:
         state, arrivals = await self._state(), self._arrivals
         if occasion == "minute":
             arrivals.mark(self._agent.rows, self._agent.newest)
-        quiet_s = arrivals.quiet_s(time.monotonic())
-        state = replace(state, absent=arrivals.absent, quiet_s=quiet_s, advice=arrivals.advice)
+        now = time.monotonic()
+        state = replace(state, absent=arrivals.absent, never=arrivals.never)
+        state = replace(state, quiet_s=arrivals.quiet_s(now), advice=arrivals.advice)
+        if state.measured is not None:
+            # A gap is filled with its channel's mean; one that has never come has none.
+            waits_on = arrivals.never if self._fills else arrivals.absent
+            left_s = -1.0 if waits_on else self._pace.left_s(state.measured, self._needed, now)
+            state = replace(state, ready_in_s=left_s, waits_on=waits_on)
         if self._bereft:
             self._bereft = False
             known = state.learnt + state.withheld

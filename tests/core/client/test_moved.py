@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,10 @@ from submerge.aggregator.group import GroupPlan
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST
 from submerge.protocol.machine import Flush, Forget, Keep, Reading
-from submerge.protocol.messages import Counts
+from submerge.protocol.messages import Answer, Counts, Reason
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.successor import successor
+from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
 from support.nodes import GROUP, IDS, Table, new_incarnation, write
 
@@ -301,3 +304,36 @@ def test_each_row_that_was_measured_goes_over_however_many_channels_have_come():
     root = table.hosts["r"]
     assert 4 + ROWS == root.counted == root.ledger.counts().learnt
     assert root.ledger.counts().generated == 4 + ROWS
+
+
+@pytest.mark.parametrize("center", ["own", "fleet"])
+def test_what_was_measured_of_another_schema_is_no_refusal_again_and_again(center):
+    """It goes over, where rows of one are read as of the other; else it waits, and is not sent."""
+    table = Table(Subspaces(2, oversample=4))
+    for names, by in (("abc", "own"), ("ab", center)):
+        schema = Schema(tuple(map(Channel, names)), center=by)
+        plans = {GROUP: GroupPlan(table.summaries, schema, learns_scaling=True)}
+        chosen = {"plans": plans, "scaling_rows": 400}
+        settings = ClientSettings("c", parent="r", group=GROUP, learns_scaling=True)
+        make = partial(ClientNode, settings, schema, table.summaries)
+        if "r" in table.hosts:
+            table.moved("r", under=None, **chosen)
+            table.hosts["c"].make = make
+            table.restarts("c")
+        else:
+            table.aggregator("r", under=None, **chosen)
+            table.client("c", under="r", schema=schema, learns_scaling=True)
+        table.passes(10)
+        rows = np.random.default_rng(len(names)).normal(size=(100 if by == "own" else 400, 3))
+        table.step("c", Reading(rows[:, : len(names)]))
+        table.run()
+        table.passes(1800)
+    table.step("c", Reading(np.random.default_rng(0).normal(size=(400, 2))))
+    table.run()
+    table.passes(3600)
+
+    root = table.hosts["r"]
+    assert root.ledger.schema.scaling is not None
+    assert all(each.reason is not Reason.SCHEMA for each in table.messages("r", Answer))
+    measured = 100 if center == "fleet" else 0
+    assert measured == table.hosts["c"].node.finals.measured

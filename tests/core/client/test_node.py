@@ -215,6 +215,33 @@ def test_a_hello_after_not_now_hurries_the_next_join():
     assert before + 1 == len(table.messages("c", Join))
 
 
+def test_an_end_does_not_wait_for_the_pace_of_joins():
+    """Readings that wait for a join go at once: the fleet may have settled its schema just now."""
+    table, _ = reported(5)
+    table.tell("c", answer(said(table), Reason.SCHEMA))  # it ends already: this join hurries
+    table.tell("c", joined(asks(table)))
+    table.tell("c", answer(said(table), Reason.SCHEMA))
+    before = len(table.messages("c", Join))
+    table.passes(PATIENCE / 2)
+    assert before == len(table.messages("c", Join)), "two sides that cannot agree keep their pace"
+    table.step("c", Flush())
+    table.run()
+
+    assert before + 1 == len(table.messages("c", Join))
+
+
+def test_a_refusal_after_its_end_is_answered_with_a_join_at_once():
+    """Once: the next join keeps its pace."""
+    table, _ = pinned()
+    table.reads("c", 5)
+    table.step("c", Flush())
+    before = len(table.messages("c", Join))
+    table.tell("c", answer(said(table), Reason.SCHEMA))
+    table.run()
+
+    assert before + 1 == len(table.messages("c", Join))
+
+
 def test_the_last_checkpoint_knows_what_was_confirmed():
     """An orderly end: should the parent be replaced, nothing is declared lost that it had."""
     table, host = reported(5)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from submerge_client.config.topic_patterns import wrong_with
 from submerge_fleet.init.hearing import Hearing
 
 BRIDGE = json.dumps(
@@ -75,3 +78,58 @@ def test_a_broker_with_many_topics_takes_bounded_memory(monkeypatch) -> None:
         hearing.take(f"level{i}/x", b"1", retained=False)
 
     assert len(hearing.fields) <= 10
+
+
+def test_a_thousand_bridges_and_strange_ones_are_few_patterns() -> None:
+    """Any device of the network can publish a description; each pattern costs at each message."""
+    hearing = Hearing(["#"])
+    strange = ["{device}/{device}", "{device}{field}", "{", "a/{x}", ""]
+    for base in (*strange, *(f"b{i}" for i in range(1000))):
+        hearing.describe(f"{base}/bridge/devices", b"[]")
+    for i, prefix in enumerate((*strange, *(f"p{i}" for i in range(1000)))):
+        config = {"ft": "%prefix%/%topic%/", "tp": ["c", "s", prefix], "t": f"t{i}"}
+        hearing.describe(f"tasmota/discovery/{i}/config", json.dumps(config).encode())
+        hearing.describe(f"tasmota/discovery/{i}/sensors", b'{"sn": {"Power": 1}}')
+    hearing.begin()
+    for first in strange:
+        hearing.take(f"{first}/x", b"1", retained=False)
+    hearing.take("shed/temperature", b"5.5", retained=False)
+
+    assert "temperature" in hearing.fields
+    patterns = hearing.patterns([*hearing.described(), *hearing.fields])
+    assert {"shed/#"} <= set(patterns)
+    assert 32 > len(patterns)
+    assert {""} == {wrong_with(pattern) for pattern in patterns}
+
+
+def described(**more: object) -> Hearing:
+    """A device of ESPHome, described for Home Assistant."""
+    hearing, content = Hearing(("#",)), {"stat_t": "~/sensor/heat/state", "unit_of_meas": "°C"}
+    config = json.dumps({"~": "shed", **content, **more}).encode()
+    hearing.describe("homeassistant/sensor/shed/heat/config", config)
+    hearing.begin()
+    hearing.take("shed/sensor/heat/state", b"5.5", retained=False)
+    return hearing
+
+
+@pytest.mark.parametrize(
+    ("more", "away"),
+    [
+        ({"avty_t": "~/status"}, ["{device}/status"]),
+        ({"availability_topic": "tele/shed/LWT"}, ["tele/{device}/LWT"]),
+        ({"availability": [{"topic": "x/shed/availability"}]}, ["x/{device}/availability"]),
+        ({"avty": [{"t": "~/online", "pl_not_avail": "false"}]}, ["{device}/online"]),
+        ({"avty_t": "~/status", "pl_not_avail": "gone"}, []),
+        ({"avty_t": "other/status"}, []),
+        ({"avty_t": "shed/+/status"}, []),
+        ({"avty_t": "shed/\n/status"}, []),
+        ({"avty_t": f"shed/{'x' * 999}/status"}, []),
+        ({"avty_t": 7, "avty": "no list"}, []),
+        ({}, []),
+    ],
+)
+def test_where_a_description_says_that_its_device_is_away_is_heard(more, away) -> None:
+    """As far as the sensor understands it."""
+    hearing = described(**more)
+    assert ["shed/heat"] == list(hearing.described())
+    assert ["{device}/sensor/{field}/state", *away] == hearing.patterns(["shed/heat"])

@@ -120,6 +120,13 @@ def test_a_brokers_configuration_is_the_golden_one(folder, devices) -> None:
     assert ("broker", 1884, "me") == (asked[0].host, asked[0].port, asked[0].username)
 
 
+def test_a_program_may_print_any_numbers() -> None:
+    """One that is too large for a float is no reading."""
+    script = "import json\nfor i in range(9): print(json.dumps({'a': i % 3 / 2, 'b': 10**400}))"
+    proposal = program.propose_program([sys.executable, "-c", script], listen_s=5.0)
+    assert ["a"] == [each.name for each in proposal.found]
+
+
 def test_a_programs_lines_are_its_channels(folder) -> None:
     """The sensor that is written reads the same lines."""
     script = folder / "meter.py"

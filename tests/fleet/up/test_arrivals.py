@@ -17,7 +17,7 @@ def test_a_channel_that_never_speaks_is_named_until_it_does():
     arrivals, newest = Arrivals(NAMES, NdjsonSensor(), 0.0), NewestValues(2)
     newest.take(np.array([[1.0, np.nan], [2.0, np.nan]]), 2)
     arrivals.mark(2, newest)
-    assert ("b/heat",) == arrivals.absent
+    assert ("b/heat",) == arrivals.absent == arrivals.never
     newest.take(np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, np.nan]]), 5)
     assert [4, 4] == newest.at.tolist()
     arrivals.mark(5, newest)
@@ -25,6 +25,7 @@ def test_a_channel_that_never_speaks_is_named_until_it_does():
     newest.take(np.array([[np.nan, 3.0]]), 6)
     arrivals.mark(6, newest)
     assert ("a/heat",) == arrivals.absent
+    assert () == arrivals.never, "it has had one"
 
 
 def test_without_rows_no_channel_is_to_blame():

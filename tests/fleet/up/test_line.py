@@ -39,6 +39,22 @@ def text(state: BoxState, occasion="minute") -> str:
 
 WORDS = [
     (BoxState(71, 71, 0, measured=71), "measuring the scale of each channel: 71 of 1,000 rows"),
+    (
+        BoxState(71, 71, 0, measured=71, ready_in_s=930.0),
+        "measuring the scale of each channel: 71 of 1,000 rows, about 16 min more; no alarm",
+    ),
+    (
+        BoxState(62, 0, 62, 0, waits_on=("a/heat",), absent=("a/heat",), never=("a/heat",)),
+        ": 0 of 1,000 rows, waiting for a/heat, which has no value yet; no alarm",
+    ),
+    (
+        BoxState(62, 0, 62, 9, waits_on=("a", "b", "c"), absent=("a", "b", "c")),
+        ": 9 of 1,000 rows, waiting for a, b (and 1 more), which have no value; no alarm",
+    ),
+    (
+        BoxState(62, 0, 62, absent=("a/heat", "b/heat"), never=("b/heat",)),
+        "62 withheld; no value yet of b/heat; no value of a/heat; no score",
+    ),
     (BoxState(71, 71, 0), "71 rows read, 71 learnt; no score yet: too few scores so far; no alarm"),
     (
         BoxState(71, 71, 0, waits_for="waiting for its first model"),
@@ -111,6 +127,10 @@ def test_a_line_for_a_program_is_one_object(state):
     assert len(state.open) == len(fields["alarms"])
     if state is SCORED:
         assert 0.42 == fields["share_of_limit"]
+    said = ("ready_in_s", state.ready_in_s), ("waits_on", state.waits_on), ("never", state.never)
+    for name, value in said:
+        # What is unknown, or none, is null or left out.
+        assert (list(value) if isinstance(value, tuple) else value) in (fields.get(name), -1, [])
     for alarm in fields["alarms"]:
         assert "desk-1" == alarm["id"]
         for each in alarm["channels"]:

@@ -43,6 +43,14 @@ class Remark(NamedTuple):
     facts: dict[str, object]
 
 
+class _KnownDevice(NamedTuple):
+    """A device of the schema: when it was heard last, and whether it is gone by now."""
+
+    device: str
+    last_s: float
+    is_gone: bool
+
+
 class Comings:
     """Devices that come and go.
 
@@ -77,21 +85,27 @@ class Comings:
             devices[_device(name)].append(field)
         remarks = list(self._silences(devices, absent, now))
         unknown = devices.keys() - self._listed.keys() - self._announced
+        known = self._known(devices, now) if unknown else {}
         for device, fields in devices.items():
             if len(remarks) >= AT_ONCE:
                 break
             if device not in unknown or not _settled(fields, now):
                 continue
-            alike = self._alike(fields, devices)
-            gone = [each for each in alike if _is_gone(devices[each], now)]
-            if len(gone) < len(alike) and now - _first_s(fields) < WAIT_S:
+            first_s = _first_s(fields)
+            alike = [
+                each
+                for each in known.get(frozenset(_field(each.name) for each in fields), ())
+                if each.last_s < first_s and each.device not in self._taken
+            ]
+            gone = [each for each in alike if each.is_gone]
+            if len(gone) < len(alike) and now - first_s < WAIT_S:
                 continue
             self._announced.add(device)
             facts: dict[str, object] = {"device": device, "fields": _listing(fields)}
             if not gone:
                 remarks.append(Remark(NEW, facts))
                 continue
-            before = max(gone, key=lambda each: _last_s(devices[each]))
+            before = max(gone, key=lambda each: each.last_s).device
             self._taken.add(before)
             remarks.append(Remark(RENAMED, {"device": device, "looks_like": before} | facts))
         return remarks
@@ -112,18 +126,20 @@ class Comings:
                 last = {} if known is None else {"for": _span(now - _last_s(known))}
                 yield Remark(SILENT, {"device": device, **last})
 
-    def _alike(
-        self, fields: list[HeardField], devices: Mapping[str, list[HeardField]]
-    ) -> list[str]:
-        """Return the devices of the schema that have the same fields, and may have ended for it."""
-        names = {_field(each.name) for each in fields}
-        return [
-            device
-            for device in self._listed
-            if device not in self._taken
-            and {_field(each.name) for each in devices.get(device, [])} == names
-            and _last_s(devices[device]) < _first_s(fields)
-        ]
+    def _known(
+        self, devices: Mapping[str, list[HeardField]], now: float
+    ) -> dict[frozenset[str], list[_KnownDevice]]:
+        """Return the devices of the schema that were heard, by the names of their fields.
+
+        Once in a call: there may be a thousand new devices, and each is held against them.
+        """
+        known = defaultdict[frozenset[str], list[_KnownDevice]](list)
+        for device in self._listed:
+            fields = devices.get(device)
+            if fields is not None and device not in self._taken:
+                names = frozenset(_field(each.name) for each in fields)
+                known[names].append(_KnownDevice(device, _last_s(fields), _is_gone(fields, now)))
+        return known
 
 
 def _device(name: str) -> str:

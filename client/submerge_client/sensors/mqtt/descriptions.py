@@ -40,6 +40,9 @@ MOST_DESCRIBED = 4096
 
 LONGEST_UNIT = 32
 
+MOST_AWAY = 4
+"""Topics of one field that say whether its device is away."""
+
 _BRIDGE, _CONFIG = "/bridge/devices", "/config"
 _TASMOTA = tasmota.SUBSCRIPTION.removesuffix("#")
 _NUMBERS = ("sensor", "number")
@@ -73,6 +76,7 @@ class DescribedField(NamedTuple):
     unit : or ""
     kind : "number", "state" for words and booleans, "" if it is not said
     is_minor : whether it is a setting, or about the device instead of what it measures
+    away : topics where the device says that it is away, each with the word for it
     """
 
     topic: str
@@ -80,6 +84,7 @@ class DescribedField(NamedTuple):
     unit: str
     kind: str
     is_minor: bool = False
+    away: tuple[tuple[str, str], ...] = ()
 
 
 def is_description(topic: str) -> bool:
@@ -165,10 +170,7 @@ def _of_discovery(topic: str, content: Any) -> Iterator[DescribedField]:
     """Yield the field, by the full or the short names of settings."""
     if not isinstance(content, dict):
         return
-    base = _text(content, "~")
-    state_topic = _text(content, "state_topic", "stat_t")
-    if base:
-        state_topic = re.sub(r"^~|~$", lambda _: base, state_topic)
+    state_topic = _whole(content, _text(content, "state_topic", "stat_t"))
     template = _text(content, "value_template", "val_tpl")
     inside = _IN_TEMPLATE.search(template[:1024])
     if template and inside is None and "value" not in template.split("|")[0].split():
@@ -180,7 +182,26 @@ def _of_discovery(topic: str, content: Any) -> Iterator[DescribedField]:
     kind = "number" if unit or _text(content, "state_class", "stat_cla") else ""
     kind = "state" if component in _STATES else kind if component in _NUMBERS else ""
     minor = bool(_text(content, "entity_category", "ent_cat"))
-    yield DescribedField(state_topic, path, unit, kind, minor)
+    away = tuple(islice(_away(content), MOST_AWAY))
+    yield DescribedField(state_topic, path, unit, kind, minor, away)
+
+
+def _away(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield where a device says that it is away, with the word."""
+    listed = content.get("availability", content.get("avty"))
+    topic = {"topic": _text(content, "availability_topic", "avty_t")}
+    for each in (*_items(listed), content | topic):
+        named = _text(each, "topic", "t")
+        word = _text(each, "payload_not_available", "pl_not_avail") or "offline"
+        said = _whole(content, named), word
+        if named and all(len(text) <= LONGEST_NAME and text.isprintable() for text in said):
+            yield said
+
+
+def _whole(content: dict[str, Any], topic: str) -> str:
+    """Return a topic with what `~` stands for."""
+    base = _text(content, "~")
+    return re.sub(r"^~|~$", lambda _: base, topic) if base else topic
 
 
 def _items(content: Any) -> Iterator[dict[str, Any]]:

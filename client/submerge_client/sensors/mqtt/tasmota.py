@@ -13,12 +13,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from submerge_client.sensors.mqtt.fields import leaves_of
+from submerge_client.sensors.mqtt.fields import LONGEST_NAME, leaves_of
 
 SUBSCRIPTION = "tasmota/discovery/#"
 
 MOST_DEVICES = 512
 """Devices of which one message has come and the other has not."""
+
+MOST_WAITING = 4096
+"""Readings that wait for the topic of their device, over all of them."""
 
 UNITS = {
     **dict.fromkeys(("Power", "ActivePower"), "W"),
@@ -41,6 +44,8 @@ UNITS = {
 }
 """By the last word of a reading's path, without a number at its end."""
 
+LONGEST_TOPIC = 2 * LONGEST_NAME
+
 SPOKEN = {
     **dict.fromkeys(("Temperature", "DewPoint"), "TempUnit"),
     **dict.fromkeys(("Pressure", "SeaPressure"), "PressureUnit"),
@@ -54,26 +59,29 @@ class TasmotaDiscovery:
 
     def __init__(self) -> None:
         self._topics: dict[str, str] = {}
-        self._readings: dict[str, Any] = {}
+        # Not the messages: they may be large, and any device of the network can publish them.
+        self._readings: dict[str, list[tuple[str, str, str]]] = {}
 
     def take(self, topic: str, content: Any) -> Iterator[tuple[str, str, str, str]]:
         """Yield topic, path, unit and kind of each reading of a device that is known now."""
         *_, device, what = topic.split("/")
-        if what == "config" and isinstance(content, dict):
-            _remember(self._topics, device, _topic_of(content))
-        elif what == "sensors" and isinstance(content, dict):
-            _remember(self._readings, device, content.get("sn"))
-        if self._topics.get(device) and device in self._readings:
-            readings = self._readings.pop(device)
-            for path, value in leaves_of(readings):
-                kind = _kind(value)
-                if kind:
-                    yield self._topics[device], path, _unit(path, readings), kind
+        if len(device) > LONGEST_NAME or not isinstance(content, dict):
+            return
+        if what == "config":
+            if device in self._topics or len(self._topics) < MOST_DEVICES:
+                self._topics[device] = _topic_of(content)
+        elif what == "sensors":
+            readings = _readings_in(content.get("sn"))
+            self._readings.pop(device, None)
+            if self._topics.get(device) or self._has_room(readings):
+                self._readings[device] = readings
+        if self._topics.get(device):
+            for reading in self._readings.pop(device, ()):
+                yield self._topics[device], *reading
 
-
-def _remember(known: dict[str, Any], device: str, what: Any) -> None:
-    if device in known or len(known) < MOST_DEVICES:
-        known[device] = what
+    def _has_room(self, readings: list[tuple[str, str, str]]) -> bool:
+        waiting = sum(map(len, self._readings.values()))
+        return len(self._readings) < MOST_DEVICES and waiting + len(readings) <= MOST_WAITING
 
 
 def _topic_of(config: dict[str, Any]) -> str:
@@ -82,10 +90,20 @@ def _topic_of(config: dict[str, Any]) -> str:
     if not isinstance(full, str) or not isinstance(prefixes, list) or len(prefixes) != 3:
         return ""
     words = {"prefix": prefixes[2], "topic": config.get("t"), "hostname": config.get("hn")}
-    words["id"] = str(config.get("mac", ""))[-6:]
+    mac = config.get("mac")
+    words["id"] = mac[-6:] if isinstance(mac, str) else ""
     for word, text in words.items():
-        full = full.replace(f"%{word}%", text if isinstance(text, str) else "")
-    return f"{full.rstrip('/')}/SENSOR"
+        # Each word may stand there many times, and each of them may be long.
+        if len(full) > LONGEST_TOPIC:
+            return ""
+        full = full.replace(f"%{word}%", text[:LONGEST_TOPIC] if isinstance(text, str) else "")
+    return f"{full.rstrip('/')}/SENSOR" if len(full) <= LONGEST_TOPIC else ""
+
+
+def _readings_in(content: Any) -> list[tuple[str, str, str]]:
+    """Return path, unit and kind of each reading."""
+    found = ((path, _unit(path, content), _kind(value)) for path, value in leaves_of(content))
+    return [each for each in found if each[-1]]
 
 
 def _kind(value: Any) -> str:
@@ -103,5 +121,6 @@ def _unit(path: str, readings: Any) -> str:
     word = re.sub(r"(?<=[a-z])\d+$", "", last)  # Temperature1
     unit = readings.get(SPOKEN[word]) if word in SPOKEN and isinstance(readings, dict) else None
     if isinstance(unit, str):
+        unit = unit[:LONGEST_NAME]
         return f"°{unit}" if SPOKEN[word] == "TempUnit" else unit
     return UNITS.get(word, "")

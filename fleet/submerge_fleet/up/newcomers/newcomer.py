@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from submerge.stats.moments import FLAT
 from submerge_client.config.schemas import ChannelConfig
 from submerge_client.sensors.mqtt.heard import HeardField
 from submerge_fleet.init.choosing import why_not
@@ -56,7 +57,8 @@ def newcomers_of(sensor: object) -> list[Newcomer]:
 def _newcomer(field: HeardField) -> Newcomer:
     if field.count < READINGS or field.last_s - field.first_s < SPAN_S:
         why = EARLY
-    elif not field.deviation > 0:
+    elif not field.deviation > FLAT * abs(field.mean):
+        # As when a scale is measured: by what rounding leaves, the next change would be too large.
         why = CONSTANT
     else:
         why = why_not(field.name, field, None)

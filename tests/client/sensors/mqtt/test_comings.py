@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from submerge_client.logs import LOUD
+from submerge_client.sensors.mqtt import comings as module
 from submerge_client.sensors.mqtt.comings import (
     AT_ONCE,
     MOST_FIELDS,
@@ -190,3 +191,18 @@ def test_a_flood_of_names_is_announced_a_few_at_a_time() -> None:
 
     assert AT_ONCE == first
     assert MOST_NAMES == len(house.said) == len(set(house.said))
+
+
+def test_a_look_at_many_new_devices_holds_each_against_the_schema_once(monkeypatch) -> None:
+    """Meanwhile no message is read: names of a whole network must not take seconds."""
+    looks, last_s = list[int](), module._last_s
+    monkeypatch.setattr(module, "_last_s", lambda fields: looks.append(1) or last_s(fields))
+    heard, channels = Heard(), [f"d{i}/t" for i in range(400)]
+    for name in channels:
+        heard.add(name, 1.0, 0.0)
+    for i in range(MOST_NAMES - 400):
+        for k in range(4):
+            heard.add(f"new{i}/t", float(k), 100.0 + 200.0 * k)
+
+    Comings(channels).remarks(heard.fields, np.zeros(400, dtype=bool), 800.0)
+    assert len(looks) < 2 * MOST_NAMES

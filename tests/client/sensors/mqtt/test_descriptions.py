@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -174,6 +175,34 @@ def test_tasmota_describes_a_device_in_two_messages(first) -> None:
         "SDS0X1.PM2.5": ("µg/m³", "number"),
         "Switch1": ("", "state"),
     } == {each.path: (each.unit, each.kind) for each in found}
+
+
+def test_what_tasmota_devices_describe_takes_little_memory() -> None:
+    """Words that make each other longer make no topic; readings without a topic are few."""
+    many = {
+        **TASMOTA,
+        "ft": "%prefix%" * 20_000,
+        "tp": ["", "", "%topic%" * 20_000],
+        "t": "x" * 900,
+    }
+    twice = {**TASMOTA, "ft": "%prefix%/", "tp": ["", "", "%topic%" * 30], "t": "x" * 200}
+    descriptions = Descriptions()
+    tracemalloc.start()
+    try:
+        for i, content in enumerate((many, twice)):
+            assert [] == descriptions.take(f"tasmota/discovery/{i}/sensors", encoded(SENSORS))
+            assert [] == descriptions.take(f"tasmota/discovery/{i}/config", encoded(content))
+        numbers = {f"{'x' * 100}{i}": i for i in range(500)}
+        for i in range(100):
+            descriptions.take(f"tasmota/discovery/{i + 2}/sensors", encoded({"sn": numbers}))
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (held < 2e6, peak < 20e6) == (True, True), (held, peak)
+
+
+def encoded(content: Any) -> bytes:
+    return json.dumps(content).encode()
 
 
 def test_a_description_is_bounded(monkeypatch) -> None:

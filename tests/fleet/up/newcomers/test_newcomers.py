@@ -77,6 +77,13 @@ def accepted(folder):
     return [each.name for each in files.read(folder / files.ACCEPTED)]
 
 
+def test_what_only_rounding_changes_is_constant():
+    """A channel with such a scale would make each row too large at its first real change."""
+    sensor = Ears(bath_temperature=lambda m: 21.3 if m % 2 else 21.299999999999997).hear(60)
+    (field,) = newcomers_of(sensor)
+    assert CONSTANT == field.why_not
+
+
 def test_what_was_heard_says_whether_it_can_be_a_channel():
     """A measurement with enough readings; its mean and deviation are those of the readings."""
     found = {each.name: each for each in newcomers_of(ears())}

@@ -1,0 +1,61 @@
+"""What an operator is told of nodes adds up to what their group counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from submerge.aggregator.group import GroupPlan
+from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.messages import Counts, Report
+from submerge.protocol.successor import successor
+from submerge.protocol.summaries import Subspaces
+from submerge.schema import Channel, Schema
+from submerge.stats.moments import Moments
+from submerge_aggregator.questions import survey
+from support.nodes import GROUP, Table, new_incarnation, report
+
+OPEN = Schema(tuple(map(Channel, "abc")), center="own")
+ROWS = np.random.default_rng(0).normal(size=(400, 3))
+
+
+def sent(life: int, seq: int, n: int, **fields: object) -> Report:
+    """A client's report that measures the first rows."""
+    moments = Moments.of(ROWS[:n])
+    more = {"fingerprint": OPEN.fingerprint, "summary": None, "counts": Counts(n), **fields}
+    return report("c", new_incarnation(life), seq, range(n), moments=moments, **more)
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_readings_that_measured_are_shown_once(final):
+    """Of live rows and of sealed ones, before the schema is settled and after it."""
+    kind = Subspaces(2, oversample=4)
+    table = Table(kind, OPEN)
+    plans = {GROUP: GroupPlan(kind, OPEN, learns_scaling=True)}
+    table.aggregator("r", under=None, plans=plans, scaling_rows=500)
+    host = table.hosts["r"]
+
+    def hears(message: Report) -> None:
+        table.tell("r", replace(message, pinned=host.node.incarnation))
+        table.passes(100)
+
+    def shown() -> int:
+        (view,) = survey.nodes(host.node, table.now("r"), GROUP)
+        return sum(each.learnt for each in (*view.rows, *view.sealed))
+
+    hears(sent(1, 1, 300, final=final))
+    assert 300 == shown() == host.ledger.counts().learnt
+    hears(sent(2, 1, 200, final=final))
+    settled = host.ledger.schema
+    assert settled.scaling is not None
+    assert shown() == host.ledger.counts().learnt == 0
+
+    for life, n in ((1, 300), (2, 200)):
+        name = successor(new_incarnation(life), settled.family)
+        whole = WholeScatter.of_rows(ROWS[:n], settled.fingerprint).rounded()
+        learnt = replace(sent(life, 1, n), moments=None, summary=whole, final=final)
+        stamp = learnt.stamp._replace(incarnation=name)
+        hears(replace(learnt, stamp=stamp, fingerprint=settled.fingerprint))
+    assert 500 == shown() == host.ledger.counts().learnt
