@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.drill_report import DrillTaken
-from submerge.protocol.machine import Event, Now
+from submerge.protocol.machine import Event, Now, Replied
 from submerge.protocol.messages import Answer, Joined, Message, Reason, Report, Stamp
+from submerge.protocol.questions import ReplyTaken
 from submerge_aggregator.downlink import Inbound, Refusal
 from submerge_client.uplink import Heard
 from submerge_proto.wire import codec
@@ -86,7 +87,7 @@ class Reply(NamedTuple):
     value: Any
 
 
-Out = Down | Refuse | Up | All | AlarmsChanged | Reply
+Out = Down | Refuse | Up | All | AlarmsChanged | Reply | Replied
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ class Tallies:
     model_rejected: int = 0
 
 
-def answer_to(inbound: Inbound, message: Joined | Answer | DrillTaken) -> Down:
+def answer_to(inbound: Inbound, message: Joined | Answer | DrillTaken | ReplyTaken) -> Down:
     """Return the answer to a message, ready to go out."""
     stamp = message.stamp
     data, kind = codec.encode(message), codec.kind_of(message)

@@ -16,10 +16,11 @@ from typing import Any
 
 from submerge import SubmergeError, __version__
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.machine import Event, Flush, Now
+from submerge.protocol.machine import Event, Flush, Now, Replied
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
+from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.worker import CommitWorker
@@ -107,7 +108,7 @@ class Server:
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._lingers = True
+        self._lingers, self._questions = True, OpenQuestions()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
 
     @property
@@ -177,6 +178,20 @@ class Server:
 
         self._put(Asked(event, question, answer))
         return await reply
+
+    async def inquire(
+        self, group: str, path: tuple[str, ...], topic: str, *, about: str = "", after: str = ""
+    ) -> bytes:
+        """Ask a node below; return what it replies, as JSON.
+
+        Raises
+        ------
+        NoReply
+            If it does not, or cannot.
+        """
+        asked = self._questions.begin(group, path, topic, about=about, after=after)
+        self._put(Asked(asked, lambda *_: None, lambda _: None))
+        return await self._questions.wait(asked)
 
     def take(self, inbound: Inbound) -> None:
         """Queue a message, if its sender may send more, and if there is room."""
@@ -265,6 +280,8 @@ class Server:
                     self._notifier.notify(out)
                 case Reply(asked, value):
                     asked.reply(value)
+                case Replied():
+                    self._questions.take(out)
 
     def _notice(self, item: Item) -> None:
         """Count the parent's messages, and log when it goes away and comes back."""

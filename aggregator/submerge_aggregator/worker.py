@@ -18,8 +18,10 @@ from typing import Any
 from submerge import PeerError, SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.self_check import UNSENT
-from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
+    Answered,
+    Consult,
     Effect,
     Event,
     Keep,
@@ -29,11 +31,13 @@ from submerge.protocol.machine import (
     Now,
     Publish,
     Received,
+    Replied,
     Send,
     Start,
     Tick,
 )
-from submerge.protocol.messages import Answer, Join, Joined, Reason, Report
+from submerge.protocol.messages import Answer, FromBelow, Join, Joined, Reason, Report
+from submerge.protocol.questions import ReplyTaken
 from submerge_aggregator.admission.control import AdmissionControl, denial_of
 from submerge_aggregator.audit.batch_entries import BatchEntries
 from submerge_aggregator.audit.log import Record, record_nothing
@@ -54,8 +58,10 @@ from submerge_aggregator.batch import (
 )
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.notify.changes import AlarmNews
+from submerge_aggregator.questions.consulted import consulted
 from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged
+from submerge_aggregator.unwritten import refuse_all
 from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Opened
 from submerge_client.uplink.identity import Credentials
@@ -146,7 +152,7 @@ class CommitWorker:
                 outs += self._begin()
             node, keeps = self.node, list[Keep]()
             if node is None:
-                return self._refuse_all(items)
+                return refuse_all(items, self.refusals)
             for culprit in items:
                 outs += self._take(node, culprit, now, keeps)
             culprit = None
@@ -154,7 +160,7 @@ class CommitWorker:
                 outs += self._step(node, Tick(), now, None, keeps)
             changed = self._commit(keeps)
             if changed is None:
-                return self._refuse_all(items)
+                return refuse_all(items, self.refusals)
             self.wakes_at = node.wakes_at
             self._take_over_bans(node)
             return [*outs, *(self._alarms.alarms_of(node, now, group) for group in sorted(changed))]
@@ -235,7 +241,7 @@ class CommitWorker:
         except PeerError as error:
             self.refusals.count(error.kind, inbound.who, why=str(error))
             return [Refuse(inbound, str(error))]
-        if not isinstance(message, Join | Report | DrillReport):
+        if not isinstance(message, FromBelow):
             why = f"a child sends joins and reports, got a {inbound.kind}"
             self.refusals.count("malformed", inbound.who, why=why)
             return [Refuse(inbound, why)]
@@ -250,10 +256,7 @@ class CommitWorker:
         why_not = self.admission.objection(message, inbound.identity, node)
         if why_not is not None:
             self.refusals.count("denied", stamp.node, group=stamp.group, why=why_not)
-            denied: Joined | Answer | DrillTaken = DrillTaken(stamp, Reason.DENIED)
-            if not isinstance(message, DrillReport):
-                denied = denial_of(message, why_not, node)
-            return [answer_to(inbound, denied)]
+            return [answer_to(inbound, denial_of(message, why_not, node))]
         outs = self._step(node, Received(message, inbound.shared), now, inbound, keeps)
         if not any(isinstance(out, Down) and out.inbound is inbound for out in outs):
             self.refusals.count("stranger", stamp.node, group=stamp.group)
@@ -278,6 +281,10 @@ class CommitWorker:
             if isinstance(effect, Keep):
                 keeps.append(effect)
                 continue
+            if isinstance(effect, Consult):
+                said = Answered(effect.question, *consulted(node, now, effect.question))
+                outs += self._step(node, said, now, None, keeps)
+                continue
             if isinstance(effect, Send) and isinstance(effect.message, Joined | Answer):
                 self._count_refusal(event, effect.message)
                 if isinstance(event, Received) and isinstance(effect.message, Joined):
@@ -287,16 +294,18 @@ class CommitWorker:
 
     def _out(self, node: AggregatorNode, effect: Effect, inbound: Inbound | None) -> list[Out]:
         match effect:
-            case Send(to, message) if isinstance(message, Join | Report | DrillReport):
+            case Send(to, message) if isinstance(message, FromBelow):
                 if self.credentials is not None:
                     message = self.credentials.stamped(message)
                 data = codec.encode(message, coarse=self._coarse)
                 return [Up(message.stamp.group, codec.kind_of(message), data)]
             case Send(to, message):
-                answers = isinstance(message, Joined | Answer | DrillTaken)
+                answers = isinstance(message, Joined | Answer | DrillTaken | ReplyTaken)
                 group = group_of(message)
                 data, kind = codec.encode(message), codec.kind_of(message)
                 return [Down(inbound if answers else None, to, group, kind, data)]
+            case Replied():
+                return [effect]
             case Publish(message):
                 return [All(group_of(message), codec.encode(message))]
             case Note():
@@ -368,33 +377,9 @@ class CommitWorker:
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S / 5
         self.tallies.bugs += 1
         say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
-        outs = self._refuse_all([item for item in items if item is not culprit])
+        outs = refuse_all([item for item in items if item is not culprit], self.refusals)
         if isinstance(culprit, Inbound):
             outs.append(Refuse(culprit, "this aggregator cannot take it: see its log"))
         elif isinstance(culprit, Asked):
             outs.append(Reply(culprit, SubmergeError("a bug: see the aggregator's log")))
         return outs
-
-    def _refuse_all(self, items: Sequence[Item]) -> list[Out]:
-        return [out for item in items for out in self._not_now(item)]
-
-    def _not_now(self, item: Item) -> list[Out]:
-        """Answer that the store cannot be written now, if the item wants an answer."""
-        if isinstance(item, Asked):
-            return [Reply(item, SubmergeError("the store cannot be written now"))]
-        if not isinstance(item, Inbound):
-            return []
-        try:
-            message = codec.decode(item.kind, item.data)
-        except Exception as error:  # of any kind: this may be the bug itself
-            return [Refuse(item, str(error))]
-        if isinstance(message, Join | Report):
-            self.refusals.count("unavailable", message.stamp.node)
-        if isinstance(message, Join):
-            late = Joined(message.stamp, Reason.UNAVAILABLE, message.fence, None, False, 0, b"")
-            return [answer_to(item, late)]
-        if isinstance(message, Report):
-            return [answer_to(item, Answer(message.stamp, Reason.UNAVAILABLE, message.fence))]
-        if isinstance(message, DrillReport):
-            return [answer_to(item, DrillTaken(message.stamp, Reason.UNAVAILABLE))]
-        return []

@@ -15,7 +15,7 @@ import logging
 from typing import Any
 
 from submerge import PeerError
-from submerge.client.node import MODEL
+from submerge.client.fleet_view import MODEL
 from submerge.protocol.machine import Keep, Key, Records
 from submerge_client.checkpoint import FORM, FORM_1, CheckpointFile
 from submerge_client.logs import say

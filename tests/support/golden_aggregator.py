@@ -7,8 +7,8 @@ from typing import Any
 
 from submerge.aggregator.influence.ages import GroupTime
 from submerge.aggregator.ledger import Membership
+from submerge.aggregator.operators.quarantine import QuarantineEntry, Slip
 from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.quarantine import QuarantineEntry, Slip
 from submerge.aggregator.store_records import StoreIdentity
 from submerge.aggregator.upward import Lineage
 from submerge.protocol.alarm_status import AlarmStatus

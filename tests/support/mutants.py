@@ -15,8 +15,8 @@ from submerge.aggregator.histories import objections
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.operators.quarantine import Quarantine
 from submerge.aggregator.pool import Pool
-from submerge.aggregator.quarantine import Quarantine
 from submerge.aggregator.row_verdict import RowVerdict
 from submerge.aggregator.upward import Upward
 from submerge.client import measuring, pending_finals

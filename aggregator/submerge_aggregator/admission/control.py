@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.drill_report import DrillReport
-from submerge.protocol.messages import Answer, Join, Joined, Reason, Report
+from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.protocol.messages import Answer, FromBelow, Join, Joined, Reason
 from submerge.protocol.permission import ROLE_URI
+from submerge.protocol.questions import QuestionReply, ReplyTaken
 from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection
 from submerge_aggregator.admission.revoked import RevokedList
 from submerge_aggregator.admission.roster import RosterEntry
@@ -73,14 +74,15 @@ class AdmissionControl:
                 self._banned, self._revision = banned, self._revision + 1
 
     def objection(
-        self, message: Join | Report | DrillReport, identity: PeerIdentity, node: AggregatorNode
+        self, message: FromBelow, identity: PeerIdentity, node: AggregatorNode
     ) -> str | None:
         """Return why a message of a child is refused; None if the machine may take it.
 
-        An answer to a drill needs no more than to watch: the machine takes it of those who report.
+        An answer to a drill, or a reply, needs no more than to watch: the machine takes it of those
+        who report.
         """
         name, group = message.stamp.node, message.stamp.group
-        if isinstance(message, DrillReport):
+        if isinstance(message, DrillReport | QuestionReply):
             return self.objection_to_watch(identity, name, group)
         self._count(name, identity)
         sender = Sender(name, identity, standing_of(node, name))
@@ -115,8 +117,14 @@ class AdmissionControl:
             say("kit without a role", level=logging.DEBUG, node=name)
 
 
-def denial_of(message: Join | Report, why: str, node: AggregatorNode) -> Joined | Answer:
+def denial_of(
+    message: FromBelow, why: str, node: AggregatorNode
+) -> Joined | Answer | DrillTaken | ReplyTaken:
     """Return the answer to a message that is not admitted: it hands out no schema."""
+    if isinstance(message, DrillReport):
+        return DrillTaken(message.stamp, Reason.DENIED)
+    if isinstance(message, QuestionReply):
+        return ReplyTaken(message.stamp, Reason.DENIED)
     pinned = node.incarnation if node.settled else None
     stamp, fence = message.stamp, message.fence
     if isinstance(message, Join):

@@ -109,6 +109,10 @@ class MessageCalls:
         """Answer a call with an answer to a drill."""
         return await self._answered_once("drill", context)
 
+    async def reply(self, _: Any, context: Any) -> bytes:
+        """Answer a call with a reply to a question."""
+        return await self._answered_once("reply", context)
+
     async def reports(self, _: Any, context: Any) -> None:
         """Answer the reports of a stream, one after the other."""
         sender, stream = self._sender(context), None

@@ -140,11 +140,11 @@ class GrpcDownlink:
         self._watches.publish(group, data)
 
     def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
-        """Send one child's watches the model again, or an answer."""
+        """Send one child's watches the model again, or an answer or a question."""
         if kind == "watch":
             self._watches.push(node, group, data)
         else:
-            self._watches.push_answer(node, group, codec.answer_to_watch(data))
+            self._watches.push_more(node, group, codec.as_watched(kind, data))
 
     async def close(self) -> None:
         """Mark the service as ending, end the watches, let calls end."""
@@ -163,6 +163,7 @@ class GrpcDownlink:
             "Join": grpc.stream_unary_rpc_method_handler(self.calls.join),
             "Report": grpc.stream_unary_rpc_method_handler(self.calls.report),
             "Drill": grpc.stream_unary_rpc_method_handler(self.calls.drill),
+            "Reply": grpc.stream_unary_rpc_method_handler(self.calls.reply),
             "Reports": grpc.stream_stream_rpc_method_handler(self.calls.reports),
             "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
         }

@@ -1,17 +1,20 @@
 """Watches: open streams to children, and the newest message of each kind for each.
 
-A child that reads slowly skips older messages, so a stream holds one hello, one model and one
-answer at most.
+A child that reads slowly skips older messages, so a stream holds one hello and one model at most,
+and `MOST_MORE` answers and questions.
 The number of streams of one child is bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 
 from submerge_aggregator.downlink import WatchAdmission
 from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
+
+MOST_MORE = 64
+"""Answers and questions that wait for one stream: what is dropped is sent again, or asked again."""
 
 MOST_STREAMS = 65_536
 """Watches at once; more children than one aggregator serves."""
@@ -29,7 +32,8 @@ class WatchStream:
     def __init__(self, who: str, node: str, group: str, identity: PeerIdentity) -> None:
         self.who, self.node, self.group, self.identity = who, node, group, identity
         self.why_cut: str | None = None
-        self._hello = self._model = self._answer = b""
+        self._hello = self._model = b""
+        self._more: deque[bytes] = deque(maxlen=MOST_MORE)
         self._stirred = asyncio.Event()
 
     def put_hello(self, data: bytes) -> None:
@@ -42,9 +46,9 @@ class WatchStream:
         self._model = data
         self._stirred.set()
 
-    def put_answer(self, data: bytes) -> None:
-        """Send an answer, in place of one that waits: a later one has the same orders, and more."""
-        self._answer = data
+    def put_more(self, data: bytes) -> None:
+        """Send an answer or a question; of too many the oldest is dropped."""
+        self._more.append(data)
         self._stirred.set()
 
     def end(self) -> None:
@@ -55,8 +59,9 @@ class WatchStream:
         """Wait for messages to send, and return them."""
         await self._stirred.wait()
         self._stirred.clear()
-        waiting = [self._hello, self._model, self._answer]
-        self._hello = self._model = self._answer = b""
+        waiting = [self._hello, self._model, *self._more]
+        self._hello = self._model = b""
+        self._more.clear()
         return [data for data in waiting if data]
 
 
@@ -116,11 +121,11 @@ class Watches:
             if (watch.node, watch.group) == (node, group):
                 watch.put_model(data)
 
-    def push_answer(self, node: str, group: str, data: bytes) -> None:
-        """Send the streams of one child an answer that it did not ask for."""
+    def push_more(self, node: str, group: str, data: bytes) -> None:
+        """Send the streams of one child an answer or a question."""
         for watch in self._open.values():
             if (watch.node, watch.group) == (node, group):
-                watch.put_answer(data)
+                watch.put_more(data)
 
     def cut(self, admission: WatchAdmission) -> None:
         """End the streams whose nodes may watch no longer."""

@@ -198,7 +198,8 @@ class DesiredStateView:
     verdicts : dict of str to {"accepted", "rejected"}
         On its newest eight alarms, by id.
     reported_by : str or None
-        Which child gets it first: the node itself, or an aggregator above it. None where no report here names the node, and all aggregators below get it.
+        Which child gets it first: the node itself, or an aggregator above it. None where no report
+        here names the node, and all aggregators below get it.
     silent_s : float or None
         Since that child was heard.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.quarantine import Cause
+from submerge.aggregator.operators.quarantine import Cause
 from submerge.aggregator.rollup import census, staleness
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts

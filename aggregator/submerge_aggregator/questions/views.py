@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from submerge.aggregator.quarantine import Cause
+from submerge.aggregator.operators.quarantine import Cause
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions.alarm_views import AlarmView, Wanted, WatchView
 
@@ -57,6 +57,24 @@ class About:
     settled: bool
     groups: tuple[str, ...]
     shown: dict[str, ShownRank]
+
+
+@dataclass(frozen=True, slots=True)
+class NodesPage:
+    """Some of the nodes that report to one aggregator, in the order of their names.
+
+    Attributes
+    ----------
+    aggregator : str
+        To which they report.
+    more : bool
+        Others follow.
+    """
+
+    aggregator: str
+    group: str
+    nodes: list[NodeView]
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)

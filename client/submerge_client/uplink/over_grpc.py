@@ -46,6 +46,9 @@ MOST_CALLS = 8
 """Calls of one kind and group at once: a report, and finals of earlier incarnations. Of further
 messages, the newest waits for one of them to end."""
 
+MOST_REPLIES = 64
+"""The same for replies to questions, which do not replace each other."""
+
 AGAIN_S, CAP_S = 0.5, 30.0
 """Least and longest wait before a broken watch is tried again."""
 
@@ -55,7 +58,12 @@ CLOSE_S = 2.0
 THROTTLED = "submerge-throttled"
 """Metadata of an UNAVAILABLE that means that this node sent too much."""
 
-ANSWERS: dict[Kind, Kind] = {"join": "joined", "report": "answer", "drill": "drilled"}
+ANSWERS: dict[Kind, Kind] = {
+    "join": "joined",
+    "report": "answer",
+    "drill": "drilled",
+    "reply": "replied",
+}
 """Kinds of messages that go up, and of their answers."""
 
 QUIET = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
@@ -182,8 +190,10 @@ class GrpcUplink:
             self._stamp = stamp
             channel = grpc.secure_channel(self._target, credentials, options)
         self._channel = channel
-        self._join = channel.unary_unary(f"/{SERVICE}/Join")
-        self._drill = channel.unary_unary(f"/{SERVICE}/Drill")
+        self._methods: dict[Kind, Any] = {
+            kind: channel.unary_unary(f"/{SERVICE}/{kind.capitalize()}")
+            for kind in ("join", "drill", "reply")
+        }
         new_stream = partial(
             ReportsOnStream,
             channel.stream_stream(f"/{SERVICE}/Reports"),
@@ -219,14 +229,14 @@ class GrpcUplink:
     def _call(self, kind: Kind, group: str) -> None:
         """Send what waits, if there is room for one more call; the lock is held."""
         calls = self._calls.setdefault((kind, group), set())
-        if len(calls) >= MOST_CALLS or (kind, group) not in self._waiting:
+        most = MOST_REPLIES if kind == "reply" else MOST_CALLS
+        if len(calls) >= most or (kind, group) not in self._waiting:
             return
         data = self._waiting.pop((kind, group))
         if kind == "report":
             call = self._reports[group].future(data)
         else:
-            method = self._join if kind == "join" else self._drill
-            call = method.future(data, timeout=CALL_S)
+            call = self._methods[kind].future(data, timeout=CALL_S)
         calls.add(call)
         call.add_done_callback(lambda done: self._answered(kind, group, done))
 

@@ -16,6 +16,9 @@ from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
+DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied")
+"""Kinds of messages to one child."""
+
 
 class MqttUplink:
     """An `Uplink` over MQTT.
@@ -65,9 +68,7 @@ class MqttUplink:
     ) -> None:
         self._fleet, self._parent, self._node, self._limit = fleet, parent, node, limit
         self._kinds: dict[str, Kind] = {
-            topics.down(fleet, parent, node, "joined"): "joined",
-            topics.down(fleet, parent, node, "answer"): "answer",
-            topics.down(fleet, parent, node, "drilled"): "drilled",
+            **{topics.down(fleet, parent, node, kind): kind for kind in DOWN},
             topics.hello(fleet, parent): "watch",
             **{topics.model(fleet, parent, group): "watch" for group in groups},
         }
@@ -97,8 +98,8 @@ class MqttUplink:
         topic = topics.up(self._fleet, self._parent, self._node, kind, group)
         check_size(kind, data, self._limit - overhead(topic))
         # The broker retains the report of the running incarnation; a final waits under its own key.
-        # Answers to drills, of several nodes below an aggregator, do not replace each other either.
-        key = (topic, data) if final or kind == "drill" else topic
+        # What an aggregator passes on for several nodes does not replace each other either.
+        key = (topic, data) if final or kind in ("drill", "reply") else topic
         self._line.put(key, Publication(topic, data, retain=kind == "report" and not final))
 
     def close(self) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
-from submerge.aggregator.answers import Child, OrderPushes, answer_to, push_orders
 from submerge.aggregator.early import EarlyReadings
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.notes import InfluenceNotes
 from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.operators.answers import Child, OrderPushes, answer_to, push_orders
+from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
-from submerge.aggregator.quarantine import Cause, Quarantine
 from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import census, scores
 from submerge.aggregator.root.new_model import begins_to_score, new_model, without_energies

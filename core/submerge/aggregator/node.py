@@ -13,15 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from submerge.aggregator import inquiries, parent
+from submerge.aggregator import parent
 from submerge.aggregator.alarms import drills
 from submerge.aggregator.group import Group, GroupPlan
 from submerge.aggregator.histories.objections import check
 from submerge.aggregator.histories.orders import apply as apply_to_histories
 from submerge.aggregator.joining import answer_join
 from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.orders import Order, apply_order, keep_bans, take_orders
-from submerge.aggregator.quarantine import QuarantineEntry
+from submerge.aggregator.operators import inquiries
+from submerge.aggregator.operators.orders import Order, apply_order, keep_bans, take_orders
+from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.aggregator.store_records import STORE, StoreIdentity, StoreRecords
 from submerge.aggregator.upward import Lineage
 from submerge.errors import UsageError
@@ -49,6 +50,7 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import (
     Answer,
+    FromBelow,
     Hello,
     Incarnation,
     Join,
@@ -59,9 +61,8 @@ from submerge.protocol.messages import (
     Reason,
     Report,
     binds,
-    from_below,
 )
-from submerge.protocol.questions import Question, Reply, ReplyTaken
+from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AggregatorSettings
 
@@ -201,8 +202,8 @@ class AggregatorNode:
                 effects += apply_to_histories(self._groups[event.group], event, root, now)
             case _:
                 pass  # a tick: what is due is due below
-        if self.settled and not (isinstance(event, Received) and from_below(event.message)):
-            # Not with the answer to a child: a message has one answer.
+        from_below = isinstance(event, Received) and isinstance(event.message, FromBelow)
+        if self.settled and not from_below:  # a child's message has one answer
             for group in self._groups.values():
                 effects += group.push_orders(self.incarnation, now, top=self.top)
         self._advance(now, effects)
@@ -311,7 +312,7 @@ class AggregatorNode:
                 group = self._groups.get(message.stamp.group)
                 if group is not None:
                     parent.take_reply(self, group, message, now, effects)
-            case Question() | Reply() | ReplyTaken():
+            case Question() | QuestionReply() | ReplyTaken():
                 effects += inquiries.receive(self, self._groups, message, now)
             case DrillReport() | DrillTaken():
                 effects += drills.receive(self, self._groups, message, now)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from submerge.errors import PeerError
-from submerge.protocol.machine import Note
+from submerge.protocol.machine import Effect, Keep, Note
 from submerge.protocol.messages import HIGHEST, Model
+from submerge.protocol.session import ParentSession
 from submerge.schema import Schema, differences
+
+MODEL = ("model",)
+"""The record that keeps the newest model; a client can do without any of its records."""
 
 
 class FleetView:
@@ -82,12 +86,19 @@ class FleetView:
         self.schema = schema
         return None
 
-    def take(self, model: Model) -> bool:
-        """Take a model if it is newer; return whether it is."""
-        newer = self.version < model.version <= HIGHEST
-        if newer:
-            self._use(model)
-        return newer
+    def receive(self, model: Model, fingerprint: str, session: ParentSession) -> list[Effect]:
+        """Take and keep a model, if it is newer and of this node's own schema.
+
+        fingerprint : of the schema that the node learns under
+        """
+        if model.fingerprint != fingerprint:
+            if model.schema != self.configured.canonical:
+                session.rejoin()  # the fleet may have settled on a scaling, or a gamma
+            return []
+        if not self.version < model.version <= HIGHEST:
+            return []
+        self._use(model)
+        return [Keep({MODEL: self.model})]
 
     def _use(self, model: Model) -> None:
         """Score with a model; if a root begins again, with the last summary that there was."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.drilling import ClientDrill, DrillAnswer
+from submerge.client.asked.drilling import ClientDrill, DrillAnswer
 from submerge.client.first_means import FirstMeans
 from submerge.client.incarnation import ClientIncarnation, Priorities
 from submerge.client.monitor import Judgement, NodeMonitor

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array, Storage
+from submerge.client.asked.drilling import DrillTask, RecentRows
 from submerge.client.channels import ChannelState
 from submerge.client.detect import detect
 from submerge.client.detector import AlarmDetector, DetectorState, Situation
-from submerge.client.drilling import DrillTask, RecentRows
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
 from submerge.client.new_level import NewLevel
 from submerge.drill.response import DrillModel

@@ -13,8 +13,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from submerge.client.consulting import Consulting
-from submerge.client.fleet_view import FleetView
+from submerge.client.asked.consulting import Consulting
+from submerge.client.fleet_view import MODEL, FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
 from submerge.client.monitor import NodeMonitor
@@ -68,9 +68,6 @@ from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
 
-MODEL = ("model",)
-"""The record that keeps the newest model; a client can do without any of its records."""
-
 MONITOR = ("lookout",)
 """The record that keeps its monitor and its alarms; the key is bytes in checkpoints."""
 
@@ -115,7 +112,7 @@ class ClientNode:
         self._kept: tuple[int, int, Pin | None] = 0, 0, None  # what the newest checkpoint knew
         self._boot: int | None = None
         self._ending = False
-        self._contradictions = Contradictions()
+        self._contradictions, self._consulting = Contradictions(), Consulting(settings)
 
     @property
     def model(self) -> Model | None:
@@ -244,7 +241,8 @@ class ClientNode:
                 facts = {"expected": self.settings.parent, "got": message.node}
                 effects.append(Note("another parent answers", facts))
             case Model() if message.group == self.settings.group:
-                self._take(message, effects)
+                current = self.current
+                effects += self.fleet.receive(message, current.fingerprint, self._session)
             case Question():
                 effects += self._consulting.receive(message, self.current, now)
             case _ if not isinstance(message, DrillTaken | ReplyTaken):
@@ -329,14 +327,6 @@ class ClientNode:
                 pass  # the back-off continues
             case _:
                 effects.append(refusal_note("report", answer))
-
-    def _take(self, model: Model, effects: list[Effect]) -> None:
-        """Take a model that is newer, of this node's own schema."""
-        if model.fingerprint != self.current.fingerprint:
-            if model.schema != self.fleet.configured.canonical:
-                self._session.rejoin()  # the fleet may have settled on a scaling, or a gamma
-        elif self.fleet.take(model):
-            effects.append(Keep({MODEL: self.model}))
 
     # -- alarms ----------------------------------------------------------------
 

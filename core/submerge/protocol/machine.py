@@ -248,7 +248,7 @@ class Alarmed(NamedTuple):
 
 
 class Consult(NamedTuple):
-    """This node is asked by its parent: the driver answers with `Answered`."""
+    """The parent asks this node: the driver answers with `Answered`."""
 
     question: Question
 

@@ -17,7 +17,7 @@ from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillReport, DrillTaken
-from submerge.protocol.questions import Question, Reply, ReplyTaken
+from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.summaries import Summary
 from submerge.stats.block_maxima import BlockMaxima
@@ -365,11 +365,9 @@ Message = (
     | DrillReport
     | DrillTaken
     | Question
-    | Reply
+    | QuestionReply
     | ReplyTaken
 )
 
-
-def from_below(message: Message) -> bool:
-    """Return whether a child sends it, and waits for an answer."""
-    return isinstance(message, Join | Report | DrillReport | Reply)
+FromBelow = Join | Report | DrillReport | QuestionReply
+"""What a child sends; each has one answer."""

@@ -7,17 +7,13 @@ asked waits for `PATIENCE_S` at most.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from submerge.protocol.messages import Incarnation, Reason, Stamp
 
-Topic = Literal["nodes", "settings", "scores"]
-"""The nodes that report to an aggregator; a node's configuration without secrets; its newest
-scores."""
-
 PATIENCE_S = 10.0
-"""A reply that comes later is for nobody."""
+"""A reply that comes later is dropped."""
 
 MOST_BODY = 64 << 10
 """Bytes of a reply's body. What is longer comes in pages."""
@@ -32,7 +28,8 @@ class Question(NamedTuple):
     node, group : the child that it is sent to, and one of its groups
     pinned : of the parent that sends it
     number : names it, for its reply; drawn by whom an operator asks
-    path : names of the nodes below `node` on the way, the last one answers; empty: `node` does
+    path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
+    topic : "nodes" of an aggregator; a node that does not know a topic says so
     about : of one node only; empty: of all
     after : a page begins after this name; empty: from the first
     """
@@ -42,12 +39,12 @@ class Question(NamedTuple):
     pinned: Incarnation
     number: int
     path: tuple[str, ...]
-    topic: Topic
+    topic: str
     about: str = ""
     after: str = ""
 
 
-class Reply(NamedTuple):
+class QuestionReply(NamedTuple):
     """The reply to a question.
 
     stamp : of the child that sends it: who replies, or an aggregator that passes it on

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Container
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.quarantine import AGAIN_S
+from submerge.aggregator.operators.quarantine import AGAIN_S
 from submerge.protocol.messages import Reason, Report
 from submerge.protocol.report_bytes import digest
 from submerge.protocol.summaries import Summaries

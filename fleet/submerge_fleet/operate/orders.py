@@ -18,8 +18,8 @@ from submerge_fleet.console.units import ago
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import DesiredStateView
 
-ON_ITS_WAY = """The order is sent down at once, level by level. A node that cannot be reached now gets
-it when it joins again, or with its next report."""
+ON_ITS_WAY = """The order is sent down at once, level by level. A node that cannot be reached now
+gets it when it joins again, or with its next report."""
 
 
 def desired_state_command(

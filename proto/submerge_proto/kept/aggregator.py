@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from submerge import PeerError, Schema
 from submerge.aggregator.influence.ages import GroupTime
 from submerge.aggregator.member import Membership
+from submerge.aggregator.operators.quarantine import Cause, QuarantineEntry, Slip
 from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.quarantine import Cause, QuarantineEntry, Slip
 from submerge.aggregator.store_records import StoreIdentity
 from submerge.aggregator.upward import Lineage
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState

@@ -351,6 +351,42 @@ class DrillResponse(_message.Message):
     reason: Reason
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
 
+class Question(_message.Message):
+    __slots__ = ("header", "number", "path", "topic", "about", "after")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    number: int
+    path: _containers.RepeatedScalarFieldContainer[str]
+    topic: str
+    about: str
+    after: str
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., about: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...
+
+class ReplyRequest(_message.Message):
+    __slots__ = ("header", "number", "body", "problem")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    number: int
+    body: bytes
+    problem: str
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., number: _Optional[int] = ..., body: _Optional[bytes] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class ReplyResponse(_message.Message):
+    __slots__ = ("header", "reason")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    header: _header_pb2.Header
+    reason: Reason
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
+
 class WatchRequest(_message.Message):
     __slots__ = ("header",)
     HEADER_FIELD_NUMBER: _ClassVar[int]
@@ -358,14 +394,16 @@ class WatchRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("hello", "model", "answer")
+    __slots__ = ("hello", "model", "answer", "question")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     model: Model
     answer: ReportResponse
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., answer: _Optional[_Union[ReportResponse, _Mapping]] = ...) -> None: ...
+    question: Question
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., answer: _Optional[_Union[ReportResponse, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("header", "top", "boot")

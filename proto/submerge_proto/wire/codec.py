@@ -27,11 +27,23 @@ from submerge.protocol.messages import (
     Report,
     Stamp,
 )
+from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import bounds, drills, forms, parts
+from submerge_proto.wire import bounds, drills, forms, parts, questions
 
-Kind = Literal["join", "joined", "report", "answer", "watch", "drill", "drilled"]
+Kind = Literal[
+    "join",
+    "joined",
+    "report",
+    "answer",
+    "watch",
+    "drill",
+    "drilled",
+    "question",
+    "reply",
+    "replied",
+]
 """The kind of a message, by its method or topic; hello and model are "watch"."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -75,6 +87,12 @@ def kind_of(message: Message) -> Kind:
             return "drill"
         case DrillTaken():
             return "drilled"
+        case Question():
+            return "question"
+        case QuestionReply():
+            return "reply"
+        case ReplyTaken():
+            return "replied"
 
 
 def encode(message: Message, *, coarse: bool = False) -> bytes:
@@ -96,6 +114,12 @@ def encode(message: Message, *, coarse: bool = False) -> bytes:
             return drills.report(message).SerializeToString()
         case DrillTaken():
             return drills.taken(message).SerializeToString()
+        case Question():
+            return questions.question(message).SerializeToString()
+        case QuestionReply():
+            return questions.reply(message).SerializeToString()
+        case ReplyTaken():
+            return questions.taken(message).SerializeToString()
 
 
 def decode(kind: Kind, data: bytes) -> Message:
@@ -115,7 +139,7 @@ def decode(kind: Kind, data: bytes) -> Message:
     if kind == "watch":
         which = message.WhichOneof("event")
         if which is None:
-            raise PeerError("expected a hello, a model or an answer, got none")
+            raise PeerError("expected a hello, a model, an answer or a question, got none")
         message, reader = getattr(message, which), _WATCHED[which]
     refusal = _foreign(message.header)
     if refusal is not None:
@@ -132,8 +156,10 @@ def decode(kind: Kind, data: bytes) -> Message:
         ) from error
 
 
-def answer_to_watch(data: bytes) -> bytes:
-    """Return an encoded answer as a message of a watch."""
+def as_watched(kind: Kind, data: bytes) -> bytes:
+    """Return an encoded answer or question as a message of a watch."""
+    if kind == "question":
+        return pb.WatchResponse(question=pb.Question.FromString(data)).SerializeToString()
     return pb.WatchResponse(answer=pb.ReportResponse.FromString(data)).SerializeToString()
 
 
@@ -174,10 +200,14 @@ _READERS: dict[Kind, tuple[Any, Callable[[Any], Message]]] = {
     "watch": (pb.WatchResponse, forms.model_of),
     "drill": (pb.DrillRequest, drills.report_of),
     "drilled": (pb.DrillResponse, drills.taken_of),
+    "question": (pb.Question, questions.question_of),
+    "reply": (pb.ReplyRequest, questions.reply_of),
+    "replied": (pb.ReplyResponse, questions.taken_of),
 }
 
 _WATCHED: dict[str, Callable[[Any], Message]] = {
     "hello": forms.hello_of,
     "model": forms.model_of,
     "answer": forms.answer_of,
+    "question": questions.question_of,
 }

@@ -6,7 +6,10 @@
     submerge/v1/{fleet}/{parent}/up/{node}/state               "online"; as last will "offline"
     submerge/v1/{fleet}/{parent}/down/{node}/joined            answers to that child
     submerge/v1/{fleet}/{parent}/down/{node}/answer
+    submerge/v1/{fleet}/{parent}/up/{node}/reply/{group}       its reply to a question
     submerge/v1/{fleet}/{parent}/down/{node}/drilled
+    submerge/v1/{fleet}/{parent}/down/{node}/question
+    submerge/v1/{fleet}/{parent}/down/{node}/replied
     submerge/v1/{fleet}/{parent}/hello                         the parent's hello, retained
     submerge/v1/{fleet}/{parent}/model/{group}                 the newest model, retained
     submerge/v1/{fleet}/score/{node}                           flat JSON, for dashboards
@@ -28,9 +31,9 @@ from submerge_proto.wire.codec import Kind
 
 VERSION = "v1"
 
-_UP = re.compile(rf"submerge/v1/[^/]+/[^/]+/up/({NAME})/(join|report|drill)/([^/]+)")
+_UP = re.compile(rf"submerge/v1/[^/]+/[^/]+/up/({NAME})/(join|report|drill|reply)/([^/]+)")
 
-_KINDS: dict[str, Kind] = {"join": "join", "report": "report", "drill": "drill"}
+_KINDS: dict[str, Kind] = {"join": "join", "report": "report", "drill": "drill", "reply": "reply"}
 
 
 class Origin(NamedTuple):
@@ -42,7 +45,7 @@ class Origin(NamedTuple):
 
 
 def up(fleet: str, parent: str, node: str, kind: Kind, group: str) -> str:
-    """Return the topic of a child's join, report or answer to a drill."""
+    """Return the topic of a message of a child."""
     return f"submerge/{VERSION}/{fleet}/{parent}/up/{node}/{kind}/{group}"
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from submerge.aggregator import quarantine as suspicion
-from submerge.aggregator.quarantine import AGAIN_S, Cause, Quarantine, QuarantineEntry
+from submerge.aggregator.operators import quarantine as suspicion
+from submerge.aggregator.operators.quarantine import AGAIN_S, Cause, Quarantine, QuarantineEntry
 from submerge.protocol.machine import Keep, Note, Received, Send, SetQuarantine
 from submerge.protocol.messages import Answer, Left, Reason, Report
 from support.nodes import EPOCH, GROUP, Host, Now, Table, new_incarnation, report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submerge.aggregator.quarantine import QuarantineEntry
+from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.protocol.machine import Forget, SetQuarantine
 from support.nodes import EPOCH, GROUP, Table
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from submerge import Channel, Schema
-from submerge.client.drilling import (
+from submerge.client.asked.drilling import (
     MOST_NUMBERS,
     MOST_ROWS,
     ClientDrill,

@@ -10,7 +10,7 @@ import pytest
 from submerge import Scaling, Schema, Subspace
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.ledger import Ledger
-from submerge.client.node import MODEL
+from submerge.client.fleet_view import MODEL
 from submerge.features import (
     Gaussian,
     Landmarks,

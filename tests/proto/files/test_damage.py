@@ -67,7 +67,7 @@ def test_damage_of_any_kind_is_refused(seed):
             b'submerge model 3 {"bytes": 0, "x": "' + b"x" * 200 + b'"}\n',
             "a first line that cannot",
         ),
-        (sealed(b""), "expected a hello, a model or an answer, got none"),
+        (sealed(b""), "expected a hello, a model, an answer or a question, got none"),
         (sealed(b"\xff"), "a message that cannot be read"),
         (sealed(b"\x0a\x02\x0a\x00"), "speaks version 1 of the protocol, got version 0"),
     ],

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from submerge.aggregator.quarantine import QuarantineEntry
+from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.stats import block_maxima
 from submerge.stats.run_lengths import RunLengths
 from submerge.stats.stuck import Habits

@@ -15,8 +15,8 @@ from submerge import PeerError, Schema, Subspace, merge
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.influence.ages import GroupTime
 from submerge.aggregator.member import Membership
+from submerge.aggregator.operators.quarantine import Cause, QuarantineEntry, Slip
 from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.quarantine import Cause, QuarantineEntry, Slip
 from submerge.aggregator.store_records import StoreIdentity
 from submerge.aggregator.upward import Lineage
 from submerge.client.incarnation import Checkpoint

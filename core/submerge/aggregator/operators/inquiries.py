@@ -15,7 +15,13 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.upward import Upward
 from submerge.protocol.machine import Answered, Ask, Consult, Effect, Now, Replied, Send
 from submerge.protocol.messages import Incarnation, Pin, Reason, Stamp
-from submerge.protocol.questions import PATIENCE_S, Question, QuestionPace, Reply, ReplyTaken
+from submerge.protocol.questions import (
+    PATIENCE_S,
+    Question,
+    QuestionPace,
+    QuestionReply,
+    ReplyTaken,
+)
 from submerge.protocol.settings import AggregatorSettings
 
 MOST_OPEN = 256
@@ -71,10 +77,10 @@ class Inquiries:
             return []
         passed = self._pass_on(question, asker, now, here=False)
         if isinstance(passed, str):
-            return [Send(pin.parent, Reply(ours, question.number, b"", passed))]
+            return [Send(pin.parent, QuestionReply(ours, question.number, b"", passed))]
         return [passed]
 
-    def take_reply(self, reply: Reply, asker: Asker, now: Now) -> list[Effect]:
+    def take_reply(self, reply: QuestionReply, asker: Asker, now: Now) -> list[Effect]:
         """Take a child's reply: it is for the parent, or for an operator here."""
         stamp, asked = reply.stamp, self._open.get(reply.number)
         if asked is None or (asked.child, asked.group) != stamp[:2] or asked.until < now.steady:
@@ -87,9 +93,7 @@ class Inquiries:
             effects.append(Send(asker.pin.parent, reply._replace(stamp=asker.ours)))
         return effects
 
-    def _pass_on(
-        self, question: Question, asker: Asker, now: Now, *, here: bool
-    ) -> Effect | str:
+    def _pass_on(self, question: Question, asker: Asker, now: Now, *, here: bool) -> Effect | str:
         """Return what follows from a question, or why nothing does."""
         me, group = asker.ours, question.group
         if not self._admits(now):
@@ -130,17 +134,17 @@ class InquiringGroup(Protocol):
 def receive(
     node: InquiringNode,
     groups: Mapping[str, InquiringGroup],
-    what: Ask | Answered | Question | Reply | ReplyTaken,
+    what: Ask | Answered | Question | QuestionReply | ReplyTaken,
     now: Now,
 ) -> list[Effect]:
     """Take a question or a reply, or what this node itself says to a question."""
     if isinstance(what, ReplyTaken):
         return []  # nothing waits for it
     question = what.question if isinstance(what, Ask | Answered) else what
-    name = question.stamp.group if isinstance(question, Reply) else question.group
+    name = question.stamp.group if isinstance(question, QuestionReply) else question.group
     group = groups.get(name)
     if group is None:
-        if isinstance(what, Reply):
+        if isinstance(what, QuestionReply):
             return [Send(what.stamp.node, ReplyTaken(what.stamp, Reason.UNAVAILABLE))]
         problem = f"{node.settings.node} serves no group {name}"
         return [Replied(question.number, b"", problem)] if isinstance(what, Ask) else []
@@ -155,9 +159,9 @@ def receive(
             return node.inquiries.ask(what.question, asker, now)
         case Question():
             return node.inquiries.take_question(what, asker, now)
-        case Reply():
+        case QuestionReply():
             return node.inquiries.take_reply(what, asker, now)
         case Answered() if node.pin is not None:
-            reply = Reply(asker.ours, what.question.number, what.body, what.problem)
+            reply = QuestionReply(asker.ours, what.question.number, what.body, what.problem)
             return [Send(node.pin.parent, reply)]
     return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from submerge.client.incarnation import ClientIncarnation
 from submerge.protocol.machine import Answered, Consult, Effect, Now, Send
 from submerge.protocol.messages import Stamp
-from submerge.protocol.questions import Question, QuestionPace, Reply
+from submerge.protocol.questions import Question, QuestionPace, QuestionReply
 from submerge.protocol.settings import ClientSettings
 
 BURST, PER_S = 8.0, 2.0
@@ -44,4 +44,4 @@ class Consulting:
     ) -> Send:
         node, group = self._settings.node, self._settings.group
         stamp = Stamp(node, group, current.incarnation, current.seq)
-        return Send(self._settings.parent, Reply(stamp, question.number, body, problem))
+        return Send(self._settings.parent, QuestionReply(stamp, question.number, body, problem))

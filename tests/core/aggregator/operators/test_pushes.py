@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submerge.aggregator.orders import FORGET_WITHIN_S
+from submerge.aggregator.operators.orders import FORGET_WITHIN_S
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Forget, SetBan, SetDesired, SetQuarantine
 from submerge.protocol.messages import Answer

@@ -1,0 +1,1 @@
+"""What operators order and ask. It is carried out here, sent down, and passed on."""

@@ -1,0 +1,85 @@
+"""Questions and replies as protobuf, and back, checked."""
+
+from __future__ import annotations
+
+from submerge import PeerError
+from submerge.protocol.messages import Stamp
+from submerge.protocol.questions import (
+    DEEPEST,
+    MOST_BODY,
+    Question,
+    QuestionReply,
+    ReplyTaken,
+)
+from submerge_proto.v1 import aggregator_service_pb2 as pb
+from submerge_proto.wire import parts
+
+MOST_NUMBER = 2**63
+"""Questions have random numbers below it."""
+
+
+def question(value: Question) -> pb.Question:
+    """Return a question as a message; its header has the parent's incarnation."""
+    return pb.Question(
+        header=parts.header(Stamp(value.node, value.group, value.pinned, 0)),
+        number=value.number,
+        path=value.path,
+        topic=value.topic,
+        about=value.about,
+        after=value.after,
+    )
+
+
+def question_of(message: pb.Question) -> Question:
+    """Return the question that a message holds."""
+    stamp = parts.stamp(message.header)
+    if len(message.path) > DEEPEST:
+        raise PeerError(
+            f"a way has at most {DEEPEST} names, got {len(message.path)}", kind="oversize"
+        )
+    return Question(
+        stamp.node,
+        stamp.group,
+        stamp.incarnation,
+        parts.number("a question", message.number, MOST_NUMBER),
+        tuple(map(parts.name, message.path)),
+        parts.name(message.topic),
+        parts.name(message.about) if message.about else "",
+        parts.name(message.after) if message.after else "",
+    )
+
+
+def reply(value: QuestionReply) -> pb.ReplyRequest:
+    """Return a reply as a message."""
+    return pb.ReplyRequest(
+        header=parts.header(value.stamp),
+        number=value.number,
+        body=value.body,
+        problem=parts.text(value.problem, parts.LETTERS),
+    )
+
+
+def reply_of(message: pb.ReplyRequest) -> QuestionReply:
+    """Return the reply that a message holds."""
+    if not message.number or bool(message.body) == bool(message.problem):
+        raise PeerError("a reply has a number, and either a body or a problem")
+    if len(message.body) > MOST_BODY:
+        raise PeerError(
+            f"a reply has at most {MOST_BODY} bytes, got {len(message.body)}", kind="oversize"
+        )
+    return QuestionReply(
+        parts.stamp(message.header),
+        parts.number("a question", message.number, MOST_NUMBER),
+        bytes(message.body),
+        parts.text(message.problem, parts.LETTERS),
+    )
+
+
+def taken(value: ReplyTaken) -> pb.ReplyResponse:
+    """Return that a reply has arrived, as a message."""
+    return pb.ReplyResponse(header=parts.header(value.stamp), reason=parts.reason(value.reason))
+
+
+def taken_of(message: pb.ReplyResponse) -> ReplyTaken:
+    """Return whether a reply was taken."""
+    return ReplyTaken(parts.stamp(message.header), parts.reason_of(message.reason))
