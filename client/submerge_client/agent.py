@@ -18,8 +18,6 @@ from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Alarmed,
-    Answered,
-    Consult,
     Event,
     Flush,
     Keep,
@@ -284,9 +282,6 @@ class Agent:
                     self._scores.write(effect, schema, first=first, at=now.wall, alarms=alarms)
                 case Alarmed():
                     self._sinks.update(effect.alarms)
-                case Consult(question):
-                    problem = f"{question.node} is a client, and knows nothing of {question.topic}"
-                    self._step(Answered(question, b"", problem))
                 case Note():
                     self._notes.write(effect, now.steady)
                     if effect.what == "join refused":

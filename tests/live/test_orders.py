@@ -1,4 +1,4 @@
-"""An order at the root reaches a client three levels down at once, long before any report is due.
+"""What is ordered and asked at the root, three levels up, long before any report is due.
 
 Reports are an hour apart: what arrives has not waited for one.
 """
@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
+from typing import Any
 
 import pytest
 
 pytest.importorskip("grpc")
 
+from submerge import SubmergeError
+from submerge_aggregator.questions.views import socket_of
+from submerge_fleet.console.admin_client import AdminClient
 from support.kills.configs import OverGrpc, OverMqtt, Way
 from support.patience import until
 from support.programs import SUBMERGE, Program, Programs, free_port
@@ -32,8 +37,8 @@ def way(request) -> Way:
 class Chain:
     """Three aggregators below one another, and a client below the last."""
 
-    def __init__(self, way: Way, programs: Programs) -> None:
-        self._way, self._programs = way, programs
+    def __init__(self, way: Way, programs: Programs, *, every_s: float = 3600.0) -> None:
+        self._way, self._programs, self._every_s = way, programs, every_s
         self.running: dict[str, Program] = {}
         for node in (*CHAIN, CLIENT):
             self.start(node)
@@ -57,17 +62,21 @@ class Chain:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert 0 == done.returncode, done.stderr
 
-    def listed(self, aggregator: str) -> dict[str, dict]:
-        store = self._programs.folder / f"{aggregator}.store"
-        command = [SUBMERGE, "nodes", "list", "--json", "--store", store]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return {} if done.returncode else {each["node"]: each for each in json.loads(done.stdout)}
+    def below(self, *path: str, **query: str) -> dict[str, Any]:
+        """Return what the root says of the nodes of an aggregator below it."""
+        admin = AdminClient(socket_of(self._programs.folder / "root.store"))
+        time.sleep(0.1)  # it answers so many a second
+        try:
+            return json.loads(admin.get("tree", "pumps", path="/".join(path), **query))
+        except SubmergeError as error:
+            return {"error": str(error)}
 
     def said(self, what: str) -> bool:
         return any(what in line.what for line in self.running[CLIENT].lines)
 
     def _config(self, node: str) -> str:
-        folder, timing = self._programs.folder, "[timing]\nreport_every_s = 3600\n"
+        folder = self._programs.folder
+        timing = f"[timing]\nreport_every_s = {self._every_s}\n"
         channels = '[schema]\nchannels = ["a", "b", "c"]\nscaling = "none"\n'
         if node == CLIENT:
             return (
@@ -96,3 +105,20 @@ def test_an_order_is_at_work_at_once(way, killed):
             chain.kill(node)
             chain.start(node)
         until(lambda: chain.said("learning paused by operator"))
+
+
+def test_the_nodes_of_an_aggregator_below_are_seen(way):
+    """Page by page, from the root; and what cannot be seen is said in one line."""
+    with Programs() as programs:
+        chain = Chain(way, programs, every_s=1.0)
+        until(lambda: chain.below("site", "room").get("nodes"))
+        page = chain.below("site", "room")
+        assert ("room", False) == (page["aggregator"], page["more"])
+        (node,) = page["nodes"]
+        assert (CLIENT, "client", 40) == (node["node"], node["kind"], node["rows"][0]["learnt"])
+        assert ["site"] == [each["node"] for each in chain.below()["nodes"]]
+        assert [] == chain.below("site", "room", after=CLIENT)["nodes"]
+        assert "nowhere does not report to site" in chain.below("site", "nowhere")["error"]
+        assert "is a client" in chain.below("site", "room", CLIENT)["error"]
+        chain.kill("room")
+        assert "did not reply within" in chain.below("site", "room", node="x")["error"]

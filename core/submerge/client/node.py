@@ -27,7 +27,6 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
     Alarmed,
-    Answered,
     Effect,
     Event,
     Flush,
@@ -179,8 +178,6 @@ class ClientNode:
                 self._checkpoint_at, self._ending = now.steady, True
             case Tick():
                 effects += self._ingest.drill_on(self.current, now)  # readings go first
-            case Answered():
-                effects += self._consulting.receive(event, self.current, now)
         self._advance(now, effects)
         return effects
 
