@@ -15,13 +15,11 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator import config
 from submerge_aggregator.config import (
     AggregatorConfig,
-    GrpcListen,
-    ListenConfig,
-    MqttListen,
     ParentConfig,
     StatusConfig,
     load,
 )
+from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
 from submerge_aggregator.sample import SAMPLE
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.decoding import decoded

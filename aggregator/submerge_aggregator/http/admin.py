@@ -1,7 +1,8 @@
-"""The admin API: HTTP on a Unix socket beside the store, for `submerge nodes` and `model`.
+"""The admin API, for `submerge nodes` and `model`: HTTP on a Unix socket beside the store.
 
 Every user who may open the socket's file may do all of this: the file's mode is the
-authentication. A change is answered after it is committed.
+authentication. With [operators] it is HTTPS as well, and `operators.scopes` has what each route
+needs. A change is answered after it is committed.
 
     GET  /                               which aggregator, and its groups
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
@@ -43,6 +44,7 @@ from submerge_aggregator.http import admin_alarms, admin_bans, admin_histories
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
+from submerge_aggregator.operators.access import Identify, OperatorAccess
 from submerge_aggregator.questions import drill_survey, learnt, survey
 from submerge_aggregator.questions.views import ShownRank
 from submerge_aggregator.server import Server
@@ -53,8 +55,22 @@ MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
 
 
-def app(server: Server) -> Starlette:
-    """Return the ASGI app."""
+def app(server: Server, identify: Identify) -> OperatorAccess:
+    """Return the ASGI app.
+
+    identify : returns who sends a request
+    """
+    api = Starlette(
+        routes=routes(server),
+        exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},
+    )
+    # A redirect would send the client to the host that its own header names.
+    api.router.redirect_slashes = False
+    return OperatorAccess(api, identify, server.order_log)
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes."""
 
     async def about(_: Request) -> Response:
         return as_json(await ask(server, lambda node, _: survey.about(node)))
@@ -91,20 +107,17 @@ def app(server: Server) -> Starlette:
         note_order(server, request, request.path_params["verb"], **_facts(event))
         return as_json(after)
 
-    return Starlette(
-        routes=[
-            Route("/", about),
-            Route("/nodes", nodes),
-            Route("/nodes/{group}/{node}", one),
-            Route("/model/{group}", model),
-            Route("/drills/{group}", drills),
-            *admin_alarms.routes(server),
-            *admin_bans.routes(server),
-            *admin_histories.routes(server),
-            Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
-        ],
-        exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},
-    )
+    return [
+        Route("/", about),
+        Route("/nodes", nodes),
+        Route("/nodes/{group}/{node}", one),
+        Route("/model/{group}", model),
+        Route("/drills/{group}", drills),
+        *admin_alarms.routes(server),
+        *admin_bans.routes(server),
+        *admin_histories.routes(server),
+        Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
+    ]
 
 
 def listen(path: Path) -> socket.socket:

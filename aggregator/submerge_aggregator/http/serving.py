@@ -12,7 +12,7 @@ import socket
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import uvicorn
@@ -54,13 +54,20 @@ class Serving:
     ----------
     listener : socket
         It listens already; `stop` closes it.
+    protocol : callable, optional
+        Makes the protocol of a connection, as uvicorn calls it.
     """
 
-    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        protocol: Callable[..., asyncio.Protocol] = LocalProtocol,
+    ) -> None:
         self.listener = listener
         config = uvicorn.Config(
             app,
-            http=LocalProtocol,
+            http=cast("type[asyncio.Protocol]", protocol),
             h11_max_incomplete_event_size=MOST_HEADERS,
             ws="none",
             lifespan="off",

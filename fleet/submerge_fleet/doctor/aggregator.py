@@ -23,8 +23,9 @@ from submerge_client.config.links import Endpoint
 from submerge_client.config.sizes import size_of_report
 from submerge_client.uplink.factory import tls_of
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient
 from submerge_fleet.console.units import size_of
+from submerge_fleet.console.ways import NoAnswer, UnixSocket
 from submerge_fleet.doctor import links, machine
 from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
@@ -131,7 +132,7 @@ def apprise(config: AggregatorConfig) -> Iterator[Finding]:
 def is_running(config: AggregatorConfig) -> bool:
     """Return whether an aggregator answers on the socket beside the store."""
     try:
-        AdminClient(socket_of(config.store)).get()
+        AdminClient(UnixSocket(socket_of(config.store))).get()
     except (NoAnswer, UsageError):
         return False
     return True

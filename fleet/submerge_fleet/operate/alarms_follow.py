@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import alarm_of
-from submerge_fleet.console.admin_client import NoAnswer
+from submerge_fleet.console.ways import NoAnswer
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import AlarmView

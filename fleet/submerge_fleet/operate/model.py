@@ -139,6 +139,6 @@ def _running_model(at: AggregatorOptions, *, instead: str) -> tuple[SavedModel, 
 
     admin = at.admin(instead=instead)
     group = admin.group(at.group)
-    whence, shown = f"the aggregator on {admin.path}", admin.shown(group)
+    whence, shown = f"the aggregator on {admin.way.name}", admin.shown(group)
     rank = None if shown is None else shown.rank
     return decoded(admin.get("model", group), whence), rank
