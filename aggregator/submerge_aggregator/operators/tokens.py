@@ -48,9 +48,9 @@ class Token(NamedTuple):
     @property
     def line(self) -> str:
         """Return it as a line of the file."""
-        until = "never" if self.until is None else _text(self.until)
+        until = "never" if self.until is None else time_text(self.until)
         return (
-            f"token {self.name} scope {self.scope} created {_text(self.created)} until {until}"
+            f"token {self.name} scope {self.scope} created {time_text(self.created)} until {until}"
             f" sha256 {self.digest}"
         )
 
@@ -137,7 +137,8 @@ def _token(words: list[str]) -> Token:
     raise UsageError("expected a line as `submerge token new` writes it")
 
 
-def _text(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """Return a Unix time as the file has it."""
     return datetime.fromtimestamp(seconds, UTC).strftime(TIME)
 
 
