@@ -30,14 +30,6 @@ MOST_TOKEN = 1000
 
 FORMS = "https://host or https://host:port"
 
-OURS_REFUSED = frozenset(
-    """TLSV1_ALERT_UNKNOWN_CA SSLV3_ALERT_CERTIFICATE_UNKNOWN SSLV3_ALERT_BAD_CERTIFICATE
-    SSLV3_ALERT_CERTIFICATE_EXPIRED SSLV3_ALERT_CERTIFICATE_REVOKED
-    SSLV3_ALERT_UNSUPPORTED_CERTIFICATE TLSV1_ALERT_DECRYPT_ERROR TLSV1_ALERT_ACCESS_DENIED
-    TLSV13_ALERT_CERTIFICATE_REQUIRED""".split()  # noqa: SIM905 - a list of words
-)
-"""What OpenSSL calls the alerts of a server that does not accept our certificate."""
-
 
 class NoAnswer(SubmergeError):
     """The aggregator is not there, or cannot answer now."""
@@ -120,36 +112,61 @@ class Https(NamedTuple):
                 f"the certificate that {self.url} shows is not accepted: {error.verify_message};"
                 " use the host's name in it, and --ca or --kit of its fleet"
             )
+        closed = isinstance(error, ConnectionError | ssl.SSLError)
+        if closed and self._shows_certificate and self._answers_without():
+            return UsageError(
+                f"{self.url} does not accept the certificate of {self.kit}: it takes one of its"
+                " own fleet, with role operator or reader, that is valid now"
+            )
         if isinstance(error, ssl.SSLError):
-            reason = error.reason or str(error)
-            if reason in OURS_REFUSED:
-                return UsageError(
-                    f"{self.url} does not accept the certificate of {self.kit}: it needs one of its"
-                    " own fleet, with role operator or reader, that is not over"
-                )
-            return UsageError(f"expected TLS at {self.url}, got: {reason}; is it the right port?")
+            why = error.reason or str(error)
+            return UsageError(f"expected TLS at {self.url}, got: {why}; is it the right port?")
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return NoAnswer(f"no aggregator answers at {self.url}: {why}")
 
+    @property
+    def _shows_certificate(self) -> bool:
+        """Whether the kit's certificate says who asks; a token does, where there is one."""
+        return self.kit is not None and self.token_file is None
+
+    def _answers_without(self) -> bool:
+        """Return whether the aggregator answers one who shows nothing.
+
+        A server that refuses a certificate closes the connection, as one that ends does.
+        """
+        _, host, port = endpoint_of(self.url)
+        context = self._trusting()
+        connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=context)
+        try:
+            connection.request("GET", "/")
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+        return True
+
     def _context(self) -> ssl.SSLContext:
-        """Return what to trust, and what to show: a kit's certificate only without a token."""
+        """Return what to trust, and what to show."""
+        from submerge_client.uplink.tls import Tls
+
+        context = self._trusting()
+        if self._shows_certificate:
+            tls = Tls(kit=self.kit)
+            _check_time(tls)
+            tls.prove(context)
+        return context
+
+    def _trusting(self) -> ssl.SSLContext:
+        """Return what to trust: `ca`, or the kit's authority, or the system's."""
         import ssl
 
         from submerge_client.kit import read_kit
         from submerge_client.uplink.tls import Tls
 
-        if self.kit is None:
+        if self.kit is None or self.ca is not None:
             return Tls(ca=self.ca).context()
-        tls = Tls(kit=self.kit)
-        if self.token_file is None:
-            _check_time(tls)
-        if self.ca is not None:
-            context = Tls(ca=self.ca).context()
-        else:
-            context = ssl.create_default_context(cadata=read_kit(self.kit).authority.decode())
-        if self.token_file is None:
-            tls.prove(context)
-        return context
+        return ssl.create_default_context(cadata=read_kit(self.kit).authority.decode())
 
 
 def https_of(url: str, token_file: Path | None, kit: Path | None, ca: Path | None) -> Https:
