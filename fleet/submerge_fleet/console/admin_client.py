@@ -114,6 +114,16 @@ class AdminGroup(AdminCommand, click.Group):
     """Commands that may need a running aggregator."""
 
 
+class ListedFirst(AdminGroup):
+    """Commands that run the first one if none is named: `submerge alarms --follow`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `list` before options that stand alone."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
 def admin_client_of(
     config: Path | None, store: Path | None, network: Https | None, *, instead: str = ""
 ) -> AdminClient:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ import click
 from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import (
     AdminClient,
-    AdminGroup,
+    ListedFirst,
     confirm,
     console_of,
     say_back,
@@ -22,9 +23,13 @@ from submerge_fleet.console.options import (
     flag_option,
     json_option,
 )
+from submerge_fleet.console.watching import WATCH, LiveView, watch
+from submerge_fleet.operate.nodes_changes import changes
 from submerge_fleet.operate.nodes_table import STATES, table_of
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from submerge_aggregator.questions.views import NodeView
 
 ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
@@ -35,11 +40,13 @@ BANS_GO_DOWN = "An aggregator below gets the order with the answer to its next r
 FOR_GOOD = "This cannot be undone. A node that still reports to it begins again from zero."
 
 
-@click.group(cls=AdminGroup, epilog="Example: submerge nodes list --config root.toml")
+@click.group(cls=ListedFirst, epilog="Example: submerge nodes --watch --config root.toml")
 def command() -> None:
     """List and change what a running aggregator holds of its nodes.
 
-    It is reached through the socket beside its store, as the user that it runs as.
+    It is reached through the socket beside its store, as the user that it runs as, or with --at
+    from another machine. Without a command: list, with its options (--watch, --wide, --json,
+    --group).
     """
 
 
@@ -47,26 +54,33 @@ def command() -> None:
     "list", epilog=f"{STATES}\n\nExample: submerge nodes list --config root.toml --group pumps"
 )
 @aggregator_options("Of this group only.")
+@WATCH
 @flag_option("--wide", "With withheld readings and each node's software.")
-@json_option("Print one JSON array: all that is known.")
-def list_nodes(at: AggregatorOptions, wide: bool, as_json: bool) -> None:
+@json_option("Print one JSON array: all that is known; with --watch, an object a line.")
+def list_nodes(at: AggregatorOptions, watched: bool, wide: bool, as_json: bool) -> None:
     """List the nodes that report here, and those that are kept out.
 
     An aggregator below is one of them, with the readings of all below it. `silent` is the time
     since a node was heard, `state` what is unusual about it.
     """
-    answer = at.admin().get("nodes", **at.query)
-    if as_json:
-        click.echo(json.dumps(json.loads(answer)))
+    admin = at.admin()
+    if as_json and not watched:
+        click.echo(json.dumps(json.loads(admin.get("nodes", **at.query))))
         return
     import msgspec
 
     from submerge_aggregator.questions.views import NodeView
 
-    views = msgspec.json.decode(answer, type=list[NodeView])
-    console_of(wide=wide).print(
-        table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
-    )
+    def look() -> list[NodeView]:
+        return msgspec.json.decode(admin.get("nodes", **at.query), type=list[NodeView])
+
+    def draw(views: list[NodeView]) -> RenderableType:
+        return table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
+
+    if watched:
+        watch(LiveView(look, draw, partial(changes, as_json=as_json)), as_json=as_json)
+    else:
+        console_of(wide=wide).print(draw(look()))
 
 
 @command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")

@@ -71,7 +71,7 @@ def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Ta
             cells.append("-" if last is None else _left(last.certified_until_s - now, last))
         if wide:
             cells.append("-" if last is None else printable(last.software))
-        table.add_row(*map(Text, [*cells, ", ".join(_state(view))]))
+        table.add_row(*map(Text, [*cells, ", ".join(state_words(view))]))
     return table
 
 
@@ -88,7 +88,7 @@ def _left(seconds: float, row: RowView) -> str:
     return ago(seconds) if seconds > 0 else "ended"
 
 
-def _state(view: NodeView) -> list[str]:
+def state_words(view: NodeView) -> list[str]:
     """Return the alarm status of a node, and what is unusual about it."""
     states = [*status_words(view), *(["banned"] if view.banned else [])]
     if view.quarantined:
