@@ -12,12 +12,11 @@ from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
 from submerge_aggregator.operators.identify import NetworkIdentities
-from submerge_aggregator.operators.tls_files import TlsFiles
+from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
 from submerge_aggregator.operators.tokens import Token, parse_tokens
 from submerge_aggregator.server import Server
 from submerge_client import clock
 from submerge_client.logs import say
-from submerge_client.uplink.tls import Tls
 
 
 def network_serving(
@@ -39,7 +38,7 @@ def network_serving(
     )
     identify = NetworkIdentities(tokens.current, server.worker.admission, lambda: clock.now().wall)
     app = admin.app(server, identify)
-    tls = operators_tls(config, operators)
+    tls = operators_tls(operators, config.listen.grpc, config.kit)
     protocol = (
         NetworkProtocol
         if tls is None
@@ -55,15 +54,3 @@ def network_serving(
     scheme = "http" if tls is None else "https"
     say("operators", url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
     return Serving(app, listener, protocol)
-
-
-def operators_tls(config: AggregatorConfig, operators: OperatorsConfig) -> Tls | None:
-    """Return the certificate of the operators' address: its own, that of gRPC, or the kit's."""
-    if operators.insecure:
-        return None
-    if operators.cert is not None:
-        return Tls(operators.ca, operators.cert, operators.key)
-    grpc = config.listen.grpc
-    if grpc is not None and grpc.cert is not None:
-        return Tls(grpc.ca, grpc.cert, grpc.key)
-    return Tls(kit=config.kit)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import ssl
+from pathlib import Path
 
 from submerge import UsageError
+from submerge_aggregator.downlink.config import GrpcListen
+from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_client.kit import read_kit
 from submerge_client.logs import say
 from submerge_client.uplink.tls import Tls
@@ -74,3 +77,19 @@ def server_context(tls: Tls) -> ssl.SSLContext:
         ) from error
     context.verify_mode = ssl.CERT_OPTIONAL
     return context
+
+
+def operators_tls(
+    operators: OperatorsConfig, grpc: GrpcListen | None, kit: Path | None
+) -> Tls | None:
+    """Return the certificate of the operators' address: its own, that of gRPC, or the kit's.
+
+    None without TLS.
+    """
+    if operators.insecure:
+        return None
+    if operators.cert is not None:
+        return Tls(operators.ca, operators.cert, operators.key)
+    if grpc is not None and grpc.cert is not None:
+        return Tls(grpc.ca, grpc.cert, grpc.key)
+    return Tls(kit=kit)
