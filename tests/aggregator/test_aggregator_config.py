@@ -217,6 +217,30 @@ def test_status_can_be_switched_off() -> None:
             id="insecure, and not said",
         ),
         pytest.param(
+            ROOT + PUMPS + "[operators]",
+            "operators.cert: expected a certificate and its key, or a kit, got nothing; name a"
+            " kit: operators send tokens, which others must not read",
+            id="operators without a certificate",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "[operators]\ninsecure = true",
+            "operators.insecure: expected false where other machines can connect: they would read"
+            ' tokens, got true; delete it, or use address = "127.0.0.1:8472"',
+            id="operators in the open",
+        ),
+        pytest.param(
+            ROOT + PUMPS + '[operators]\ninsecure = true\naddress = "127.0.0.1:8471"',
+            "operators.address: expected another port than that of status.address, got"
+            ' "127.0.0.1:8471"; take port 8472, or move status.address',
+            id="operators at the status address",
+        ),
+        pytest.param(
+            ROOT + PUMPS + '[operators]\nca = "ca.pem"',
+            'operators.ca: expected none without cert and key, got "ca.pem"; leave it out, or name'
+            " both",
+            id="operators' authority without a certificate",
+        ),
+        pytest.param(
             ROOT + 'ca = "ca.pem"\n' + PUMPS,
             'listen.grpc.ca: expected none without cert and key: there is no TLS, got "ca.pem";'
             " leave it out, or name both",

@@ -76,6 +76,7 @@ def test_the_socket_beside_the_store_is_open_as_before(site):
     assert ["unknown"] == [entry["by"] for entry in site.recorded]
 
 
+@pytest.mark.slow
 def test_each_scope_gets_at_each_route_what_the_table_says(site):
     """By real tokens over TLS: 403 where the scope is too small, and never where it is not."""
     for scope in SCOPES:
@@ -220,6 +221,7 @@ def test_a_server_that_is_not_what_it_says_gets_no_token(site, tmp_path):
         client(site, token_file=token).get()
 
 
+@pytest.mark.slow
 def test_wrong_revoked_and_ended_tokens_get_the_same_answer(site, tmp_path):
     """And revoking takes effect while it runs."""
     good, short = site.token("night", "operate"), site.token("short", "operate", lasts_s=-1.0)
@@ -237,6 +239,7 @@ def test_wrong_revoked_and_ended_tokens_get_the_same_answer(site, tmp_path):
     assert not [each for each in site.recorded if "submerge_" in str(each)]
 
 
+@pytest.mark.slow
 def test_guesses_are_bounded(site):
     """After ten, the right token is not looked at either; the operator's kit is."""
     good, kit = site.token("night", "operate"), site.kit("anna", OPERATOR)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
+from submerge_aggregator.operators.scopes import SCOPES
 from submerge_fleet.console.admin_client import AdminCommand, AdminGroup
 from submerge_fleet.console.options import (
     FILE,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from submerge_aggregator.operators.tokens import Token
 
 PRIVATE = 0o600
-
-SCOPES = ("read", "judge", "operate")
-"""As `submerge_aggregator.operators.scopes` has them: `--help` loads no aggregator."""
 
 AT = aggregator_options(None, network=False)
 
@@ -77,14 +75,14 @@ def new(
 
     It is written once, and shown nowhere. Commands take the file as --token-file.
     """
-    from submerge_aggregator.operators import scopes, tokens
+    from submerge_aggregator.operators import tokens
 
     tokens.check_token_name(name)
     to = Path(f"{name}.token") if to is None else to
     now = float(int(time.time()))
     until = None if lasts is None else now + lasts.total_seconds()
     secret = tokens.new_secret()
-    named = next(each for each in scopes.SCOPES if each == scope)
+    named = next(each for each in SCOPES if each == scope)
     token = tokens.Token(name, named, now, until, tokens.digest_of(secret))
     with ExitStack() as undo:
         with _changing(_path_of(at)) as known:
@@ -209,6 +207,8 @@ def _write_secret(path: Path, secret: str) -> None:
             file.write(f"{secret}\n")
     except FileExistsError as error:
         raise UsageError(f"{path} exists: name another file with --to") from error
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _facts(token: Token, now: float) -> dict[str, Any]:
