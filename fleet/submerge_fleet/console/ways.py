@@ -118,7 +118,8 @@ class Https(NamedTuple):
                 f"{self.url} does not accept the certificate of {self.kit}: it takes one of its"
                 " own fleet, with role operator or reader, that is valid now"
             )
-        if isinstance(error, ssl.SSLError):
+        hung_up = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        if isinstance(error, ssl.SSLError) and not hung_up:
             why = error.reason or str(error)
             return UsageError(f"expected TLS at {self.url}, got: {why}; is it the right port?")
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
