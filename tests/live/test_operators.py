@@ -318,6 +318,23 @@ def test_a_hostile_host_header_does_nothing(site, path):
     assert b"ocation" not in heard.partition(b"\r\n\r\n")[0]
 
 
+@pytest.mark.parametrize("host", [b"x/?", b"x/nodes/room/c/resume?", b"x#", b"[", b"a b", b""])
+def test_a_hostile_host_header_changes_no_order(site, host):
+    """Neither which it is, nor which node it is about."""
+    secret = site.token("night", "operate").read_bytes()
+    with site.raw() as connection:
+        connection.sendall(
+            b"POST /nodes/room/c/pause HTTP/1.1\r\nHost: %b\r\nContent-Length: 0\r\n"
+            b"Connection: close\r\nAuthorization: Bearer %b\r\n\r\n" % (host, secret)
+        )
+        heard = b""
+        while more := connection.recv(65536):
+            heard += more
+
+    assert heard.startswith(b"HTTP/1.1 200")
+    assert [("pause", "c")] == [(each["verb"], each["node"]) for each in site.recorded]
+
+
 def test_bytes_without_tls_are_counted_and_leave_nothing_open(site):
     """A port scan, and a handshake that never goes on."""
     with socket.create_connection(site.place) as visitor:

@@ -95,7 +95,7 @@ class TlsProtocol(asyncio.Protocol):
         inner = NetworkProtocol(**self._server)
         secure.set_protocol(inner)
         inner.connection_made(secure)
-        if self._early:
+        if self._early and not secure.is_closing():
             inner.data_received(bytes(self._early))
 
 

@@ -60,7 +60,7 @@ def server_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # A connection that is taken up again would bring a certificate that is not checked again.
-    context.options |= ssl.OP_NO_TICKET
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     tls.prove(context)
