@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -139,3 +145,42 @@ def test_a_watcher_over_the_network_outlives_an_aggregator_that_restarts():
         finally:
             watcher.kill()
             watcher.communicate()
+
+
+def test_on_a_terminal_nodes_are_drawn_again_in_place():
+    """As wide as the terminal; Ctrl-C gives the cursor back."""
+    with Programs() as programs:
+        site = Site(programs)
+        for i in range(3):
+            site.submerge("nodes", "ban", f"pump-{i}", "--yes", "--config", site.config)
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+        watcher = subprocess.Popen(
+            [SUBMERGE, "nodes", "--watch", "--config", site.config],
+            stdout=theirs,
+            stderr=theirs,
+            env=ENVIRON | {"TERM": "xterm"},
+        )
+        os.close(theirs)
+        seen = bytearray()
+        try:
+            while seen.count(b"Ctrl-C ends") < 2:
+                seen += os.read(ours, 4096)
+            watcher.send_signal(signal.SIGINT)
+            with suppress(OSError):  # the terminal's other end is closed
+                while more := os.read(ours, 4096):
+                    seen += more
+            assert 0 == watcher.wait(PATIENCE_S)
+        finally:
+            watcher.kill()
+            watcher.wait()
+            os.close(ours)
+        assert b"pump-2" in seen
+        assert b"\x1b[1A" in seen
+        assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")
+        assert all(len(line) <= 80 for line in _plain(seen).splitlines())
+
+
+def _plain(text: bytes) -> str:
+    """What is left without the terminal's codes."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.decode()).replace("\r", "\n")

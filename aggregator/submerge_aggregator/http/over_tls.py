@@ -83,9 +83,9 @@ class TlsProtocol(asyncio.Protocol):
                 server_side=True,
                 ssl_handshake_timeout=HANDSHAKE_S,
             )
-        except (OSError, asyncio.CancelledError) as error:
-            transport.abort()
-            if not isinstance(error, ConnectionError | asyncio.CancelledError):
+        except OSError as error:
+            # One that hung up was no attempt: a check whether the port is open does that.
+            if not isinstance(error, ConnectionResetError | BrokenPipeError):
                 self._failed(address, _why(error))
             return
         finally:
