@@ -16,7 +16,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from submerge.errors import KINDS
 from submerge.protocol.messages import Reason
@@ -59,15 +60,25 @@ class Refusals:
         A clock that is never set back, in seconds.
     record : callable
         Of the audit log: each reason once a minute, with the number since the last time.
+    reasons : iterable of str
+        All that there are.
+    sender : str
+        What a log line calls who sent it.
     """
 
     def __init__(
-        self, steady: Callable[[], float] = time.monotonic, record: Record = record_nothing
+        self,
+        steady: Callable[[], float] = time.monotonic,
+        record: Record = record_nothing,
+        *,
+        reasons: Iterable[str] = REASONS,
+        sender: str = "node",
     ) -> None:
+        self._sender = sender
         self._steady, self._lock, self._record = steady, threading.Lock(), record
-        self._unrecorded = dict.fromkeys(REASONS, 0)
-        self._record_at = dict.fromkeys(REASONS, -math.inf)
-        self._counts = dict.fromkeys(REASONS, 0)
+        self._counts = dict.fromkeys(reasons, 0)
+        self._unrecorded = dict(self._counts)
+        self._record_at = dict.fromkeys(self._counts, -math.inf)
         self._minute_at = -math.inf
         self._logged: set[tuple[str, str]] = set()
         self._unlogged = 0
@@ -85,7 +96,7 @@ class Refusals:
         Parameters
         ----------
         reason : str
-            One of `REASONS`.
+            One of the reasons.
         who : str
             The node as far as it is known, or its address.
         what : str
@@ -109,8 +120,8 @@ class Refusals:
             self._record("refused", **{**facts, "reason": reason, "count": count, "node": who})
         if logs:
             level = logging.DEBUG if reason in HARMLESS else logging.WARNING
-            node = {"node": who} if who else {}
-            say(what, level=level, **node, reason=reason, **facts)
+            sender: dict[str, Any] = {self._sender: who} if who else {}
+            say(what, level=level, **sender, reason=reason, **facts)
 
     def _unrecorded_now(self, reason: str) -> int:
         """Return how many have come since the last entry; 0 if it is too soon for another."""

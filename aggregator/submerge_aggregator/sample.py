@@ -211,6 +211,26 @@ scaling = "fleet"
 #revoked = "revoked.txt"
 
 
+# Orders over the network: `submerge nodes list --at https://root.example:8472 --token-file FILE`.
+# Without this section operators use the socket beside the store, on this machine.
+#[operators]
+#address = "0.0.0.0:8472"
+# The server's certificate and its key; left out, those of [listen.grpc] or of the kit.
+#cert = "root.pem"
+#key = "root.key"
+# Certificates of these authorities with role operator or reader are accepted. With a kit those of
+# its authority are.
+#ca = "ca.pem"
+# Hashes of tokens, as `submerge token new` writes them; left out, STORE.tokens beside the store. It
+# is read again when it changes.
+#tokens = "root.db.tokens"
+
+# Without TLS, and on this machine only: for a proxy in front of it.
+#[operators]
+#address = "127.0.0.1:8472"
+#insecure = true
+
+
 # Where the alarms of all nodes below are sent, so that the nodes need not send them: each start
 # and each end once. One aggregator is enough, as a rule the root.
 [alarms]

@@ -23,6 +23,7 @@ from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
 from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
+from submerge_aggregator.operators.order_log import OrderLog
 from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
 from submerge_client.reach import Reach
@@ -77,6 +78,7 @@ class Server:
     refusals : Refusals
         The worker's.
     audit : AuditLog
+    order_log : OrderLog
     downlinks : tuple of Downlink
     budget : MessageBudget
     sent_bytes, heard_bytes : int
@@ -104,6 +106,7 @@ class Server:
         self.downlinks, self._uplink, self._clock = tuple(downlinks), uplink, clock
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
+        self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()

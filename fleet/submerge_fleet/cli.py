@@ -40,6 +40,7 @@ SUBCOMMANDS = {
     "alarms": Subcommand("fleet.operate.alarms", "List alarms; accept or reject one."),
     "learn": Subcommand("fleet.operate.learn", "Pause or resume what a node learns."),
     "audit": Subcommand("fleet.operate.audit", "Show who joined, and what was refused or ordered."),
+    "token": Subcommand("fleet.operate.tokens", "Make and revoke tokens of operators."),
     "pki": Subcommand("fleet.pki.command", "Make certificates: an authority, and nodes' kits."),
     "kits": Subcommand("fleet.pki.kits", "Make kits for all nodes of a list."),
     "doctor": Subcommand("fleet.doctor.command", "Find what keeps a program from its work."),

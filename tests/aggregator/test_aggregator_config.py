@@ -15,13 +15,11 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator import config
 from submerge_aggregator.config import (
     AggregatorConfig,
-    GrpcListen,
-    ListenConfig,
-    MqttListen,
     ParentConfig,
     StatusConfig,
     load,
 )
+from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
 from submerge_aggregator.sample import SAMPLE
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.decoding import decoded
@@ -217,6 +215,30 @@ def test_status_can_be_switched_off() -> None:
             "listen.grpc.cert: expected a certificate and its key, or a kit, got nothing; name a"
             " kit, or say insecure = true if the network is trusted",
             id="insecure, and not said",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "[operators]",
+            "operators.cert: expected a certificate and its key, or a kit, got nothing; name a"
+            " kit: operators send tokens, which others must not read",
+            id="operators without a certificate",
+        ),
+        pytest.param(
+            ROOT + PUMPS + "[operators]\ninsecure = true",
+            "operators.insecure: expected false where other machines can connect: they would read"
+            ' tokens, got true; delete it, or use address = "127.0.0.1:8472"',
+            id="operators in the open",
+        ),
+        pytest.param(
+            ROOT + PUMPS + '[operators]\ninsecure = true\naddress = "127.0.0.1:8471"',
+            "operators.address: expected another port than that of status.address, got"
+            ' "127.0.0.1:8471"; take port 8472, or move status.address',
+            id="operators at the status address",
+        ),
+        pytest.param(
+            ROOT + PUMPS + '[operators]\nca = "ca.pem"',
+            'operators.ca: expected none without cert and key, got "ca.pem"; leave it out, or name'
+            " both",
+            id="operators' authority without a certificate",
         ),
         pytest.param(
             ROOT + 'ca = "ca.pem"\n' + PUMPS,

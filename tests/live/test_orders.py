@@ -17,6 +17,7 @@ pytest.importorskip("grpc")
 from submerge import SubmergeError
 from submerge_aggregator.questions.views import socket_of
 from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import UnixSocket
 from support.kills.configs import OverGrpc, OverMqtt, Way
 from support.patience import until
 from support.programs import SUBMERGE, Program, Programs, free_port
@@ -56,15 +57,17 @@ class Chain:
     def kill(self, node: str) -> None:
         self.running[node].kill()
 
-    def order(self, *words: str) -> None:
+    def order(self, *words: str) -> str:
+        """Give an order at the root; return what the command says."""
         store = self._programs.folder / "root.store"
         command = [SUBMERGE, *words, "--store", store]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert 0 == done.returncode, done.stderr
+        return done.stdout
 
     def below(self, *path: str, **query: str) -> dict[str, Any]:
         """Return what the root says of the nodes of an aggregator below it."""
-        admin = AdminClient(socket_of(self._programs.folder / "root.store"))
+        admin = AdminClient(UnixSocket(socket_of(self._programs.folder / "root.store")))
         time.sleep(0.1)  # it answers so many a second
         try:
             return json.loads(admin.get("tree", "pumps", path="/".join(path), **query))
@@ -122,3 +125,22 @@ def test_the_nodes_of_an_aggregator_below_are_seen(way):
         assert "is a client" in chain.below("site", "room", CLIENT)["error"]
         chain.kill("room")
         assert "did not reply within" in chain.below("site", "room", node="x")["error"]
+
+
+def test_a_node_below_is_listed_quarantined_and_forgotten_from_the_root(way):
+    """Each command says that it is at work; the node need not be known at the root."""
+    with Programs() as programs:
+        chain = Chain(way, programs, every_s=1.0)
+        until(lambda: chain.below("site", "room").get("nodes"))
+        listed = json.loads(chain.order("nodes", "list", "--below", "--json"))
+        assert [("site", ""), ("room", "site"), (CLIENT, "site/room")] == [
+            (each["node"], each["under"]) for each in listed
+        ]
+        table = chain.order("nodes", "list", "--below")
+        assert "site/room" in table
+
+        at_work = "at work at site/room\n"
+        assert chain.order("nodes", "quarantine", CLIENT).endswith(at_work)
+        assert chain.order("nodes", "release", CLIENT).endswith(at_work)
+        chain.kill(CLIENT)
+        assert chain.order("nodes", "forget", CLIENT, "--yes").endswith(at_work)

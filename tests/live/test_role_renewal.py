@@ -17,7 +17,8 @@ pytest.importorskip("cryptography")
 
 from submerge.protocol.permission import Permission
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import NoAnswer, UnixSocket
 from support.certified import LOOPBACK, Certified
 from support.kills import configs
 from support.patience import until
@@ -90,7 +91,7 @@ class Fleet:
 
     def counted(self) -> int:
         """Readings at the root; 0 while it does not answer."""
-        admin = AdminClient(socket_of(self._folder / f"{ROOT}.db"))
+        admin = AdminClient(UnixSocket(socket_of(self._folder / f"{ROOT}.db")))
         try:
             views = json.loads(admin.get("nodes"))
         except NoAnswer:

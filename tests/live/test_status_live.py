@@ -25,7 +25,8 @@ from submerge_aggregator.listening import listen
 from submerge_aggregator.questions.views import socket_of
 from submerge_client.config.decoding import decoded
 from submerge_client.config.links import Endpoint
-from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import NoAnswer, UnixSocket
 from support.house import House
 from support.patience import PATIENCE_S
 
@@ -100,7 +101,7 @@ def test_the_socket_is_the_owners_alone(opened):
 
 def test_the_command_reaches_it_by_the_socket(opened):
     opened.house.hears("c", ROWS)
-    admin = AdminClient(opened.path)
+    admin = AdminClient(UnixSocket(opened.path))
 
     assert b'"node":"c"' in admin.get("nodes")
     assert b'"rows":[]' in admin.post("nodes", "room", "c", "forget", ban="0")
@@ -112,11 +113,11 @@ def test_nobody_there_is_said_in_one_line(tmp_path):
     """No file; a file that nobody listens on."""
     path = tmp_path / "root.db.sock"
     with pytest.raises(NoAnswer, match=r"no aggregator answers on .*: is it running\?"):
-        AdminClient(path).get()
+        AdminClient(UnixSocket(path)).get()
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     with pytest.raises(NoAnswer, match="is it running"):
-        AdminClient(path).get()
+        AdminClient(UnixSocket(path)).get()
 
 
 def test_a_socket_that_a_dead_process_left_is_replaced(tmp_path):
@@ -126,7 +127,7 @@ def test_a_socket_that_a_dead_process_left_is_replaced(tmp_path):
         dead.listen()
     with House(tmp_path) as house:
         opened = Open(house)
-        assert b"root" in AdminClient(path).get()
+        assert b"root" in AdminClient(UnixSocket(path)).get()
         opened.closes()
 
     assert not path.exists()
@@ -137,7 +138,7 @@ def test_a_socket_that_somebody_answers_on_is_refused(opened):
     with pytest.raises(UsageError, match="another aggregator answers on"):
         Open(opened.house)
 
-    assert b"root" in AdminClient(opened.path).get()
+    assert b"root" in AdminClient(UnixSocket(opened.path)).get()
 
 
 def test_a_file_in_the_sockets_place_is_left_alone(tmp_path):
@@ -191,7 +192,7 @@ def test_no_address_is_no_status(tmp_path):
 
         endpoints = house.does(alone())
         assert 1 == len(endpoints._open)
-        assert b"root" in AdminClient(socket_of(house.store)).get()
+        assert b"root" in AdminClient(UnixSocket(socket_of(house.store))).get()
         house.does(endpoints.stop())
 
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from submerge.errors import UsageError
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import NoAnswer, UnixSocket
 from support.following import Event, following
 from support.kills.configs import TIMING, Way
 from support.kills.feeding import PACE_S
@@ -220,7 +221,9 @@ class AlarmFleet:
     def ask(self, node: str, /, *parts: str, **query: str) -> Any:
         """Return what an aggregator says at its door; None if it does not answer."""
         try:
-            return json.loads(AdminClient(socket_of(self.store(node))).get(*parts, **query))
+            return json.loads(
+                AdminClient(UnixSocket(socket_of(self.store(node)))).get(*parts, **query)
+            )
         except (NoAnswer, UsageError):
             return None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from submerge_aggregator.questions.views import socket_of
 from submerge_fleet import cli
-from submerge_fleet.console import admin_client as asking
+from submerge_fleet.console import ways
 from support.house import House, Response
 
 
@@ -38,12 +38,14 @@ def stands_at_its_socket(house: House, monkeypatch: Any) -> None:
     """Have commands that ask by the socket of a house's store reach the house."""
 
     class Connection:
-        """As http.client's, as far as `asking` uses it."""
+        """As http.client's, as far as `ways` uses it."""
 
         def __init__(self, path: Path) -> None:
             self._path = path
 
-        def request(self, method: str, target: str, body: bytes | None = None) -> None:
+        def request(
+            self, method: str, target: str, body: bytes | None = None, headers: object = None
+        ) -> None:
             if self._path != socket_of(house.store):
                 raise ConnectionRefusedError(self._path)
             self._answer: Response = house.asks(method, target, body or b"")
@@ -61,4 +63,4 @@ def stands_at_its_socket(house: House, monkeypatch: Any) -> None:
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(asking, "_OverUnix", Connection)
+    monkeypatch.setattr(ways, "_OverUnix", Connection)

@@ -16,7 +16,7 @@ from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.messages import Answer, FromBelow, Join, Joined, Reason
 from submerge.protocol.permission import ROLE_URI
 from submerge.protocol.questions import QuestionReply, ReplyTaken
-from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection
+from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection, revocation
 from submerge_aggregator.admission.revoked import RevokedList
 from submerge_aggregator.admission.roster import RosterEntry
 from submerge_aggregator.admission.standing import standing_of
@@ -93,6 +93,13 @@ class AdmissionControl:
         self._count(name, identity)
         why = objection(self._current(), Sender(name, identity), group, None)
         if why is None and name in self._banned.get(group, ()):
+            return "an operator has banned it"
+        return why
+
+    def objection_to_orders(self, identity: PeerIdentity, name: str) -> str | None:
+        """Return why a certificate is worth nothing any more, whatever its role; None if it is."""
+        why = revocation(self._current().revoked, Sender(name, identity))
+        if why is None and any(name in banned for banned in self._banned.values()):
             return "an operator has banned it"
         return why
 

@@ -1,8 +1,9 @@
 """WatchedFile: what a file says, read again when the file changes.
 
-1. A file that is missing or wrong at the start is an error: nothing is decided without it.
-2. Later on, a file that is gone or wrong changes nothing. It is logged once, and the last good
-   content holds.
+1. A file that is missing or wrong at the start is an error: nothing is decided without it. Where
+   a missing one has a meaning (`missing`), it is that one, at the start and later on.
+2. Later on, another file that is gone or wrong changes nothing. It is logged once, and the last
+   good content holds.
 3. A look at the file is one `stat`, at most once in LOOK_S. Any thread may look.
 """
 
@@ -37,6 +38,8 @@ class WatchedFile(Generic[Content]):
         Returns the content of a text, or raises `UsageError`.
     setting : str
         The setting that names the file, for errors and log lines.
+    missing : Content, optional
+        What a file says that is not there.
     steady : callable
         A clock that is never set back, in seconds.
 
@@ -52,11 +55,12 @@ class WatchedFile(Generic[Content]):
         parse: Callable[[str], Content],
         *,
         setting: str,
+        missing: Content | None = None,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path, self._parse, self._setting, self._steady = path, parse, setting, steady
         self._lock = threading.Lock()
-        self._looked_at = -math.inf
+        self._looked_at, self._missing = -math.inf, missing
         self._seen: object = None
         try:
             self._seen = self._signature()
@@ -93,11 +97,18 @@ class WatchedFile(Generic[Content]):
         else:
             say("file read again", setting=setting, file=file)
 
-    def _signature(self) -> tuple[int, int, int]:
-        found = self._path.stat()
+    def _signature(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            if self._missing is None:
+                raise
+            return None
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _read(self) -> Content:
+        if self._seen is None and self._missing is not None:
+            return self._missing
         with self._path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:

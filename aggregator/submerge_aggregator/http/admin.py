@@ -1,7 +1,8 @@
-"""The admin API: HTTP on a Unix socket beside the store, for `submerge nodes` and `model`.
+"""The admin API, for `submerge nodes` and `model`: HTTP on a Unix socket beside the store.
 
 Every user who may open the socket's file may do all of this: the file's mode is the
-authentication. A change is answered after it is committed.
+authentication. With [operators] it is HTTPS as well, and `operators.scopes` has what each route
+needs. A change is answered after it is committed.
 
     GET  /                               which aggregator, and its groups
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
@@ -14,6 +15,9 @@ authentication. A change is answered after it is committed.
     POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
     POST /nodes/G/NODE/quarantine        keep its rows out of the model
     POST /nodes/G/NODE/release           end its quarantine, and its ban in all groups
+
+The last two, and forget, go down to aggregators below; with `anyway=1` also for a node that is
+unknown here.
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
 histories.
@@ -36,15 +40,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge import PeerError, SubmergeError, UsageError
+from submerge.aggregator.node import AggregatorNode
 from submerge.history.learnt import Learnt
-from submerge.protocol.machine import Drop, Forget, SetQuarantine
+from submerge.protocol.machine import Drop, Forget, Now, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import admin_alarms, admin_bans, admin_histories, admin_tree
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
+from submerge_aggregator.operators.access import Identify, OperatorAccess
 from submerge_aggregator.questions import drill_survey, learnt, survey
-from submerge_aggregator.questions.views import ShownRank
+from submerge_aggregator.questions.views import NodeView, ShownRank
 from submerge_aggregator.server import Server
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.wire import codec
@@ -53,8 +59,22 @@ MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
 
 
-def app(server: Server) -> Starlette:
-    """Return the ASGI app."""
+def app(server: Server, identify: Identify) -> OperatorAccess:
+    """Return the ASGI app.
+
+    identify : returns who sends a request
+    """
+    api = Starlette(
+        routes=routes(server),
+        exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},
+    )
+    # A redirect would send the client to the host that its own header names.
+    api.router.redirect_slashes = False
+    return OperatorAccess(api, identify, server.order_log)
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes."""
 
     async def about(_: Request) -> Response:
         return as_json(await ask(server, lambda node, _: survey.about(node)))
@@ -84,28 +104,30 @@ def app(server: Server) -> Starlette:
     async def change(request: Request) -> Response:
         group, name = path_names(request, "group", "node")
         event = _event(request, group, name)
-        await ask(server, lambda node, now: survey.one(node, now, group, name))
+        anyway = flag(request, "anyway") and not isinstance(event, Drop)
+
+        def after_it(node: AggregatorNode, now: Now) -> NodeView:
+            return survey.one(node, now, group, name, anyway=True)
+
+        await ask(server, lambda node, now: survey.one(node, now, group, name, anyway=anyway))
         if isinstance(event, Drop):
             await ask(server, lambda node, _: survey.has(node, event))
-        after = await ask(server, lambda node, now: survey.one(node, now, group, name), event)
+        after = await ask(server, after_it, event)
         note_order(server, request, request.path_params["verb"], **_facts(event))
         return as_json(after)
 
-    return Starlette(
-        routes=[
-            Route("/", about),
-            Route("/nodes", nodes),
-            Route("/nodes/{group}/{node}", one),
-            Route("/model/{group}", model),
-            Route("/drills/{group}", drills),
-            *admin_alarms.routes(server),
-            *admin_bans.routes(server),
-            *admin_histories.routes(server),
-            *admin_tree.routes(server),
-            Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
-        ],
-        exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},
-    )
+    return [
+        Route("/", about),
+        Route("/nodes", nodes),
+        Route("/nodes/{group}/{node}", one),
+        Route("/model/{group}", model),
+        Route("/drills/{group}", drills),
+        *admin_alarms.routes(server),
+        *admin_bans.routes(server),
+        *admin_histories.routes(server),
+        *admin_tree.routes(server),
+        Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
+    ]
 
 
 def listen(path: Path) -> socket.socket:

@@ -63,7 +63,8 @@ def routes(server: Server) -> list[Route]:
 
     async def set_state(request: Request) -> Response:
         group, name = path_names(request, "group", "node")
-        verb = request.url.path.rpartition("/")[2]
+        # Not by `request.url`, which is built with the Host header.
+        verb = request.scope["path"].rpartition("/")[2]
         paused = None if verb == "drill" else verb == "pause"
         event = SetDesired(group, name, paused=paused, drill=verb == "drill")
         return await set_desired(request, verb, event)

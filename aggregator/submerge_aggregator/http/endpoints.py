@@ -1,4 +1,4 @@
-"""Endpoints: the operator's socket and the status address of a running aggregator."""
+"""Endpoints: the operator's socket, the operators' address, and the status address."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import asyncio
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
+from submerge_aggregator.http.network import network_serving
 from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
+from submerge_aggregator.operators.identify import at_socket
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.server import Server
+from submerge_client.config.links import Endpoint
 from submerge_client.logs import say
 
 
 class Endpoints:
-    """The operator's socket, and the status address if one is configured.
+    """The operator's socket; the operators' and the status address, if they are configured.
 
     Parameters
     ----------
@@ -26,7 +29,7 @@ class Endpoints:
     def __init__(self, server: Server, config: AggregatorConfig) -> None:
         self._server = server
         self._path = socket_of(config.store)
-        self._endpoint = config.status.endpoint
+        self._endpoint, self._config = config.status.endpoint, config
         self._open: list[Serving] = []
 
     async def start(self) -> None:
@@ -37,21 +40,26 @@ class Endpoints:
         UsageError
             If an address is taken. Nothing is left open then.
         """
-        operator = Serving(admin.app(self._server), admin.listen(self._path))
-        operator.start()
-        self._open.append(operator)
-        if self._endpoint is None:
-            return
+        operator = Serving(admin.app(self._server, at_socket), admin.listen(self._path))
+        self._start(operator)
         try:
-            listener = listen(self._endpoint, setting="status.address")
+            if self._config.operators is not None:
+                self._start(network_serving(self._server, self._config, self._config.operators))
+            if self._endpoint is not None:
+                self._start_status(self._endpoint)
         except UsageError:
             await self.stop()
             raise
+
+    def _start(self, serving: Serving) -> None:
+        serving.start()
+        self._open.append(serving)
+
+    def _start_status(self, endpoint: Endpoint) -> None:
+        listener = listen(endpoint, setting="status.address")
         from submerge_aggregator.http import status  # late: it brings Prometheus's client
 
-        watched = Serving(status.app(self._server), listener)
-        watched.start()
-        self._open.append(watched)
+        self._start(Serving(status.app(self._server), listener))
         host, port, *_ = listener.getsockname()
         say("status", url=f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
 

@@ -7,6 +7,7 @@ is forgotten, so they are gauges.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -53,6 +54,7 @@ class Numbers(NamedTuple):
     groups : None while the machine cannot be asked
     legacy_kits : names that have shown a certificate without a role
     unanswered : bytes of messages that are being read, may begin on a stream, or wait; and the most
+    denied : requests of operators that were refused, by reason: all reasons that there are
     """
 
     tallies: Tallies
@@ -65,6 +67,7 @@ class Numbers(NamedTuple):
     groups: Sequence[GroupMetrics] | None
     legacy_kits: int = 0
     unanswered: tuple[int, int] = (0, 0)
+    denied: Mapping[str, int] = MappingProxyType({})
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -126,6 +129,14 @@ class _Collected(Collector):
         for reason, count in numbers.refused.items():
             refused.add_metric((reason,), count)
         yield refused
+        denied = CounterMetricFamily(
+            "submerge_operator_requests_denied",
+            "Requests to the operators' address, or the socket, that were refused.",
+            labels=("reason",),
+        )
+        for reason, count in numbers.denied.items():
+            denied.add_metric((reason,), count)
+        yield denied
         for (name, meaning), value in zip(UNANSWERED.items(), numbers.unanswered, strict=True):
             yield GaugeMetricFamily(f"submerge_unanswered_{name}", meaning, value=value)
         if numbers.groups is not None:

@@ -1,4 +1,4 @@
-"""Operators' orders: each is logged and recorded, with the user who gave it.
+"""Who is at the operator's socket, and notes of the orders that are carried out.
 
 The socket's mode is the authentication. Linux also says whose process is at the other end
 (SO_PEERCRED, unix(7)); elsewhere the user is unknown.
@@ -13,22 +13,21 @@ from typing import Any
 from starlette.requests import Request
 
 from submerge_aggregator.http.bounded import BoundedProtocol
+from submerge_aggregator.operators.identify import Peer
 from submerge_aggregator.server import Server
-from submerge_client.logs import say
 
 UCRED = struct.Struct("3i")
 """Process, user, group."""
 
 
 class LocalProtocol(BoundedProtocol):
-    """HTTP over a socket; a request's client is the user of the process that sends it."""
+    """HTTP over a socket; the peer of a request is the user of the process that sends it."""
 
     def connection_made(self, transport: Any) -> None:
         """Begin, and ask the system who is there."""
         super().connection_made(transport)
-        uid = uid_of(transport.get_extra_info("socket"))
-        if uid is not None:
-            self.client = (f"uid {uid}", 0)
+        peer = Peer(uid=uid_of(transport.get_extra_info("socket")))
+        self.app_state = self.app_state | {"peer": peer}
 
 
 def uid_of(connection: socket.socket | None) -> int | None:
@@ -44,8 +43,5 @@ def uid_of(connection: socket.socket | None) -> int | None:
 
 
 def note_order(server: Server, request: Request, verb: str, **facts: Any) -> None:
-    """Log and record an order that was carried out."""
-    say("operator command", verb=verb, **facts)
-    by = request.client.host if request.client else "unknown"
-    shuts_out = verb in ("ban", "unban") or bool(facts.get("ban"))
-    server.audit.record("ban" if shuts_out else "order", by=by, verb=verb, **facts)
+    """Log and record an order that was carried out, with who gave it."""
+    server.order_log.note(request.scope["operator"], verb, **facts)

@@ -12,7 +12,7 @@ import socket
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import uvicorn
@@ -54,13 +54,20 @@ class Serving:
     ----------
     listener : socket
         It listens already; `stop` closes it.
+    protocol : callable, optional
+        Makes the protocol of a connection, as uvicorn calls it.
     """
 
-    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        protocol: Callable[..., asyncio.Protocol] = LocalProtocol,
+    ) -> None:
         self.listener = listener
         config = uvicorn.Config(
             app,
-            http=LocalProtocol,
+            http=cast("type[asyncio.Protocol]", protocol),
             h11_max_incomplete_event_size=MOST_HEADERS,
             ws="none",
             lifespan="off",
@@ -115,7 +122,7 @@ def as_json(value: Any, status: int = 200) -> Response:
 async def unknown_path(request: Request, error: Exception) -> Response:
     """Answer a wrong path, or a wrong method."""
     return as_json(
-        {"error": f"{request.method} {request.url.path}: {getattr(error, 'detail', error)}"},
+        {"error": f"{request.method} {request.scope['path']}: {getattr(error, 'detail', error)}"},
         getattr(error, "status_code", 404),
     )
 

@@ -87,4 +87,5 @@ async def _numbers(server: Server) -> Numbers:
         groups,
         worker.admission.legacy_kits,
         server.unanswered,
+        server.order_log.denials.counts,
     )

@@ -86,8 +86,10 @@ def nodes(
     return shown if name is None else [view for view in shown if view.node == name]
 
 
-def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
+def one(node: AggregatorNode, now: Now, group: str, name: str, *, anyway: bool = False) -> NodeView:
     """Return one node.
+
+    anyway : also one that is unknown here, which may be further down
 
     Raises
     ------
@@ -96,7 +98,7 @@ def one(node: AggregatorNode, now: Now, group: str, name: str) -> NodeView:
     """
     ledger = node.ledger(group_of(node, group))
     known = ledger is not None and ledger.knows(name)
-    if not known and not any(name in names for names in node.excluded(group)):
+    if not anyway and not known and not any(name in names for names in node.excluded(group)):
         raise Missing(
             f"group {group} has no node {name} here: a node further down is listed where it reports"
         )

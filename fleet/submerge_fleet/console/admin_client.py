@@ -1,7 +1,7 @@
-"""AdminClient: how commands reach a running aggregator, by the Unix socket beside its store.
+"""AdminClient: how commands ask a running aggregator, by the socket beside its store or by HTTPS.
 
-A wrong question is bad input (status 2). An aggregator that does not answer, or cannot now, is
-a failure (status 1). The mode of the socket's file decides who may ask: there is no password.
+A wrong question is bad input (status 2), and so is a credential that is not accepted. An
+aggregator that does not answer, or cannot now, is a failure (status 1).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from urllib.parse import quote
 
 import click
 
-from submerge.errors import SubmergeError, UsageError
+from submerge.errors import UsageError
+from submerge_fleet.console.ways import Https, NoAnswer, UnixSocket, Way
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,21 +29,14 @@ if TYPE_CHECKING:
 WIDE = 160
 """Columns where the output is no terminal, or for `--wide`: nothing is cut."""
 
-PATIENCE_S = 30.0
-"""Longer than the aggregator itself waits for its disk."""
-
-
-class NoAnswer(SubmergeError):
-    """The aggregator is not there, or cannot answer now."""
-
 
 class AdminClient(NamedTuple):
-    """Where one aggregator listens to its operator.
+    """One aggregator that listens to its operators.
 
-    path : the socket
+    way : how to reach it
     """
 
-    path: Path
+    way: Way
 
     def get(self, *parts: str, **query: str) -> bytes:
         """Return the aggregator's answer."""
@@ -94,17 +87,13 @@ class AdminClient(NamedTuple):
         target = "/" + "/".join(quote(part, safe="") for part in parts)
         if query:
             target += "?" + "&".join(f"{key}={quote(value)}" for key, value in query.items())
-        connection = _OverUnix(self.path)
+        connection, headers = self.way.connect()
         try:
-            connection.request(method, target, body)
+            connection.request(method, target, body, headers)
             response = connection.getresponse()
             status, answer = response.status, response.read()
-        except PermissionError as error:
-            raise UsageError(
-                f"{self.path} is its owner's alone: run this as the aggregator's user"
-            ) from error
         except (OSError, http.client.HTTPException) as error:
-            raise NoAnswer(f"no aggregator answers on {self.path}: is it running?") from error
+            raise self.way.failure(error) from error
         finally:
             connection.close()
         if status < 300:
@@ -125,27 +114,45 @@ class AdminGroup(AdminCommand, click.Group):
     """Commands that may need a running aggregator."""
 
 
-def admin_client_of(config: Path | None, store: Path | None, *, instead: str = "") -> AdminClient:
+class ListedFirst(AdminGroup):
+    """Commands that run the first one if none is named: `submerge alarms --follow`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `list` before options that stand alone."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+def admin_client_of(
+    config: Path | None, store: Path | None, network: Https | None, *, instead: str = ""
+) -> AdminClient:
     """Return the client that options ask for; `instead`: what else could have been given.
+
+    network : where `--at` leads
 
     Raises
     ------
     UsageError
-        If they mean none, or two.
+        If they mean none, or several.
     """
-    if (config is None) == (store is None):
-        got = "neither" if config is None else "both"
+    given = {"--config": config, "--store": store, "--at": network}
+    named = [option for option, value in given.items() if value is not None]
+    if len(named) != 1:
+        got = {0: "none", 3: "all"}.get(len(named), " and ".join(named))
         raise UsageError(
-            f"expected {instead}--config FILE or --store PATH of an aggregator, got {got}"
+            f"expected {instead}--config FILE, --store PATH or --at URL of an aggregator, got {got}"
         )
+    if network is not None:
+        return AdminClient(network)
     from submerge_aggregator.questions.views import socket_of
 
     if config is None:
-        return AdminClient(socket_of(str(store)))
+        return AdminClient(UnixSocket(socket_of(str(store))))
     from submerge_aggregator.config import load
 
     loaded = load(config, os.environ)
-    return AdminClient(socket_of(loaded.store))
+    return AdminClient(UnixSocket(socket_of(loaded.store)))
 
 
 def printable(text: str) -> str:
@@ -197,21 +204,9 @@ def _in_one_line() -> Iterator[None]:
         ) from error
 
 
-class _OverUnix(http.client.HTTPConnection):
-    """HTTP over the socket of a file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=PATIENCE_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(PATIENCE_S)
-        self.sock.connect(str(self._path))
-
-
 def _why(status: int, body: bytes) -> str:
     try:
-        return str(json.loads(body)["error"])
+        return printable(str(json.loads(body)["error"]))
     except (ValueError, KeyError, TypeError):
-        return f"the aggregator answers with status {status}: {body[:200].decode(errors='replace')}"
+        said = printable(body[:200].decode(errors="replace"))
+        return f"the aggregator answers with status {status}: {said}"

@@ -11,6 +11,7 @@ import click
 
 from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import AdminClient, admin_client_of
+from submerge_fleet.console.ways import https_of
 
 Decorator = Callable[[Any], Any]
 
@@ -73,6 +74,10 @@ class AggregatorOptions(NamedTuple):
     config: Path | None
     store: Path | None
     group: str | None
+    at: str | None = None
+    token_file: Path | None = None
+    kit: Path | None = None
+    ca: Path | None = None
 
     @property
     def query(self) -> dict[str, str]:
@@ -81,35 +86,65 @@ class AggregatorOptions(NamedTuple):
 
     def admin(self, *, instead: str = "") -> AdminClient:
         """Return the client for it, as `admin_client_of`."""
-        return admin_client_of(self.config, self.store, instead=instead)
+        network = None
+        if self.at is not None:
+            network = https_of(self.at, self.token_file, self.kit, self.ca)
+        else:
+            for name in ("token_file", "kit", "ca"):
+                if getattr(self, name) is not None:
+                    raise UsageError(f"{_option(name)} is for --at URL, got no --at")
+        return admin_client_of(self.config, self.store, network, instead=instead)
 
     def refuse(self, other: str) -> None:
         """Refuse these options beside `other`: they would have no effect."""
         for name, value in self._asdict().items():
             if value is not None:
                 raise UsageError(
-                    f"--{name} is for the model of a running aggregator, got {other} as well"
+                    f"{_option(name)} is for the model of a running aggregator, got {other} as well"
                 )
 
 
-def aggregator_options(group: str | None) -> Decorator:
-    """Return what adds --config, --store and --group, and passes them on as `at`.
+NETWORK = (
+    click.option(
+        "--at", "url", metavar="URL", help="Its address for operators: https://root.example:8472."
+    ),
+    click.option(
+        "--token-file", type=FILE, help="at: a file with a token of `submerge token new`."
+    ),
+    click.option(
+        "--kit", type=FILE, help="at: a kit with role operator or reader, in place of a token."
+    ),
+    click.option("--ca", type=FILE, help="at: authorities to trust.  [default: the kit's]"),
+)
+"""Options for an aggregator on another machine."""
+
+
+def aggregator_options(group: str | None, *, network: bool = True) -> Decorator:
+    """Return what adds --config, --store, --at and --group, and passes them on as `at`.
 
     group : help text of --group; None: without it, for what holds in all groups
+    network : False where files beside the store are read: then without --at
     """
 
     def add(command: Any) -> Any:
         @functools.wraps(command)
         def run(config: Path | None, store: Path | None, **given: Any) -> Any:
-            chosen = given.pop("group", None)
-            return command(at=AggregatorOptions(config, store, chosen), **given)
+            group = given.pop("group", None)
+            url = given.pop("url", None)
+            rest = {name: given.pop(name, None) for name in ("token_file", "kit", "ca")}
+            return command(at=AggregatorOptions(config, store, group, url, **rest), **given)
 
         return together(
             click.option(
                 "--config", type=FILE, help="The configuration of the running aggregator."
             ),
             click.option("--store", type=FILE, help="Its store, instead of its configuration."),
+            *(NETWORK if network else ()),
             *(() if group is None else (click.option("--group", help=group),)),
         )(run)
 
     return add
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

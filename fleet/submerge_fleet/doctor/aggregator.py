@@ -14,6 +14,7 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.listening import listen
 from submerge_aggregator.notify.over_apprise import open_service
 from submerge_aggregator.notify.sinks import urls_of
+from submerge_aggregator.operators.tls_files import operators_tls
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.storage.ballast import Ballast, ballast_of
 from submerge_aggregator.storage.room import room_for
@@ -23,12 +24,14 @@ from submerge_client.config.links import Endpoint
 from submerge_client.config.sizes import size_of_report
 from submerge_client.uplink.factory import tls_of
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient
 from submerge_fleet.console.units import size_of
+from submerge_fleet.console.ways import NoAnswer, UnixSocket
 from submerge_fleet.doctor import links, machine
 from submerge_fleet.doctor.certificates import ShownCertificate, check_certificates
 from submerge_fleet.doctor.findings import Finding, fails, ok, warning
 from submerge_fleet.doctor.histories import histories
+from submerge_fleet.doctor.operators import operators
 
 HOLDS = 96 << 20
 """Bytes of memory without children; a thousand over gRPC need 80 MiB more
@@ -54,6 +57,7 @@ def run_checks(config: AggregatorConfig) -> Iterator[Finding]:
     yield from histories(config.store, config.groups, running=running)
     yield from places(config, running=running)
     yield from apprise(config)
+    yield from operators(config, time.time())
     mqtt = config.listen.mqtt
     if mqtt is not None:
         yield from links.broker(
@@ -82,6 +86,11 @@ def certificates_of(config: AggregatorConfig) -> list[ShownCertificate]:
         found.append(
             ShownCertificate("listen.grpc", grpc.endpoint.host, bare, not own, serves=True)
         )
+    if config.operators is not None:
+        shown = operators_tls(config.operators, grpc, config.kit)
+        host = config.operators.endpoint.host
+        by_kit = shown is not None and shown.kit is not None
+        found.append(ShownCertificate("operators", host, shown, by_kit, serves=True))
     if mqtt is not None:
         found.append(ShownCertificate("listen.mqtt", mqtt.host, tls_of(mqtt, config.kit)))
     if parent is not None and parent.scheme != "memory":
@@ -131,7 +140,7 @@ def apprise(config: AggregatorConfig) -> Iterator[Finding]:
 def is_running(config: AggregatorConfig) -> bool:
     """Return whether an aggregator answers on the socket beside the store."""
     try:
-        AdminClient(socket_of(config.store)).get()
+        AdminClient(UnixSocket(socket_of(config.store))).get()
     except (NoAnswer, UsageError):
         return False
     return True
@@ -191,6 +200,8 @@ def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
     places = [] if grpc is None else [("listen.grpc.address", grpc.endpoint)]
     if status is not None:
         places.append(("status.address", status))
+    if config.operators is not None:
+        places.append(("operators.address", config.operators.endpoint))
     for setting, endpoint in places:
         try:
             listen(endpoint, setting=setting).close()

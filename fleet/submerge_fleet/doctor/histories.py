@@ -9,7 +9,8 @@ from pathlib import Path
 
 from submerge import UsageError
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import NoAnswer, UnixSocket
 from submerge_fleet.doctor.findings import Finding, ok
 
 OF_HISTORIES = "SELECT count(*) FROM records WHERE key LIKE '[\"history\",%'"
@@ -30,7 +31,7 @@ def histories(store: Path, groups: Iterable[str], *, running: bool) -> Iterator[
 
 
 def _asked(store: Path, groups: Iterable[str]) -> int:
-    admin = AdminClient(socket_of(store))
+    admin = AdminClient(UnixSocket(socket_of(store)))
     return sum(len(json.loads(admin.get("histories", group))) for group in groups)
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminClient, AdminGroup, console_of
+from submerge_fleet.console.admin_client import AdminClient, ListedFirst, console_of
 from submerge_fleet.console.options import (
     AggregatorOptions,
     aggregator_options,
     flag_option,
     json_option,
 )
+from submerge_fleet.console.watching import WATCH, LiveView, watch
 from submerge_fleet.operate.alarms_table import (
     CAUSES,
     line_of,
@@ -28,6 +30,9 @@ from submerge_fleet.operate.alarms_table import (
 from submerge_fleet.operate.orders import desired_state_command, when_applied
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
     from submerge_aggregator.questions.alarm_views import AlarmView
     from submerge_fleet.operate.alarms_follow import Event
 
@@ -35,23 +40,14 @@ NARROW = 120
 """On fewer columns an alarm may take several lines."""
 
 
-class ListedFirst(AdminGroup):
-    """Commands that run the first one if none is named: `submerge alarms --follow`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `list` before options that stand alone."""
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
 @click.group(cls=ListedFirst, epilog="Example: submerge alarms --follow --config root.toml")
 def command() -> None:
     """See the alarms of all nodes below an aggregator, and accept or reject them.
 
     Any aggregator will do: reports carry alarms up to the root. It is reached through the
-    socket beside its store, as the user that it runs as. Without a command: list, with its
-    options (--follow, --open, --nodes, --wide, --json, --group).
+    socket beside its store, as the user that it runs as, or with --at from another machine.
+    Without a command: list, with its options (--watch, --follow, --open, --nodes, --wide, --json,
+    --group).
     """
 
 
@@ -67,14 +63,16 @@ def command() -> None:
     "of_nodes",
 )
 @flag_option("--follow", "Print each start and end, until Ctrl-C.")
+@WATCH
 @flag_option("--wide", "With node, onset, values, model, readings withheld, and who reported it.")
-@json_option("Print JSON; with --follow, a line each.")
+@json_option("Print JSON; with --follow or --watch, a line each.")
 def list_alarms(
     at: AggregatorOptions,
     open_only: bool,
     of_all: bool,
     of_nodes: bool,
     follow: bool,
+    watched: bool,
     wide: bool,
     as_json: bool,
 ) -> None:
@@ -84,10 +82,18 @@ def list_alarms(
     limit, `channels` names those to blame, with the difference of each from what the others say of
     it, in its unit. A line below the table says what the first of them reads, and what was
     expected. The lines above show how each group is watched: what
-    was promised, and what was raised. `--nodes` has that for each node that reports here.
+    was promised, and what was raised. `--nodes` has that for each node that reports here. Where
+    there is no terminal, --watch is --follow.
     """
     admin, query = at.admin(), at.query
-    if follow:
+    if watched and sys.stdout.isatty() and not (as_json or follow):
+        if of_nodes:
+            raise UsageError("--watch shows alarms: leave out --nodes, or use `nodes --watch`")
+        look = functools.partial(
+            _listing, admin, query, open_only=open_only, of_all=of_all, wide=wide
+        )
+        watch(LiveView(look, _drawn, lambda *_: []), as_json=False)
+    elif follow or watched:
         if open_only or of_all or of_nodes:
             raise UsageError("--follow prints starts and ends: leave out --open, --all and --nodes")
         _follow(admin, query, as_json=as_json)
@@ -97,11 +103,12 @@ def list_alarms(
     elif as_json:
         click.echo(json.dumps(json.loads(_get_alarms(admin, query, open_only=open_only))))
     else:
-        _show_groups(admin, query)
         if of_nodes:
+            click.echo("".join(f"{line}\n" for line in _group_lines(admin, query)), nl=False)
             _show_nodes(admin, query, wide=wide)
         else:
-            _show(admin, query, open_only=open_only, of_all=of_all, wide=wide)
+            listed = _listing(admin, query, open_only=open_only, of_all=of_all, wide=wide)
+            _show(listed, wide=wide)
 
 
 _verdict_command = functools.partial(
@@ -149,15 +156,14 @@ def _alarms(answer: bytes) -> list[AlarmView]:
     return msgspec.json.decode(answer, type=list[AlarmView])
 
 
-def _show_groups(admin: AdminClient, query: dict[str, str]) -> None:
-    """Print how each group is watched."""
+def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
+    """Return how each group is watched."""
     import msgspec
 
     from submerge_aggregator.questions.alarm_views import GroupWatch
 
     groups = msgspec.json.decode(admin.get("alarm-status", **query), type=list[GroupWatch])
-    for each in groups:
-        click.echo("\n".join(lines_of(each)))
+    return [line for each in groups for line in lines_of(each)]
 
 
 def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> None:
@@ -170,21 +176,46 @@ def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> Non
     console_of(wide=wide).print(table_of_nodes(nodes) if nodes else "no node has reported yet")
 
 
-def _show(
+class Listing(NamedTuple):
+    """A list of alarms: lines above, the table if there are any, lines below."""
+
+    head: list[str]
+    table: Table | None
+    tail: list[str]
+
+
+def _listing(
     admin: AdminClient, query: dict[str, str], *, open_only: bool, of_all: bool, wide: bool
-) -> None:
-    """Print alarms, without provisional ones that are over unless `of_all` asks for them."""
+) -> Listing:
+    """Return alarms, without provisional ones that are over unless `of_all` asks for them."""
+    head = _group_lines(admin, query)
     known = _alarms(_get_alarms(admin, query, open_only=open_only))
     views = [view for view in known if of_all or view.open or not view.provisional]
+    table, tail = None, ["no open alarms" if open_only else "no alarms"]
     if views:
-        console = console_of(wide=wide)
-        narrow = console.width < NARROW
-        console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
-        click.echo("".join(f"{line}\n" for line in value_lines(views)), nl=False)
-    else:
-        click.echo("no open alarms" if open_only else "no alarms")
+        narrow = console_of(wide=wide).width < NARROW
+        table = table_of(views, now=time.time(), wide=wide, narrow=narrow)
+        tail = value_lines(views)
     if left_out := len(known) - len(views):
-        click.echo(f"without {left_out:,} that ended and were provisional: --all lists them")
+        tail.append(f"without {left_out:,} that ended and were provisional: --all lists them")
+    return Listing(head, table, tail)
+
+
+def _show(listed: Listing, *, wide: bool) -> None:
+    """Print alarms."""
+    click.echo("".join(f"{line}\n" for line in listed.head), nl=False)
+    if listed.table is not None:
+        console_of(wide=wide).print(listed.table)
+    click.echo("".join(f"{line}\n" for line in listed.tail), nl=False)
+
+
+def _drawn(listed: Listing) -> RenderableType:
+    """Return alarms for a terminal that is drawn again."""
+    from rich.console import Group
+    from rich.text import Text
+
+    middle = [] if listed.table is None else [listed.table]
+    return Group(Text("\n".join(listed.head)), *middle, Text("\n".join(listed.tail)))
 
 
 def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import alarm_of
-from submerge_fleet.console.admin_client import NoAnswer
+from submerge_fleet.console.watching import looks, until_interrupted
+from submerge_fleet.console.ways import NoAnswer
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import AlarmView
@@ -75,27 +75,17 @@ def follow(
     NoAnswer
         If the first question gets no answer.
     """
-    followed, away, before = Followed(), False, False
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        while True:
-            try:
-                views = look()
-            except NoAnswer as error:
-                if not before:
-                    raise
+    followed, away = Followed(), False
+    with until_interrupted():
+        for found in looks(look, EVERY_S, wait):
+            if isinstance(found, NoAnswer):
                 if not away:
-                    complain(f"{error} Asking again until it answers")
+                    complain(f"{found} Asking again until it answers")
                 away = True
-            else:
-                away, before = False, True
-                for event, view in [] if views is None else followed.news(views):
-                    show(event, view)
-            wait(EVERY_S)
-    except KeyboardInterrupt:
-        return
-    finally:
-        signal.signal(signal.SIGINT, handler)
+                continue
+            away = False
+            for event, view in [] if found is None else followed.news(found):
+                show(event, view)
 
 
 def _when(event: Event, view: AlarmView) -> float:

@@ -26,7 +26,7 @@ AGAIN_S = 0.5
 
 
 @click.command(cls=AdminCommand, epilog="Example: submerge audit --config root.toml --since 1d")
-@aggregator_options("Of this group only.")
+@aggregator_options("Of this group only.", network=False)
 @click.option("--since", metavar="TIME", help="The last 90s, 30m, 12h or 7d only.")
 @click.option("--event", help="Of this kind only: join, refused, order, ban, ...")
 @click.option("--node", help="Of this node only.")

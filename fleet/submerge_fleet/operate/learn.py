@@ -18,7 +18,7 @@ def command() -> None:
     """Pause what a node learns, and resume it.
 
     Any aggregator above the node takes the command. It is reached through the socket beside its
-    store, as the user that it runs as.
+    store, as the user that it runs as, or with --at from another machine.
     """
 
 

@@ -17,6 +17,7 @@ from submerge_fleet.console.options import (
     aggregator_options,
     json_option,
 )
+from submerge_fleet.console.watching import WATCH, LiveView, watch
 from submerge_fleet.operate.model_histories import forget, histories, push
 
 if TYPE_CHECKING:
@@ -41,11 +42,17 @@ for each in (push, histories, forget):
 @command.command(epilog="Example: submerge model show --config root.toml --group pumps")
 @click.argument("file", required=False, type=FILE)
 @AGGREGATOR
+@WATCH
 @json_option()
-def show(at: AggregatorOptions, file: Path | None, as_json: bool) -> None:
+def show(at: AggregatorOptions, file: Path | None, watched: bool, as_json: bool) -> None:
     """Show a model: FILE, or the newest of a running aggregator."""
     from submerge_fleet.operate.model_figures import figures, figures_text
 
+    if watched:
+        if file is not None:
+            raise UsageError("--watch is for a running aggregator, got FILE as well")
+        _watch(at, as_json=as_json)
+        return
     if file is not None:
         at.refuse("files")
         from submerge_fleet.operate.model_file import read
@@ -126,6 +133,30 @@ def compare(
         sys.exit(1)
 
 
+def _watch(at: AggregatorOptions, *, as_json: bool) -> None:
+    """Show the newest model until Ctrl-C; where there is no terminal, a line for each."""
+    from rich.text import Text
+
+    from submerge_fleet.console.units import moment
+    from submerge_fleet.operate.model_figures import Figures, figures, figures_text
+
+    def look() -> Figures:
+        named, shown = _running_model(at, instead="")
+        return figures(named, shown=shown)
+
+    def lines(before: Figures | None, after: Figures) -> list[str]:
+        if before is not None and before.version == after.version:
+            return []
+        if as_json:
+            return [json.dumps(after.as_dict())]
+        made, readings = moment(after.created_s), f"{after.learnt:,} readings"
+        said = f"{after.group}: version {after.version}, made {made}, {readings}"
+        nodes = f"{after.nodes:,} node{'s' * (after.nodes != 1)}"
+        return [f"{said} of {nodes}, rank {after.rank}"]
+
+    watch(LiveView(look, lambda found: Text(figures_text(found)), lines), as_json=as_json)
+
+
 def _learnt(named: SavedModel) -> Summary:
     summary = named.model.summary
     if summary is None:
@@ -139,6 +170,6 @@ def _running_model(at: AggregatorOptions, *, instead: str) -> tuple[SavedModel, 
 
     admin = at.admin(instead=instead)
     group = admin.group(at.group)
-    whence, shown = f"the aggregator on {admin.path}", admin.shown(group)
+    whence, shown = f"the aggregator on {admin.way.name}", admin.shown(group)
     rank = None if shown is None else shown.rank
     return decoded(admin.get("model", group), whence), rank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,9 +12,10 @@ import click
 from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import (
     AdminClient,
-    AdminGroup,
+    ListedFirst,
     confirm,
     console_of,
+    printable,
     say_back,
 )
 from submerge_fleet.console.options import (
@@ -22,9 +24,15 @@ from submerge_fleet.console.options import (
     flag_option,
     json_option,
 )
+from submerge_fleet.console.watching import WATCH, LiveView, watch
+from submerge_fleet.operate.nodes_below import nodes_below
+from submerge_fleet.operate.nodes_changes import changes
+from submerge_fleet.operate.nodes_found import FoundNode, find, order
 from submerge_fleet.operate.nodes_table import STATES, table_of
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from submerge_aggregator.questions.views import NodeView
 
 ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
@@ -35,11 +43,13 @@ BANS_GO_DOWN = "Aggregators below are sent the order at once."
 FOR_GOOD = "This cannot be undone. A node that still reports to it begins again from zero."
 
 
-@click.group(cls=AdminGroup, epilog="Example: submerge nodes list --config root.toml")
+@click.group(cls=ListedFirst, epilog="Example: submerge nodes --watch --config root.toml")
 def command() -> None:
     """List and change what a running aggregator holds of its nodes.
 
-    It is reached through the socket beside its store, as the user that it runs as.
+    It is reached through the socket beside its store, as the user that it runs as, or with --at
+    from another machine. Without a command: list, with its options (--watch, --wide, --json,
+    --group).
     """
 
 
@@ -47,26 +57,58 @@ def command() -> None:
     "list", epilog=f"{STATES}\n\nExample: submerge nodes list --config root.toml --group pumps"
 )
 @aggregator_options("Of this group only.")
+@WATCH
+@flag_option("--below", "Also the nodes of all aggregators below: each of them is asked.")
 @flag_option("--wide", "With withheld readings and each node's software.")
-@json_option("Print one JSON array: all that is known.")
-def list_nodes(at: AggregatorOptions, wide: bool, as_json: bool) -> None:
+@json_option("Print one JSON array: all that is known; with --watch, an object a line.")
+def list_nodes(
+    at: AggregatorOptions, watched: bool, below: bool, wide: bool, as_json: bool
+) -> None:
     """List the nodes that report here, and those that are kept out.
 
     An aggregator below is one of them, with the readings of all below it. `silent` is the time
     since a node was heard, `state` what is unusual about it.
     """
-    answer = at.admin().get("nodes", **at.query)
-    if as_json:
-        click.echo(json.dumps(json.loads(answer)))
+    admin = at.admin()
+    if below:
+        if watched:
+            raise UsageError("expected --below or --watch, got both: watch where nodes report")
+        _list_below(admin, at.group, wide=wide, as_json=as_json)
+        return
+    if as_json and not watched:
+        click.echo(json.dumps(json.loads(admin.get("nodes", **at.query))))
         return
     import msgspec
 
     from submerge_aggregator.questions.views import NodeView
 
-    views = msgspec.json.decode(answer, type=list[NodeView])
-    console_of(wide=wide).print(
-        table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
-    )
+    def look() -> list[NodeView]:
+        return msgspec.json.decode(admin.get("nodes", **at.query), type=list[NodeView])
+
+    def draw(views: list[NodeView]) -> RenderableType:
+        return table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
+
+    if watched:
+        watch(LiveView(look, draw, partial(changes, as_json=as_json)), as_json=as_json)
+    else:
+        console_of(wide=wide).print(draw(look()))
+
+
+def _list_below(admin: AdminClient, group: str | None, *, wide: bool, as_json: bool) -> None:
+    """List the nodes here and at all aggregators below; those that say nothing are warnings."""
+    tree = nodes_below(admin, admin.groups() if group is None else [group])
+    if as_json:
+        import msgspec
+
+        nodes = [{"under": each.under} | msgspec.to_builtins(each.view) for each in tree.nodes]
+        click.echo(json.dumps(nodes))
+    elif tree.nodes:
+        views, under = [each.view for each in tree.nodes], [each.under for each in tree.nodes]
+        console_of(wide=wide).print(table_of(views, now=time.time(), wide=wide, under=under))
+    else:
+        click.echo("no node has reported yet")
+    for line in tree.silent:
+        click.echo(printable(f"warning: {line}"), err=True)
 
 
 @command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")
@@ -83,12 +125,14 @@ def forget(at: AggregatorOptions, node: str, ban: bool, yes: bool, as_json: bool
     again from zero.
     """
     admin = at.admin()
-    group, known = _find(admin, node, at.group)
+    found = find(admin, node, at.group)
     if not yes:
-        confirm(_warning(node, group, known, ban=ban), "Forget it?")
-    answer = admin.post("nodes", group, node, "forget", ban="1" if ban else "0")
+        confirm(_warning(node, found.group, _view(admin, found), ban=ban), "Forget it?")
+    flags = {"ban": "1" if ban else "0"}
+    answer, where = order(admin, found, "forget", lambda view: not (view and view.rows), **flags)
     left = ", and refused until it is released" if ban else ""
-    say_back(answer, f"{node} of group {group} is forgotten{left}", as_json=as_json)
+    done = f"{node} of group {found.group} is forgotten{left}{where}"
+    say_back(answer, done, as_json=as_json)
 
 
 @command.command(epilog="Example: submerge nodes drop site-2 --old --config root.toml")
@@ -137,9 +181,12 @@ def quarantine(at: AggregatorOptions, node: str, as_json: bool) -> None:
     Its reports are still taken; `submerge nodes release` lets them count again.
     """
     admin = at.admin()
-    group = _group_of(admin, node, at.group)
-    answer = admin.post("nodes", group, node, "quarantine")
-    done = f"{node} of group {group} is quarantined: its rows are kept, out of the model"
+    found = find(admin, node, at.group)
+    answer, where = order(
+        admin, found, "quarantine", lambda view: view is not None and view.quarantined
+    )
+    kept = "its rows are kept, out of the model"
+    done = f"{node} of group {found.group} is quarantined: {kept}{where}"
     say_back(answer, done, as_json=as_json)
 
 
@@ -154,9 +201,11 @@ def release(at: AggregatorOptions, node: str, as_json: bool) -> None:
     two processes run as one node, or a machine was restored together with its memory.
     """
     admin = at.admin()
-    group = _group_of(admin, node, at.group)
-    answer = admin.post("nodes", group, node, "release")
-    say_back(answer, f"{node} of group {group} is released", as_json=as_json)
+    found = find(admin, node, at.group)
+    answer, where = order(
+        admin, found, "release", lambda view: not (view and (view.quarantined or view.banned))
+    )
+    say_back(answer, f"{node} of group {found.group} is released{where}", as_json=as_json)
 
 
 @command.command(epilog=f"{BANS_GO_DOWN}\n\nExample: submerge nodes ban pump-3 --config root.toml")
@@ -197,32 +246,22 @@ def _set_ban(at: AggregatorOptions, node: str, verb: str, done: str, *, as_json:
     say_back(answer, f"{node} {done}{rest}", as_json=as_json)
 
 
-def _group_of(admin: AdminClient, node: str, group: str | None) -> str:
-    """Return the group of a node that is, or was, here."""
-    query = {"node": node} | ({} if group is None else {"group": group})
-    groups = [str(view["group"]) for view in json.loads(admin.get("nodes", **query))]
-    if not groups:
-        here = admin.groups() if group is None else [group]
-        # A forgotten node is in no list. One group alone answers itself that it has no such node.
-        groups = here if len(here) == 1 else [each for each in here if admin.knows(each, node)]
-        if not groups:
-            raise UsageError(
-                f"no group here has a node {node} ({', '.join(here)}): it may report to an"
-                " aggregator further down"
-            )
-    if len(groups) > 1:
-        raise UsageError(f"expected --group: {node} is in several, {', '.join(groups)}")
-    return groups[0]
-
-
 def _find(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeView]:
-    """Return the group of a node, and what the aggregator shows of it."""
+    """Return the group of a node that reports here, and what the aggregator shows of it."""
+    found = find(admin, node, group)
+    if found.under:
+        raise UsageError(f"{node} reports to {found.under}: give this order there")
+    return found.group, _view(admin, found)
+
+
+def _view(admin: AdminClient, found: FoundNode) -> NodeView:
     import msgspec
 
     from submerge_aggregator.questions.views import NodeView
 
-    group = _group_of(admin, node, group)
-    return group, msgspec.json.decode(admin.get("nodes", group, node), type=NodeView)
+    if found.view is not None:
+        return found.view
+    return msgspec.json.decode(admin.get("nodes", found.group, found.node), type=NodeView)
 
 
 def _incarnation(known: NodeView, letters: str) -> str:

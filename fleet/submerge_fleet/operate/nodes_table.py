@@ -34,8 +34,14 @@ In the column state:
   sealed           its incarnations are over; what they learnt still counts"""
 
 
-def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Table:
-    """Return nodes as a table, at a wall time; `wide`: with withheld readings and software."""
+def table_of(
+    views: Sequence[NodeView], *, now: float, wide: bool = False, under: Sequence[str] = ()
+) -> Table:
+    """Return nodes as a table, at a wall time.
+
+    wide : with withheld readings and software
+    under : the aggregators above each of them; empty: all report here
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -50,6 +56,8 @@ def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Ta
         # A name longer than most may take a second line. It is never cut.
         whole = all(len(getattr(view, heading)) <= ORDINARY for view in views)
         table.add_column(heading, no_wrap=whole, overflow="fold")
+    if under:
+        table.add_column("under", overflow="fold")
     table.add_column("kind", no_wrap=True)
     for heading in ("readings", *(["withheld"] if wide else []), "lost", "silent"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -58,11 +66,11 @@ def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Ta
         table.add_column(heading, no_wrap=True)
     # All of the state can be read, on as many lines as that takes.
     table.add_column("state", overflow="fold")
-    for view in views:
+    for place, view in enumerate(views):
         parts = [*view.rows, *view.sealed]
         last = view.rows[0] if view.rows else None
         cells = [view.group] if several else []
-        cells += [view.node, view.kind or "-"]
+        cells += [view.node, *([under[place] or "-"] if under else []), view.kind or "-"]
         for what in ("learnt", *(["withheld"] if wide else []), "lost"):
             cells.append(f"{sum(getattr(each, what) for each in parts):,}")
         cells.append("-" if last is None else ago(last.silent_s))
@@ -71,7 +79,7 @@ def table_of(views: Sequence[NodeView], *, now: float, wide: bool = False) -> Ta
             cells.append("-" if last is None else _left(last.certified_until_s - now, last))
         if wide:
             cells.append("-" if last is None else printable(last.software))
-        table.add_row(*map(Text, [*cells, ", ".join(_state(view))]))
+        table.add_row(*map(Text, [*cells, ", ".join(state_words(view))]))
     return table
 
 
@@ -88,7 +96,7 @@ def _left(seconds: float, row: RowView) -> str:
     return ago(seconds) if seconds > 0 else "ended"
 
 
-def _state(view: NodeView) -> list[str]:
+def state_words(view: NodeView) -> list[str]:
     """Return the alarm status of a node, and what is unusual about it."""
     states = [*status_words(view), *(["banned"] if view.banned else [])]
     if view.quarantined:

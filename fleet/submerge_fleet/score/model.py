@@ -82,7 +82,7 @@ def of_saved(named: SavedModel) -> Normal:
 def of_running(admin: AdminClient, group: str | None, rank: int | None) -> Normal:
     """Return the newest model of a running aggregator."""
     group = admin.group(group)
-    named = decoded(admin.get("model", group), f"the aggregator on {admin.path}")
+    named = decoded(admin.get("model", group), f"the aggregator on {admin.way.name}")
     return _of_model(named, admin.shown(group), rank)
 
 

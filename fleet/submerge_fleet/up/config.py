@@ -17,9 +17,9 @@ from submerge_aggregator.config import (
     AggregatorConfig,
     AggregatorTiming,
     GroupConfig,
-    ListenConfig,
     StatusConfig,
 )
+from submerge_aggregator.downlink.config import ListenConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
 from submerge_client.config.links import UplinkConfig

@@ -114,3 +114,17 @@ def test_a_file_that_is_wrong_at_the_start_is_one_line(tmp_path, text):
 
     assert str(error.value).startswith(f"listen.roster: expected a file to read, got {path}: ")
     assert "\n" not in str(error.value)
+
+
+def test_a_file_that_need_not_be_there_says_what_was_agreed(tmp_path, clock):
+    """At the start, once it is there, and when it is gone again."""
+    path = tmp_path / "tokens"
+    file = WatchedFile(path, str.upper, setting="x", missing="NONE", steady=clock)
+    said = [file.current()]
+    path.write_text("some")
+    clock.steady += LOOK_S
+    said.append(file.current())
+    path.unlink()
+    clock.steady += LOOK_S
+
+    assert ["NONE", "SOME", "NONE"] == [*said, file.current()]

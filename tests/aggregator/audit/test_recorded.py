@@ -195,9 +195,10 @@ def test_every_reason_can_be_recorded(clock, audit):
 
 
 def test_orders_are_recorded_and_bans_as_bans(tmp_path):
-    """Each that was carried out, with what it changed; one that was refused is not there."""
+    """Each that was carried out, with what it changed; those that were refused as `denied`."""
+    audit = Remembered()
     with House(tmp_path) as house:
-        audit = house.server.audit = Remembered()
+        house.server.order_log._record = audit.record
         house.hears("c", ROWS)
         house.hears("c", ROWS[:9], incarnation=new_incarnation(2))
         for verb in ("pause", "quarantine", "forget?ban=1", "forget?ban=2", "burn"):
@@ -206,6 +207,11 @@ def test_orders_are_recorded_and_bans_as_bans(tmp_path):
         (entry["event"], entry["verb"]) for entry in audit.entries if "verb" in entry
     ]
     assert {("c", "room")} == {(e["node"], e["group"]) for e in audit.entries if "verb" in e}
+    assert {("unknown", "socket")} == {(e["by"], e["address"]) for e in audit.entries}
+    assert [
+        ("POST /nodes/room/c/forget", "ban is 0 or 1, got '2'"),
+        ("POST /nodes/room/c/burn", "POST /nodes/room/c/burn: expected forget, drop, quarantin"),
+    ] == [(e["what"], e["why"][:57]) for e in audit.entries if e["event"] == "denied"]
 
 
 @pytest.mark.slow

@@ -107,4 +107,4 @@ def test_the_log_says_what_the_operator_did(house, capsys):
     logs.begin("info", as_json=False)
     house.asks("POST", "/bans/c/ban")
 
-    assert "operator command verb=ban node=c" in capsys.readouterr().err
+    assert "operator command verb=ban node=c by=unknown address=socket" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from submerge.protocol.alarm_places import pooled
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.messages import Counts
+from submerge_aggregator.operators.identify import DENIALS, Denial
 from submerge_aggregator.refusals import REASONS
 from submerge_client.uplink import Parted
 from support.alarmed import alarm, alarm_status, message, passes_on
@@ -114,6 +115,16 @@ def test_each_reason_of_refusal_has_a_sample_from_the_start(house):
     assert dict.fromkeys(REASONS, 0) == {
         reason: found["submerge_refused_messages_total", reason] for reason in REASONS
     }
+
+
+def test_each_reason_to_refuse_an_operator_has_a_sample_from_the_start(house):
+    """And counts."""
+    name = "submerge_operator_requests_denied_total"
+    found = samples(house)
+    assert dict.fromkeys(DENIALS, 0) == {reason: found[name, reason] for reason in DENIALS}
+
+    house.server.order_log.deny(Denial(401, "wrong_token", "no"), "10.0.0.7", "GET /")
+    assert 1 == samples(house)[name, "wrong_token"]
 
 
 def test_metrics_say_how_a_group_stands(house):

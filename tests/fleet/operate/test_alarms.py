@@ -18,7 +18,7 @@ from submerge_aggregator.questions.alarm_views import (
     WatchView,
 )
 from submerge_fleet.console import admin_client
-from submerge_fleet.console.admin_client import NoAnswer
+from submerge_fleet.console.ways import NoAnswer
 from submerge_fleet.operate.alarms_follow import Followed, follow
 from submerge_fleet.operate.alarms_table import (
     line_of,

@@ -455,7 +455,10 @@ def test_different_vectors_are_not_compared(submerge, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["show"], "expected FILE, --config FILE or --store PATH of an aggregator, got neither"),
+        (
+            ["show"],
+            "expected FILE, --config FILE, --store PATH or --at URL of an aggregator, got none",
+        ),
         (["show", "{a}", "--store", "x"], "--store is for the model of a running aggregator"),
         (["show", "{a}", "--group", "x"], "--group is for the model of a running aggregator"),
         (["show", "{none}"], "expected a saved model in {none}, got: No such file"),
@@ -463,11 +466,11 @@ def test_different_vectors_are_not_compared(submerge, tmp_path):
             ["show", "{other}"],
             "{other} is not a model file: expected what `submerge fit` or",
         ),
-        (["compare", "{a}"], "expected a second FILE, --config FILE or --store PATH"),
+        (["compare", "{a}"], "expected a second FILE, --config FILE, --store PATH or --at URL"),
         (["compare", "{a}", "{a}", "{a}"], "expected one model or two, got 3"),
         (["compare", "{a}", "{empty}"], "{empty} has learnt nothing yet: compare a later one"),
         (["compare", "{a}", "{a}", "--rank", "0"], "0 is not in the range"),
-        (["save", "{new}"], "expected --config FILE or --store PATH of an aggregator"),
+        (["save", "{new}"], "expected --config FILE, --store PATH or --at URL of an aggregator"),
     ],
 )
 def test_bad_input_is_one_line(submerge, tmp_path, arguments, said):

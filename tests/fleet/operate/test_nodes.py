@@ -15,7 +15,7 @@ import pytest
 from submerge.protocol.messages import Counts, Incarnation, Reason
 from submerge.schema import Scaling
 from submerge_aggregator.questions.views import NodeView, RowView
-from submerge_fleet.console import admin_client
+from submerge_fleet.console import ways
 from submerge_fleet.console.units import ago
 from submerge_fleet.operate.nodes_table import table_of
 from support.commands import shell, stands_at_its_socket
@@ -100,7 +100,7 @@ def test_a_person_sees_a_line_a_node(nodes, house):
 
 def test_a_terminal_of_80_columns_shows_all_of_it(nodes, house, monkeypatch):
     """Names in full, and every word of what is unusual."""
-    monkeypatch.setattr(admin_client, "WIDE", 80)
+    monkeypatch.setattr("submerge_fleet.console.admin_client.WIDE", 80)
     house.hears("compressor-house-2", ROWS, counts=Counts(123_456_789, 0, 1_234))
     house.hears("site-3", ROWS, incarnation=new_incarnation(2))
     house.hears("site-3", ROWS[:9], incarnation=new_incarnation(2))
@@ -242,7 +242,7 @@ def test_a_node_that_no_group_knows_is_not_asked_for_its_group(
         unknown = submerge("nodes", verb, "d", *sure, "--store", house.store)
         known = submerge("nodes", verb, "c", *sure, "--store", house.store)
 
-    said = "no group here has a node d (hall, room): it may report to an aggregator further down"
+    said = "no group has a node d, here or below (hall, room)"
     assert (2, f"submerge: {said}\n") == unknown[::2]
     assert (0, True) == (known.status, known.out.startswith("c of group room is "))
 
@@ -368,7 +368,7 @@ def test_an_unknown_node_is_bad_input(nodes, words):
     ran = nodes(verb, "d", *options)
 
     assert (2, "") == (ran.status, ran.out)
-    assert ran.err.startswith("submerge: group room has no node d here")
+    assert ran.err.startswith("submerge: no group has a node d, here or below (room)")
     assert 1 == ran.err.count("\n")
 
 
@@ -443,8 +443,8 @@ def test_what_is_to_be_dropped_has_to_be_there(nodes, house, options, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["list"], "expected --config FILE or --store PATH of an aggregator, got neither"),
-        (["list", "--store", "a", "--config", "b"], "of an aggregator, got both"),
+        (["list"], "expected --config FILE, --store PATH or --at URL of an aggregator, got none"),
+        (["list", "--store", "a", "--config", "b"], "of an aggregator, got --config and --store"),
         (["list", "--config", "nowhere.toml"], "got no such file"),
         (["forget", "--store", "a"], "Missing argument 'NODE'"),
     ],
@@ -472,7 +472,7 @@ def test_another_users_aggregator_is_bad_input(submerge, monkeypatch, tmp_path):
     def shut(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(admin_client._OverUnix, "connect", shut)
+    monkeypatch.setattr(ways._OverUnix, "connect", shut)
     ran = submerge("nodes", "list", "--store", tmp_path / "root.db")
 
     assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))

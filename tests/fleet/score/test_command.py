@@ -553,7 +553,10 @@ def test_the_summary_counts_what_the_lines_say(submerge, model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["x.csv"], "expected --model FILE, --config FILE or --store PATH of an aggregator"),
+        (
+            ["x.csv"],
+            "expected --model FILE, --config FILE, --store PATH or --at URL of an aggregator",
+        ),
         (["x.csv", "--model", "m.model", "--group", "a"], "--group is for the model of a running"),
         (["x.csv", "--model", "x.csv"], "x.csv is not a model file: expected what `submerge fit"),
         (["x.csv", "--model", "none"], "expected a saved model in none, got: No such file"),

@@ -1,0 +1,117 @@
+"""Settings of the ways to the children: [listen], [listen.grpc] and [listen.mqtt]."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from submerge_aggregator.admission.config import AdmissionConfig
+from submerge_aggregator.limits.budget import MOST_BYTES
+from submerge_client.config.links import (
+    Endpoint,
+    Link,
+    check_insecure,
+    check_pair,
+    endpoint_of,
+    is_here,
+)
+from submerge_client.config.sections import AboveZero, Name, Section, Whole, refusal, shown
+
+
+class GrpcListen(Section, frozen=True, kw_only=True):
+    """A gRPC server for children.
+
+    Attributes
+    ----------
+    address : str
+        host:port; 0.0.0.0 is every network of this machine.
+    insecure : bool
+        Serve without TLS: everybody on the network is trusted.
+    cert, key : Path, optional
+        The server's certificate and key; left out, those of the node's kit.
+    ca : Path, optional
+        With it children need certificates of these authorities, each under its own name.
+    max_message_bytes : int, optional
+        Larger messages are refused. Left out, it follows from the groups. Raising it lets each
+        child take more memory at a time, and leaves room for fewer at once.
+    max_connections : int
+        Further connections are closed at once. Each child has one, and each takes up to 100 KiB.
+    """
+
+    address: str = "0.0.0.0:8470"
+    insecure: bool = False
+    cert: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+    max_message_bytes: Whole | None = None
+    max_connections: Whole = 1200
+
+    def __post_init__(self) -> None:
+        _ = self.endpoint
+        check_pair(self.cert, self.key)
+        if self.cert is not None:
+            check_insecure(self.insecure, "a certificate")
+        elif self.ca is not None:
+            raise refusal(
+                "ca",
+                expected="none without cert and key: there is no TLS",
+                got=shown(self.ca),
+                hint="leave it out, or name both",
+            )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The address that it listens on."""
+        return endpoint_of(self.address)
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether only programs of this machine reach it."""
+        return is_here(self.endpoint.host)
+
+
+class MqttListen(Link, frozen=True, kw_only=True):
+    """The broker of the children; `Link` has the other settings.
+
+    Attributes
+    ----------
+    fleet : str
+        The children's fleet.
+    max_message_bytes : int, optional
+        Larger messages are refused, and none is published. Left out, what comes in is bounded as
+        the groups need, and what goes out by 122880. Raise it only as far as the broker and the
+        children do.
+    """
+
+    fleet: Name = "default"
+    max_message_bytes: Whole | None = None
+
+
+class ListenConfig(AdmissionConfig, frozen=True, kw_only=True):
+    """How children reach it: over gRPC, through a broker, or both; `AdmissionConfig` has the
+    settings that say who may be what.
+
+    Attributes
+    ----------
+    most_per_s : float
+        Messages a second that each child may send without end; without certificate and topic,
+        each connection. Each 8 KiB of a long message count as one more. Further messages are
+        refused. Raising it lets a child that has gone wild cost more.
+    max_unanswered_bytes : int
+        Bytes of all messages that are being read or wait for their answers. Of one child at most
+        an eighth. Raising it lets a flood take more memory, before other children have to wait.
+    grpc : GrpcListen, optional
+    mqtt : MqttListen, optional
+    """
+
+    most_per_s: AboveZero = 20.0
+    max_unanswered_bytes: Whole = 2 * MOST_BYTES
+    grpc: GrpcListen | None = None
+    mqtt: MqttListen | None = None
+
+    def __post_init__(self) -> None:
+        if self.grpc is None and self.mqtt is None:
+            raise refusal(
+                expected="[listen.grpc], [listen.mqtt] or both",
+                got="neither",
+                hint="add one: children have to reach it",
+            )

@@ -1,0 +1,56 @@
+"""network_serving(): the admin API on the operators' address, over HTTPS."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from submerge_aggregator.admission.watched_file import WatchedFile
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.http import admin
+from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
+from submerge_aggregator.http.serving import Serving
+from submerge_aggregator.listening import listen
+from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
+from submerge_aggregator.operators.identify import NetworkIdentities
+from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
+from submerge_aggregator.operators.tokens import Token, parse_tokens
+from submerge_aggregator.server import Server
+from submerge_client import clock
+from submerge_client.logs import say
+
+
+def network_serving(
+    server: Server, config: AggregatorConfig, operators: OperatorsConfig
+) -> Serving:
+    """Return what serves operators over the network; it listens already.
+
+    Raises
+    ------
+    UsageError
+        If the address is taken, or the certificate or the tokens cannot be used.
+    """
+    none: tuple[Token, ...] = ()
+    tokens = WatchedFile(
+        tokens_path(operators, config.store),
+        parse_tokens,
+        setting="operators.tokens",
+        missing=none,
+    )
+    identify = NetworkIdentities(tokens.current, server.worker.admission, lambda: clock.now().wall)
+    app = admin.app(server, identify)
+    tls = operators_tls(operators, config.listen.grpc, config.kit)
+    protocol = (
+        NetworkProtocol
+        if tls is None
+        else partial(
+            TlsProtocol,
+            TlsFiles(tls).current,
+            lambda address, why: server.order_log.deny(failed_handshake(why), address, "handshake"),
+            {},
+        )
+    )
+    listener = listen(operators.endpoint, setting="operators.address")
+    host, port, *_ = listener.getsockname()
+    scheme = "http" if tls is None else "https"
+    say("operators", url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+    return Serving(app, listener, protocol)

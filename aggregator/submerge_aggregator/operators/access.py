@@ -1,0 +1,141 @@
+"""OperatorAccess: stands before the admin API, and lets through what is allowed.
+
+1. Who asks is settled first, then what they may do; only then is the path looked at by anything
+   else, and the body read. So a refusal says nothing of which nodes, groups or tokens there are.
+2. Failed attempts are bounded by address: over the bound nothing is looked at for a while. A
+   certificate that TLS has checked is no guess, and is not held up by others at its address.
+3. The Host header is not used for anything.
+4. A page in a browser may give no orders: a browser shows a certificate to every site that asks.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+
+from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Message, Receive, Scope, Send
+
+from submerge_aggregator.operators.identify import Denial, Operator, Peer, place_of
+from submerge_aggregator.operators.order_log import OrderLog
+from submerge_aggregator.operators.scopes import ApiCall, objection
+from submerge_aggregator.rate_limit import RateLimit
+
+Headers = Sequence[tuple[bytes, bytes]]
+Identify = Callable[[Peer, Headers], Operator | Denial]
+
+FAILED_PER_S, FAILED_BURST = 1 / 6, 10
+"""Failed attempts of one address: ten at once, and then ten a minute."""
+
+MOST_WHY = 4096
+"""Bytes of an answer in which the reason of a refusal is looked for."""
+
+TOO_MANY = Denial(429, "too_many", "too many failed attempts from this address: wait a minute")
+TWO_LENGTHS = Denial(400, "shape", "a request has one length, got two")
+FROM_A_PAGE = Denial(403, "shape", "pages in browsers give no orders: there is an Origin header")
+
+
+class OperatorAccess:
+    """The admin API, for those who may.
+
+    Parameters
+    ----------
+    app : Starlette
+        The admin API.
+    identify : callable
+        Returns who asks, by the connection and the headers.
+    log : OrderLog
+    steady : callable
+        A clock that is never set back, in seconds.
+    """
+
+    def __init__(
+        self,
+        app: Starlette,
+        identify: Identify,
+        log: OrderLog,
+        *,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app, self._identify, self._log, self._steady = app, identify, log, steady
+        self._attempts = RateLimit(FAILED_PER_S, FAILED_BURST)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        peer: Peer = scope.get("state", {}).get("peer", Peer())
+        what = f"{scope['method']} {scope['path']}"
+        found = self._identified(scope["headers"], peer)
+        if isinstance(found, Operator):
+            why = objection(found.scope, found.groups, call_of(self._app.routes, scope))
+            if why is not None:
+                found = Denial(403, "scope", why, found.who)
+        if isinstance(found, Denial):
+            self._log.deny(found, peer.address or "socket", what)
+            await _answer(found)(scope, receive, send)
+            return
+        scope["operator"] = found
+        if scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, self._noting(found, what, send))
+
+    def _identified(self, headers: Headers, peer: Peer) -> Operator | Denial:
+        named = {name for name, _ in headers}
+        if {b"content-length", b"transfer-encoding"} <= named:
+            return TWO_LENGTHS
+        if b"origin" in named:
+            return FROM_A_PAGE
+        guessed = bool(peer.address) and (peer.certificate is None or b"authorization" in named)
+        place, now = place_of(peer.address), self._steady()
+        if guessed and not self._attempts.has(place, now):
+            return TOO_MANY
+        found = self._identify(peer, headers)
+        if guessed and isinstance(found, Denial):
+            self._attempts.takes(place, now)
+        return found
+
+    def _noting(self, operator: Operator, what: str, send: Send) -> Send:
+        """Return a `send` that records an order that is refused, with the reason."""
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif status >= 400:
+                self._log.refuse(operator, what, _why(message.get("body", b""), status))
+                status = 0  # once, if the answer has several parts
+            await send(message)
+
+        return noting
+
+
+def call_of(routes: Sequence[BaseRoute], scope: Scope) -> ApiCall:
+    """Return what a request asks for: the route is the one that the app will take."""
+    query = dict(QueryParams(scope["query_string"]))
+    for route in routes:
+        match, found = route.matches(scope)
+        if match is Match.FULL:
+            path = str(getattr(route, "path", ""))
+            return ApiCall(scope["method"], path, found.get("path_params", {}), query)
+    return ApiCall(scope["method"], "", {}, query)
+
+
+def _answer(denial: Denial) -> Response:
+    """Return the answer to what is refused; the connection ends: its body was not read."""
+    headers = {"connection": "close"}
+    if denial.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    body = json.dumps({"error": denial.why}, ensure_ascii=False)
+    return Response(body, denial.status, headers, media_type="application/json")
+
+
+def _why(body: bytes, status: int) -> str:
+    try:
+        return str(json.loads(body[:MOST_WHY])["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"status {status}"

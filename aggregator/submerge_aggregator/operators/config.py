@@ -1,0 +1,101 @@
+"""OperatorsConfig: the address where operators reach an aggregator over the network."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from submerge_client.config.links import (
+    Endpoint,
+    check_insecure,
+    check_pair,
+    endpoint_of,
+    is_here,
+)
+from submerge_client.config.sections import Section, refusal, shown
+
+PORT = 8472
+"""Where no other is named; 8471 is that of the status address."""
+
+
+class OperatorsConfig(Section, frozen=True, kw_only=True):
+    """[operators]: orders over HTTPS, from people and programs on other machines.
+
+    Attributes
+    ----------
+    address : str
+        host:port; 0.0.0.0 is every network of this machine.
+    insecure : bool
+        Serve without TLS, on a loopback address only: then tokens alone say who asks.
+    cert, key : Path, optional
+        The server's certificate and key; left out, those of [listen.grpc], or of the node's kit.
+    ca : Path, optional
+        Certificates of these authorities, with role operator or reader, are accepted. Left out
+        beside cert and key, none are: tokens alone say who asks.
+    tokens : Path, optional
+        A file with the hashes of tokens, as `submerge token new` writes it; left out, STORE.tokens
+        beside the store. It is read again when it changes.
+    """
+
+    address: str = f"0.0.0.0:{PORT}"
+    insecure: bool = False
+    cert: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+    tokens: Path | None = None
+
+    def __post_init__(self) -> None:
+        host = self.endpoint.host
+        check_pair(self.cert, self.key)
+        if self.cert is not None:
+            check_insecure(self.insecure, "a certificate")
+        elif self.ca is not None:
+            raise refusal(
+                "ca",
+                expected="none without cert and key",
+                got=shown(self.ca),
+                hint="leave it out, or name both",
+            )
+        if self.insecure and not is_here(host):
+            raise refusal(
+                "insecure",
+                expected="false where other machines can connect: they would read tokens",
+                got="true",
+                hint='delete it, or use address = "127.0.0.1:8472"',
+            )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The address that it listens on."""
+        return endpoint_of(self.address)
+
+    def check(self, *, has_certificate: bool, status: Endpoint | None) -> None:
+        """Compare it with the rest of a configuration.
+
+        has_certificate : whether a kit, or [listen.grpc], has one
+        status : where the status address listens
+
+        Raises
+        ------
+        BadSetting
+            If there is no certificate to serve with, or two listen on one port.
+        """
+        if not self.insecure and self.cert is None and not has_certificate:
+            raise refusal(
+                *("operators", "cert"),
+                expected="a certificate and its key, or a kit",
+                got="nothing",
+                hint="name a kit: operators send tokens, which others must not read",
+            )
+        if status is not None and status.port == self.endpoint.port != 0:
+            raise refusal(
+                *("operators", "address"),
+                expected="another port than that of status.address",
+                got=shown(self.address),
+                hint=f"take port {PORT}, or move status.address",
+            )
+
+
+def tokens_path(config: OperatorsConfig, store: Path) -> Path:
+    """Return the file of an aggregator's tokens."""
+    return Path(f"{os.path.realpath(store)}.tokens") if config.tokens is None else config.tokens

@@ -1,0 +1,95 @@
+"""What each route of the admin API needs: the one table of it.
+
+1. A scope allows what those before it allow, too: read, judge, operate.
+2. A route that is not in the table needs `operate`, and every group.
+3. A certificate may be for some groups. `reach` says where a route names the group that it is
+   about; one that names none is about all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+Scope = Literal["read", "judge", "operate"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+"""It looks; it says of alarms what they are; it gives every order."""
+
+Reach = Literal["nothing", "path", "query", "all"]
+"""The groups that a route is about: none; one in its path; one in its query, or all; all."""
+
+
+class RouteRule(NamedTuple):
+    """What a route needs."""
+
+    scope: Scope
+    reach: Reach
+
+
+ROUTES: dict[tuple[str, str], RouteRule] = {
+    ("GET", "/"): RouteRule("read", "nothing"),
+    ("GET", "/nodes"): RouteRule("read", "query"),
+    ("GET", "/nodes/{group}/{node}"): RouteRule("read", "path"),
+    ("GET", "/model/{group}"): RouteRule("read", "path"),
+    ("GET", "/drills/{group}"): RouteRule("read", "path"),
+    ("GET", "/alarms"): RouteRule("read", "query"),
+    ("GET", "/alarms/mark"): RouteRule("read", "query"),
+    ("GET", "/alarm-status"): RouteRule("read", "query"),
+    ("GET", "/bans"): RouteRule("read", "all"),
+    ("GET", "/histories/{group}"): RouteRule("read", "path"),
+    ("GET", "/tree/{group}"): RouteRule("read", "path"),
+    ("POST", "/alarms/{group}/{id}/{verb}"): RouteRule("judge", "path"),
+    ("POST", "/nodes/{group}/{node}/pause"): RouteRule("operate", "path"),
+    ("POST", "/nodes/{group}/{node}/resume"): RouteRule("operate", "path"),
+    ("POST", "/nodes/{group}/{node}/drill"): RouteRule("operate", "path"),
+    ("POST", "/nodes/{group}/{node}/{verb}"): RouteRule("operate", "path"),
+    ("POST", "/bans/{node}/{verb}"): RouteRule("operate", "all"),
+    ("POST", "/histories/{group}"): RouteRule("operate", "path"),
+    ("POST", "/histories/{group}/{name}/forget"): RouteRule("operate", "path"),
+}
+
+UNKNOWN = RouteRule("operate", "all")
+
+
+class ApiCall(NamedTuple):
+    """A request, as far as it decides who may make it.
+
+    method, path : of the route that it matches; the path is empty without one
+    names : parts of the path by their names
+    query : the query, by its keys; each once
+    """
+
+    method: str
+    path: str
+    names: Mapping[str, str]
+    query: Mapping[str, str]
+
+
+def rule_of(call: ApiCall) -> RouteRule:
+    """Return what a request needs."""
+    method = "GET" if call.method == "HEAD" else call.method
+    rule = ROUTES.get((method, call.path), UNKNOWN)
+    # A release ends a ban in every group, and `forget` may ban.
+    if call.names.get("verb") == "release" or call.query.get("ban", "0") != "0":
+        return rule._replace(reach="all")
+    return rule
+
+
+def objection(scope: Scope, groups: Sequence[str], call: ApiCall) -> str | None:
+    """Return why a scope, in these groups, does not allow a request; None if it does.
+
+    groups : empty for all
+    """
+    rule = rule_of(call)
+    if SCOPES.index(scope) < SCOPES.index(rule.scope):
+        return f"this needs scope {rule.scope}, yours is {scope}"
+    if not groups or rule.reach == "nothing":
+        return None
+    where = {"path": call.names, "query": call.query, "all": {}}[rule.reach]
+    named = where.get("group")
+    if named in groups:
+        return None
+    mine = ", ".join(groups)
+    if named is None:
+        return f"this is about every group, and your certificate is for {mine}: name one of these"
+    return f"your certificate is for {mine}, not for the group that is named"

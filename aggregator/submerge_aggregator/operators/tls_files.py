@@ -1,0 +1,95 @@
+"""TlsFiles: the server's certificate, and whose certificates it accepts; renewed in place."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_aggregator.downlink.config import GrpcListen
+from submerge_aggregator.operators.config import OperatorsConfig
+from submerge_client.kit import read_kit
+from submerge_client.logs import say
+from submerge_client.uplink.tls import Tls
+
+
+class TlsFiles:
+    """What a TLS server shows and accepts, by its files as they are now.
+
+    Certificates of others are asked for, and may be left out: then a token has to say who asks.
+
+    Parameters
+    ----------
+    tls : Tls
+
+    Raises
+    ------
+    UsageError
+        If a file cannot be read, or has the wrong content.
+    """
+
+    def __init__(self, tls: Tls) -> None:
+        self._tls = tls
+        self._seen: object = tls.stamp()
+        self._context = server_context(tls)
+
+    def current(self) -> ssl.SSLContext:
+        """Return the context for a new connection.
+
+        Files that are wrong now change nothing: what was good last still holds.
+        """
+        seen = self._tls.stamp()
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self._context = server_context(self._tls)
+            except UsageError as error:
+                say("certificate not read again", level=logging.ERROR, why=str(error))
+        return self._context
+
+
+def server_context(tls: Tls) -> ssl.SSLContext:
+    """Return the context of a server that asks for certificates, and takes none as well.
+
+    Raises
+    ------
+    UsageError
+        If a file cannot be read, or has the wrong content.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A connection that is taken up again would bring a certificate that is not checked again.
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    context.num_tickets = 0
+    context.set_alpn_protocols(["http/1.1"])
+    tls.prove(context)
+    try:
+        if tls.kit is not None:
+            context.load_verify_locations(cadata=read_kit(tls.kit).authority.decode())
+        elif tls.ca is not None:
+            context.load_verify_locations(cafile=tls.ca)
+        else:
+            return context
+    except OSError as error:
+        raise UsageError(
+            f"expected certificates in PEM form, got {tls.kit or tls.ca}: {error.strerror or error}"
+        ) from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def operators_tls(
+    operators: OperatorsConfig, grpc: GrpcListen | None, kit: Path | None
+) -> Tls | None:
+    """Return the certificate of the operators' address: its own, that of gRPC, or the kit's.
+
+    None without TLS.
+    """
+    if operators.insecure:
+        return None
+    if operators.cert is not None:
+        return Tls(operators.ca, operators.cert, operators.key)
+    if grpc is not None and grpc.cert is not None:
+        return Tls(grpc.ca, grpc.cert, grpc.key)
+    return Tls(kit=kit)

@@ -1,0 +1,149 @@
+"""Tokens of operators: random texts of which only hashes are kept.
+
+    # submerge tokens 1
+    token night-shift scope judge created 2026-11-24T02:10:00Z until never sha256 9F86...
+
+A token is 256 random bits. One SHA-256 of it is enough: a slow hash protects passwords, which can
+be guessed one by one, and here there are 2^256 to guess from. So the file holds no secret, but
+who may write to it may add a token: it belongs to its owner alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from submerge import UsageError
+from submerge.protocol.names import NAME_RULE, is_name
+from submerge_aggregator.operators.scopes import SCOPES, Scope
+
+PREFIX = "submerge_"
+"""Programs that look for secrets in files know a token by it."""
+
+FORM = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
+HEAD = "# submerge tokens 1"
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+MOST = 1000
+"""Tokens of one aggregator: each request is compared with all of them."""
+
+
+class Token(NamedTuple):
+    """What is kept of a token.
+
+    created, until : Unix seconds; until None: it does not end
+    digest : SHA-256 of its text, hexadecimal
+    """
+
+    name: str
+    scope: Scope
+    created: float
+    until: float | None
+    digest: str
+
+    @property
+    def line(self) -> str:
+        """Return it as a line of the file."""
+        until = "never" if self.until is None else time_text(self.until)
+        return (
+            f"token {self.name} scope {self.scope} created {time_text(self.created)} until {until}"
+            f" sha256 {self.digest}"
+        )
+
+    def has_ended(self, now: float) -> bool:
+        """Return whether it is over at a wall time."""
+        return self.until is not None and now >= self.until
+
+
+def new_secret() -> str:
+    """Return the text of a new token."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def digest_of(secret: str) -> str:
+    """Return what is kept of a token's text."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def find(tokens: Iterable[Token], secret: str, now: float) -> Token | None:
+    """Return the token with this text; None if there is none, or if it has ended.
+
+    All are compared, each in constant time: how long it takes says nothing of any.
+    """
+    digest, found = digest_of(secret), None
+    for token in tokens:
+        same = hmac.compare_digest(token.digest, digest)
+        found = token if same and not token.has_ended(now) else found
+    return found
+
+
+def parse_tokens(text: str) -> tuple[Token, ...]:
+    """Return the tokens in a file's text.
+
+    Raises
+    ------
+    UsageError
+        At the first line that is wrong, with its number.
+    """
+    tokens: dict[str, Token] = {}
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            token = _token(words)
+            if token.name in tokens:
+                raise UsageError(f"a second token {token.name}")
+        except UsageError as error:
+            raise UsageError(f"line {number}: {error}") from error
+        tokens[token.name] = token
+    if len(tokens) > MOST:
+        raise UsageError(f"expected at most {MOST} tokens, got {len(tokens)}")
+    return tuple(tokens.values())
+
+
+def tokens_text(tokens: Iterable[Token]) -> str:
+    """Return tokens as the text of a file."""
+    return "".join(f"{line}\n" for line in (HEAD, *(token.line for token in tokens)))
+
+
+def check_token_name(name: str) -> str:
+    """Return a token's name.
+
+    Raises
+    ------
+    UsageError
+        If it is no name.
+    """
+    if not is_name(name):
+        raise UsageError(f"a token's name is {NAME_RULE}, got {name[:80]!r}")
+    return name
+
+
+def _token(words: list[str]) -> Token:
+    match words:
+        case ["token", name, "scope", scope, "created", at, "until", end, "sha256", digest]:
+            named = next((each for each in SCOPES if each == scope), None)
+            if named is None:
+                raise UsageError(f"a scope is {', '.join(SCOPES)}, got {scope[:80]!r}")
+            if not re.fullmatch(r"[0-9A-Fa-f]{64}", digest):
+                raise UsageError("expected 64 hexadecimal digits after sha256")
+            until = None if end == "never" else _seconds(end)
+            return Token(check_token_name(name), named, _seconds(at), until, digest.lower())
+    raise UsageError("expected a line as `submerge token new` writes it")
+
+
+def time_text(seconds: float) -> str:
+    """Return a Unix time as the file has it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime(TIME)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return datetime.strptime(text, TIME).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise UsageError(f"expected a time like 2026-11-24T02:10:00Z, got {text[:80]!r}") from None
