@@ -16,7 +16,7 @@ authentication. A change is answered after it is committed.
     POST /nodes/G/NODE/release           end its quarantine, and its ban in all groups
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
-histories.
+histories, `admin_backup` those for copies of the store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from submerge import PeerError, SubmergeError, UsageError
 from submerge.history.learnt import Learnt
 from submerge.protocol.machine import Drop, Forget, SetQuarantine
 from submerge.protocol.messages import Incarnation
-from submerge_aggregator.http import admin_alarms, admin_bans, admin_histories
+from submerge_aggregator.http import admin_alarms, admin_backup, admin_bans, admin_histories
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
@@ -101,6 +101,7 @@ def app(server: Server) -> Starlette:
             *admin_alarms.routes(server),
             *admin_bans.routes(server),
             *admin_histories.routes(server),
+            *admin_backup.routes(server),
             Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
         ],
         exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},
