@@ -21,7 +21,7 @@ from submerge_aggregator.server import Server
 PIECE_BYTES = 1 << 20
 """Of a copy, in one answer."""
 
-SILENT_S = 30.0
+SILENT_S = 10.0
 """A client that has asked nothing for so long has gone, and its copy goes, too."""
 
 POLL_S = 1.0
