@@ -12,7 +12,14 @@ from support.house import OVERSAMPLE, RANK, SCHEMA, House
 from support.nodes import GROUP
 
 
-def configuration(folder: Path, *, node: str = "root", more: str = "", half_life: str = "") -> Path:
+def configuration(
+    folder: Path,
+    *,
+    node: str = "root",
+    more: str = "",
+    half_life: str = "",
+    robust: bool = False,
+) -> Path:
     """Write what a house would be configured with, its store in the same folder."""
     channels = ", ".join(f'{{ name = "{each.name}", unit = "°C" }}' for each in SCHEMA.channels)
     text = f"""
@@ -22,6 +29,8 @@ store = "{folder}/root.db"
 [listen.grpc]
 address = "127.0.0.1:1"
 insecure = true
+[groups.{GROUP}]
+robust = {str(robust).lower()}
 [groups.{GROUP}.schema]
 channels = [{channels}]
 center = "{SCHEMA.center}"

@@ -102,6 +102,8 @@ class BackupJobs:
         async with job.reading:
             if job.fd is None:
                 raise UsageError("this copy is not whole yet: ask how far it is")
+            if first >= os.fstat(job.fd).st_size:
+                return b""
             return await asyncio.to_thread(os.pread, job.fd, PIECE_BYTES, first)
 
     async def end(self, name: str) -> None:

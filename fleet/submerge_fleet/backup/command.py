@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminGroup
+from submerge_fleet.console.admin_client import AdminClient, AdminGroup, admin_client_of
 from submerge_fleet.console.options import (
     FILE,
     AggregatorOptions,
@@ -64,7 +63,7 @@ def command(
     from submerge_fleet.backup.fetching import fetch
     from submerge_fleet.backup.keeping import dated, remove_older
 
-    admin, folder = at.admin(), to.is_dir()
+    admin, folder = _admin(at), to.is_dir()
     if keep is not None and not folder:
         raise UsageError(
             f"--keep is for a folder of dated copies, got --to {to}: create the folder"
@@ -92,10 +91,10 @@ def check(file: Path, config: Path, as_json: bool) -> None:
     """
     from submerge_aggregator.backup.checking import check_models, read_copy
     from submerge_aggregator.backup.copy_file import CopyDamaged
-    from submerge_aggregator.config import load
+    from submerge_fleet.backup.root_config import root_config
     from submerge_fleet.console.progress import advancing
 
-    loaded = load(config, os.environ)
+    loaded = root_config(config)
     try:
         with advancing("reading", file.stat().st_size if file.exists() else 0) as read:
             copy = read_copy(file, read)
@@ -113,6 +112,15 @@ def check(file: Path, config: Path, as_json: bool) -> None:
             click.echo(f"{each.group}: {each.learnt:,} readings; {says}")
     if any(each.differs for each in found):
         sys.exit(1)
+
+
+def _admin(at: AggregatorOptions) -> AdminClient:
+    """Return the client for the root; its configuration may be that of `submerge up`."""
+    from submerge_fleet.backup.root_config import root_config
+
+    if at.config is None or at.store is not None:
+        return at.admin()
+    return admin_client_of(None, root_config(at.config).store)
 
 
 def _facts(path: Path, identity: CopyIdentity) -> dict[str, object]:

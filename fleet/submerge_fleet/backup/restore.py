@@ -31,10 +31,10 @@ def command(file: Path, config: Path, anyway: bool) -> None:
     FILE was made and hold no more is missing; so are orders given since, bans among them.
     """
     from submerge_aggregator.backup.checking import check_models, read_copy, refuse_different
-    from submerge_aggregator.config import load
     from submerge_fleet.backup.restoring import put_in_place
+    from submerge_fleet.backup.root_config import root_config
 
-    loaded = load(config, os.environ)
+    loaded = root_config(config)
     copy = read_copy(file)
     found = check_models(copy, loaded)
     if not anyway:

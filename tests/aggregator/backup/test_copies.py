@@ -135,7 +135,7 @@ def test_another_configuration_is_named_as_the_cause(tmp_path, house):
     for old, new, why in (
         ("rank = 2", "rank = 1", "another model: has the configuration changed"),
         ("mote-5", "mote-9", "its schema is another"),
-        (f"groups.{GROUP}.", "groups.other.", "no such group"),
+        (f"groups.{GROUP}", "groups.other", "no such group"),
     ):
         path.write_text(text.replace(old, new))
         (found,) = check_models(read_copy(tmp_path / "copy"), config_of(path))

@@ -53,6 +53,8 @@ def test_a_copy_comes_in_pieces(tmp_path, house, monkeypatch):
     assert view["bytes"] == len(data)
     assert view["copied"] == view["total"] == read_copy(tmp_path / "copy").identity.bytes
     assert b"\nsubmerge backup %d " % FORM in data
+    behind = house.asks("GET", f"/backup/{view['name']}/{10**30}")
+    assert (200, b"") == (behind.status, behind.body)
     assert 200 == house.asks("POST", f"/backup/{view['name']}/end").status
     assert 200 == house.asks("POST", "/backup").status
 

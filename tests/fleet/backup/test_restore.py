@@ -236,3 +236,21 @@ def test_a_restored_root_counts_each_reading_once(tmp_path, copy, submerge):
         node: sorted((row["learnt"] for row in each["rows"]), reverse=True)
         for node, each in counts.items()
     }
+
+
+def test_the_root_of_one_machine(tmp_path, submerge):
+    """`submerge up` has one configuration for its client and its root."""
+    channels = "".join(f'  {{ name = "{each.name}", unit = "°C" }},\n' for each in SCHEMA.channels)
+    (tmp_path / "box.toml").write_text(
+        f'node = "box"\ngroup = "room"\nfolder = "{tmp_path}"\n'
+        f'[sensor]\nkind = "ndjson"\n[schema]\ncenter = "fleet"\nchannels = [\n{channels}]\n'
+    )
+    with House(tmp_path) as house:
+        house.hears("c0", rows(40))
+        copied(house, tmp_path / "a.backup")
+    done = submerge("backup", "check", tmp_path / "a.backup", "--config", tmp_path / "box.toml")
+
+    assert 2 == done.status
+    assert "expected a copy of box-root, which the configuration names, got one of root" in done.err
+    asked = submerge("backup", "--config", tmp_path / "box.toml", "--to", tmp_path / "b")
+    assert (1, True) == (asked.status, f"{tmp_path}/root.db.sock" in asked.err)
