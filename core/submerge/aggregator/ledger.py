@@ -65,9 +65,7 @@ class Ledger:
         Records to keep, None to delete.
     rows : dict of (node, incarnation) to Row
     sealed : dict of (node, fingerprint) to Sealed
-    presence : Presence
-    disputes : AlarmDisputes
-    ages : NodeAges
+    presence, disputes, ages : Presence, AlarmDisputes, NodeAges
     earlier : EarlierSchemas
     read : dict of str to Schema
         Those of them whose rows count, by fingerprint.
@@ -156,7 +154,7 @@ class Ledger:
         row = self.rows.get(key := (node, incarnation))
         held = 0 if row is None else row.report.stamp.seq
         self._wall(now)
-        if (refusal := refusal_of(self, report, row, self._summaries)) is not None:
+        if (refusal := self._refusal(report, row)) is not None:
             return refusal
         self.ages.hear(node)
         # The same report again says nothing of the node: a broker keeps it for months.
@@ -185,6 +183,9 @@ class Ledger:
         if member.fences.get(incarnation) != fence:
             self._put_member(node, member.with_fence(incarnation, fence, self.live(node)))
         return True
+
+    def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
+        return refusal_of(self, report, row, self._summaries)
 
     # -- what an operator does, and what time does ---------------------------------
 
