@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import FileIO
 
 from submerge.errors import SubmergeError, UsageError
 from submerge_aggregator.backup.copy_file import CopyIdentity
@@ -100,11 +101,11 @@ class BackupJobs:
         """Return bytes of a whole copy, from one of them on; none behind its end."""
         job = self._found(name)
         async with job.reading:
-            if job.fd is None:
+            if job.file is None or job.view.bytes is None:
                 raise UsageError("this copy is not whole yet: ask how far it is")
-            if first >= os.fstat(job.fd).st_size:
+            if first >= job.view.bytes:
                 return b""
-            return await asyncio.to_thread(os.pread, job.fd, PIECE_BYTES, first)
+            return await asyncio.to_thread(os.pread, job.file.fileno(), PIECE_BYTES, first)
 
     async def end(self, name: str) -> None:
         """Free the copy's room."""
@@ -137,16 +138,16 @@ class _Job:
 
     Attributes
     ----------
-    fd : int or None
-        The whole copy.
+    file : file or None
+        The whole copy; it is closed with the job, also when the event loop ends before.
     reading : Lock
-        Held while `fd` is in use.
+        Held while `file` is in use.
     silence : TimerHandle or None
     """
 
     def __init__(self, server: Server, done: Callable[[CopyIdentity], None]) -> None:
         self.name = secrets.token_hex(8)
-        self.fd: int | None = None
+        self.file: FileIO | None = None
         self.reading = asyncio.Lock()
         self.silence: asyncio.TimerHandle | None = None
         self.closing: asyncio.Future[None] | None = None
@@ -168,16 +169,16 @@ class _Job:
             self.silence.cancel()
         await asyncio.wait([self.task])
         async with self.reading:
-            if self.fd is not None:
-                os.close(self.fd)
-                self.fd = None
+            if self.file is not None:
+                self.file.close()
+                self.file = None
 
     async def _make(self) -> None:
         server = self._server
         fd, identity = await asyncio.to_thread(
             make_copy, server.worker, server.clock, self._progress
         )
-        self.fd, self._bytes = fd, os.fstat(fd).st_size
+        self.file, self._bytes = FileIO(fd), os.fstat(fd).st_size
         self._copied = self._total = identity.bytes
         self._done(identity)
 
