@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import FileIO
 
 from submerge.errors import SubmergeError, UsageError
 from submerge_aggregator.backup.copy_file import CopyIdentity
@@ -101,11 +101,11 @@ class BackupJobs:
         """Return bytes of a whole copy, from one of them on; none behind its end."""
         job = self._found(name)
         async with job.reading:
-            if job.file is None or job.view.bytes is None:
+            if job.fd is None or job.view.bytes is None:
                 raise UsageError("this copy is not whole yet: ask how far it is")
             if first >= job.view.bytes:
                 return b""
-            return await asyncio.to_thread(os.pread, job.file.fileno(), PIECE_BYTES, first)
+            return await asyncio.to_thread(os.pread, job.fd, PIECE_BYTES, first)
 
     async def end(self, name: str) -> None:
         """Free the copy's room."""
@@ -138,21 +138,22 @@ class _Job:
 
     Attributes
     ----------
-    file : file or None
-        The whole copy; it is closed with the job, also when the event loop ends before.
+    fd : int or None
+        The whole copy.
     reading : Lock
-        Held while `file` is in use.
+        Held while `fd` is in use.
     silence : TimerHandle or None
     """
 
     def __init__(self, server: Server, done: Callable[[CopyIdentity], None]) -> None:
         self.name = secrets.token_hex(8)
-        self.file: FileIO | None = None
+        self.fd: int | None = None
         self.reading = asyncio.Lock()
         self.silence: asyncio.TimerHandle | None = None
         self.closing: asyncio.Future[None] | None = None
         self._copied = self._total = 0
         self._bytes: int | None = None
+        self._release: Callable[[], object] = lambda: None
         self._server, self._done = server, done
         self.task = asyncio.ensure_future(self._make())
         # A failure is for the client that asks; one that has gone does not ask.
@@ -169,16 +170,17 @@ class _Job:
             self.silence.cancel()
         await asyncio.wait([self.task])
         async with self.reading:
-            if self.file is not None:
-                self.file.close()
-                self.file = None
+            self.fd = None
+            self._release()
 
     async def _make(self) -> None:
         server = self._server
         fd, identity = await asyncio.to_thread(
             make_copy, server.worker, server.clock, self._progress
         )
-        self.file, self._bytes = FileIO(fd), os.fstat(fd).st_size
+        # The loop may end before the job does: `submerge up` begins again in the same process.
+        self._release = weakref.finalize(self, os.close, fd)
+        self.fd, self._bytes = fd, os.fstat(fd).st_size
         self._copied = self._total = identity.bytes
         self._done(identity)
 
