@@ -80,6 +80,7 @@ class Server:
     audit : AuditLog
     order_log : OrderLog
     downlinks : tuple of Downlink
+    clock : callable
     budget : MessageBudget
     sent_bytes, heard_bytes : int
         Bytes of messages to and from the parent, without what the transport adds.
@@ -103,7 +104,7 @@ class Server:
         self.sent_bytes = self.heard_bytes = 0
         self._reach = Reach(lambda: clock().steady)
         self._watchdog = Watchdog() if watchdog is None else watchdog
-        self.downlinks, self._uplink, self._clock = tuple(downlinks), uplink, clock
+        self.downlinks, self._uplink, self.clock = tuple(downlinks), uplink, clock
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
@@ -230,7 +231,7 @@ class Server:
             await asyncio.sleep(0)
             return
         self._stirred.clear()
-        wait = max(0.0, self.worker.wakes_at - self._clock().steady)
+        wait = max(0.0, self.worker.wakes_at - self.clock().steady)
         wait = min(wait, self._reach.due_s, self._watchdog.due_s)
         try:
             await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
@@ -242,13 +243,18 @@ class Server:
         for item in items:
             self._notice(item)
         try:
-            outs = await loop.run_in_executor(self._thread, self.worker.commit_batch, items)
+            outs = await loop.run_in_executor(self._thread, self._committed, items)
         finally:
             for item in items:
                 if isinstance(item, Inbound):
                     self.budget.release(item.who, len(item.data))
                     item.done()
         self._perform(outs)
+
+    def _committed(self, items: Sequence[Item]) -> list[Out]:
+        """Commit a batch, on the worker's thread, while no copy of the store makes a step."""
+        with self.worker.store.copies.turn:
+            return self.worker.commit_batch(items)
 
     def _next_batch(self) -> list[Item]:
         """Take the oldest items, so many that neither their number nor their bytes are large."""
@@ -294,7 +300,7 @@ class Server:
         elif isinstance(item, Parted):
             why, credentials = item.why, self.worker.credentials
             if credentials is not None:
-                why = credentials.explain(why, self._clock().wall)
+                why = credentials.explain(why, self.clock().wall)
             self._reach.parted(why)
         elif isinstance(item, Opened):
             self._reach.opened()
@@ -323,12 +329,12 @@ class Server:
         say("stopping")
         self._watchdog.stopping(LINGER_S)
         self._inbox.append(Asked(Flush(), lambda *_: None, lambda _: None))
-        until = self._clock().steady + LINGER_S
-        while (self._inbox or self._waits_for_parent()) and self._clock().steady < until:
+        until = self.clock().steady + LINGER_S
+        while (self._inbox or self._waits_for_parent()) and self.clock().steady < until:
             await self._commit_batch(loop)
             if not self._inbox and self._waits_for_parent():
                 self._stirred.clear()
-                left = min(until, self.worker.wakes_at) - self._clock().steady
+                left = min(until, self.worker.wakes_at) - self.clock().steady
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stirred.wait(), max(0.01, left))
         if self._uplink is not None:

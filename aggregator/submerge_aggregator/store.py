@@ -6,7 +6,8 @@ store does not know what a record means, and it repairs nothing: what follows fr
 database is up to the protocol (docs/protocol.md).
 
 1. Exactly one connection, exclusive for as long as the store is open. It may be opened in one
-   thread and used in another, but by one at a time.
+   thread and used in another, but by one at a time: beside a copy (`storage/online_copy.py`), by
+   the one that holds `copies.turn`.
 2. A commit waits for the disk (`synchronous=FULL`): acknowledgements depend on it.
 3. Each row carries a checksum over key and value, and `load` checks the whole file: SQLite
    itself would return a flipped bit as it is.
@@ -30,6 +31,7 @@ from hashlib import blake2b
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
 from submerge_aggregator.storage.log_frames import PAGE_BYTES, LogFrames, frames_of
+from submerge_aggregator.storage.online_copy import OnlineCopy
 from submerge_aggregator.storage.room import StoreRoom
 from submerge_client.logs import say
 from submerge_client.private_file import create_private, make_private, refuse_link
@@ -103,6 +105,11 @@ class Store:
     path : str or path
         The database; it and its folder are created if missing.
 
+    Attributes
+    ----------
+    copies : OnlineCopy
+        Copies it while it is written.
+
     Raises
     ------
     UsageError
@@ -134,6 +141,7 @@ class Store:
             with self._named_errors():
                 form = self._open()
                 self._room = StoreRoom(self._sql, self.path)
+                self.copies = OnlineCopy(self._sql, self.path)
                 self._room.measure()
                 self._take_over_log(found)
                 if form < FORM:
@@ -157,18 +165,8 @@ class Store:
         -----
         Reads the whole file twice: once for its structure, and once for the rows.
         """
-        records = {}
         with self._named_errors():
-            (verdict,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
-            if verdict != "ok":
-                raise StoreDamaged(self.path, verdict.splitlines()[-1])
-            for key, value, checksum in self._sql.execute("SELECT key, value, sum FROM records"):
-                if not isinstance(key, str) or not isinstance(value, bytes):
-                    raise StoreDamaged(self.path, f"a row has types that no row has: {key!r}")
-                if checksum != _checksum(key, value):
-                    raise StoreDamaged(self.path, f"{key} does not match its checksum")
-                records[tuple(json.loads(key))] = value
-        return records
+            return records_in(self._sql, self.path)
 
     def write(self, changes: Mapping[Key, bytes | None], *, reset: bool = False) -> None:
         """Put and delete records in one transaction, on disk when this returns.
@@ -207,6 +205,7 @@ class Store:
 
     def close(self) -> None:
         """Write the log into the database, and release it for other processes."""
+        self.copies.end()
         self._sql.close()
 
     # -- the files ---------------------------------------------------------------
@@ -311,6 +310,29 @@ class Store:
             if _primary(error) in OUT_OF_REACH:
                 raise StoreUnavailable(self.path, str(error)) from error
             raise StoreDamaged(self.path, str(error)) from error
+
+
+def records_in(sql: sqlite3.Connection, path: str) -> dict[Key, bytes]:
+    """Return all records of an open database, each as it was written; see `Store.load`.
+
+    Raises
+    ------
+    StoreDamaged
+        If one is not.
+    sqlite3.Error
+        If SQLite cannot read it.
+    """
+    (verdict,) = sql.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise StoreDamaged(path, verdict.splitlines()[-1])
+    records = {}
+    for key, value, checksum in sql.execute("SELECT key, value, sum FROM records"):
+        if not isinstance(key, str) or not isinstance(value, bytes):
+            raise StoreDamaged(path, f"a row has types that no row has: {key!r}")
+        if checksum != _checksum(key, value):
+            raise StoreDamaged(path, f"{key} does not match its checksum")
+        records[tuple(json.loads(key))] = value
+    return records
 
 
 def _primary(error: Exception) -> int:

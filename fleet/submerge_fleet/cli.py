@@ -41,6 +41,8 @@ SUBCOMMANDS = {
     "learn": Subcommand("fleet.operate.learn", "Pause or resume what a node learns."),
     "audit": Subcommand("fleet.operate.audit", "Show who joined, and what was refused or ordered."),
     "token": Subcommand("fleet.operate.tokens", "Make and revoke tokens of operators."),
+    "backup": Subcommand("fleet.backup.command", "Copy the store of a running root; check a copy."),
+    "restore": Subcommand("fleet.backup.restore", "Put a copy in place of a stopped root's store."),
     "pki": Subcommand("fleet.pki.command", "Make certificates: an authority, and nodes' kits."),
     "kits": Subcommand("fleet.pki.kits", "Make kits for all nodes of a list."),
     "doctor": Subcommand("fleet.doctor.command", "Find what keeps a program from its work."),

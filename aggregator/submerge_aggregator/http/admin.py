@@ -20,7 +20,7 @@ The last two, and forget, go down to aggregators below; with `anyway=1` also for
 unknown here.
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
-histories.
+histories, `admin_backup` those for copies of the store.
 """
 
 from __future__ import annotations
@@ -44,7 +44,13 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.history.learnt import Learnt
 from submerge.protocol.machine import Drop, Forget, Now, SetQuarantine
 from submerge.protocol.messages import Incarnation
-from submerge_aggregator.http import admin_alarms, admin_bans, admin_histories, admin_tree
+from submerge_aggregator.http import (
+    admin_alarms,
+    admin_backup,
+    admin_bans,
+    admin_histories,
+    admin_tree,
+)
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
@@ -125,6 +131,7 @@ def routes(server: Server) -> list[Route]:
         *admin_alarms.routes(server),
         *admin_bans.routes(server),
         *admin_histories.routes(server),
+        *admin_backup.routes(server),
         *admin_tree.routes(server),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]

@@ -44,6 +44,10 @@ ROUTES: dict[tuple[str, str], RouteRule] = {
     ("POST", "/nodes/{group}/{node}/drill"): RouteRule("operate", "path"),
     ("POST", "/nodes/{group}/{node}/{verb}"): RouteRule("operate", "path"),
     ("POST", "/bans/{node}/{verb}"): RouteRule("operate", "all"),
+    ("POST", "/backup"): RouteRule("operate", "all"),
+    ("GET", "/backup/{name}"): RouteRule("operate", "all"),
+    ("GET", "/backup/{name}/{first:int}"): RouteRule("operate", "all"),
+    ("POST", "/backup/{name}/end"): RouteRule("operate", "all"),
     ("POST", "/histories/{group}"): RouteRule("operate", "path"),
     ("POST", "/histories/{group}/{name}/forget"): RouteRule("operate", "path"),
 }

@@ -65,8 +65,7 @@ class Ledger:
         Records to keep, None to delete.
     rows : dict of (node, incarnation) to Row
     sealed : dict of (node, fingerprint) to Sealed
-    presence : Presence
-    disputes : AlarmDisputes
+    presence, disputes, ages : Presence, AlarmDisputes, NodeAges
     earlier : EarlierSchemas
     read : dict of str to Schema
         Those of them whose rows count, by fingerprint.
@@ -94,10 +93,10 @@ class Ledger:
         self._members: dict[str, Membership] = {}
         self.presence, self.disputes = Presence(settings.report_every_s), AlarmDisputes()
         self._summaries, self._settings = summaries, settings
-        self._ages = NodeAges(group, created, self.changes)
+        self.ages = NodeAges(group, created, self.changes)
         self.earlier, self.read = EarlierSchemas(group, self.changes), dict[str, Schema]()
         self._new_pool = partial(
-            Pool, age=self._ages.age, robust=robust, rule=rule, histories=self.histories
+            Pool, age=self.ages.age, robust=robust, rule=rule, histories=self.histories
         )
         self._pool = self._new_pool(schema, summaries, created)
         self._quarantined: frozenset[str] = frozenset()
@@ -122,7 +121,7 @@ class Ledger:
                     self._pool.reference = record
         self.earlier.load(records)
         self._renew_pool(self.schema)
-        self._ages.load(records, {node for node, _ in (*self.rows, *self.sealed)}, now)
+        self.ages.load(records, {node for node, _ in (*self.rows, *self.sealed)}, now)
         self.presence.load({key: row.as_of for key, row in self.rows.items()}, now)
         # Not before the rows are loaded: without a synchronized clock they give the time.
         self._wall(now)
@@ -157,7 +156,7 @@ class Ledger:
         self._wall(now)
         if (refusal := self._refusal(report, row)) is not None:
             return refusal
-        self._ages.hear(node)
+        self.ages.hear(node)
         # The same report again says nothing of the node: a broker keeps it for months.
         if seq > held:
             self._put_row(report, now)
@@ -195,7 +194,7 @@ class Ledger:
         for incarnation in self.live(node):
             self.drop(node, incarnation, now)
         self.drop(node, None, now)
-        self._ages.forget(node)
+        self.ages.forget(node)
 
     def drop(self, node: str, incarnation: Incarnation | None, now: Now) -> None:
         """Remove one incarnation, and close it; None: the sealed row of closed ones."""
@@ -216,7 +215,7 @@ class Ledger:
     def tidy(self, now: Now) -> None:
         """Seal silent rows; move the reference time if it is far away."""
         self._take_time(now)
-        self._ages.keep(now)
+        self.ages.keep(now)
         for node in self.presence.nodes:
             silences = {i: self.presence.silence(node, i, now.steady) for i in self.live(node)}
             for incarnation, silence in silences.items():
@@ -257,7 +256,7 @@ class Ledger:
     def began(self, node: str, now: Now) -> float:
         """Return since when a node may have read what it reports, wall time."""
         created = (each.created_ms / 1000 for each in self.live(node))
-        return min(now.wall - self._ages.age(node), *created)
+        return min(now.wall - self.ages.age(node), *created)
 
     def outliers(self) -> Mapping[str, Outlier]:
         """Return the clients that are left out for as long as they are far from the others.
@@ -364,8 +363,8 @@ class Ledger:
 
     def _wall(self, now: Now) -> None:
         """Believe no row from the future, by our clock, or without one by the median row."""
-        self._ages.advance(now)
-        self._pool.now = self._ages.elapsed, now.wall if now.synced else math.nan
+        self.ages.advance(now)
+        self._pool.now = self.ages.elapsed, now.wall if now.synced else math.nan
         if now.synced:
             self._pool.latest = now.wall + AHEAD_S
         elif self.schema.half_life:

@@ -176,6 +176,12 @@ class AggregatorNode:
         """Return the newest answers to drills of a group's nodes, here and below."""
         return self._groups[group].drills.by_node
 
+    def load(self, kept: Records, now: Now) -> list[Effect]:
+        """Take what a store holds, as `Start` does, and do nothing that is due: to look at it."""
+        effects: list[Effect] = []
+        self._start(kept, now, effects)
+        return effects
+
     def step(self, event: Event, now: Now) -> list[Effect]:
         """Return the effects of an event, in order."""
         if isinstance(event, Start) == bool(self._groups):

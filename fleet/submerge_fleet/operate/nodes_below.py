@@ -23,14 +23,14 @@ class PlacedNode(NamedTuple):
     view: NodeView
 
 
-class Tree(NamedTuple):
+class NodesBelow(NamedTuple):
     """Nodes in the order of the tree, and the aggregators that said nothing, a line each."""
 
     nodes: list[PlacedNode]
     silent: list[str]
 
 
-def nodes_below(admin: AdminClient, groups: Sequence[str]) -> Tree:
+def nodes_below(admin: AdminClient, groups: Sequence[str]) -> NodesBelow:
     """Ask for the nodes of an aggregator, and of all below it.
 
     Raises
@@ -38,13 +38,13 @@ def nodes_below(admin: AdminClient, groups: Sequence[str]) -> Tree:
     SubmergeError
         If that aggregator itself does not answer.
     """
-    tree = Tree([], [])
+    tree = NodesBelow([], [])
     for group in groups:
         _ask(admin, group, (), tree)
     return tree
 
 
-def _ask(admin: AdminClient, group: str, path: tuple[str, ...], tree: Tree) -> None:
+def _ask(admin: AdminClient, group: str, path: tuple[str, ...], tree: NodesBelow) -> None:
     after, more, under = "", True, "/".join(path)
     while more:
         try:
