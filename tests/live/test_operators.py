@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import socket
+import ssl
+import warnings
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from submerge_fleet.console.admin_client import AdminClient
 from submerge_fleet.console.ways import NoAnswer
 from support.certified import LOOPBACK, Certified
 from support.networked import Networked
-from support.patience import until
+from support.patience import PATIENCE_S, until
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
 QUARANTINE = ("POST", "/nodes/room/c/quarantine")
@@ -343,6 +345,47 @@ def test_bytes_without_tls_are_counted_and_leave_nothing_open(site):
     assert [LOOPBACK] == [
         each["address"] for each in site.recorded if each.get("reason") == "handshake"
     ]
+
+
+def test_a_handshake_that_does_not_go_on_is_ended_and_counted(site, monkeypatch):
+    """A port scan that says nothing, and one that hangs up, which is no attempt."""
+    monkeypatch.setattr("submerge_aggregator.http.over_tls.HANDSHAKE_S", 0.05)
+    counts = site.house.server.order_log.denials
+    with socket.create_connection(site.place):
+        pass
+    with socket.create_connection(site.place) as silent:
+        silent.settimeout(PATIENCE_S)
+        assert b"" == silent.recv(1)
+
+    until(lambda: counts.counts["handshake"] >= 1, lambda: "it is counted")
+    assert 1 == counts.counts["handshake"]
+
+
+def test_an_earlier_tls_is_refused(site):
+    context = ssl.create_default_context(cafile=site.root)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with (
+        socket.create_connection(site.place) as plain,
+        pytest.raises((ssl.SSLError, ConnectionError)),
+    ):
+        context.wrap_socket(plain, server_hostname=LOOPBACK)
+
+
+def test_a_body_that_is_not_wanted_is_not_read(site):
+    """The answer comes before it, and the connection ends."""
+    with site.raw() as connection:
+        connection.sendall(
+            b"POST /histories/room HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"
+        )
+        heard = b""
+        with suppress(ConnectionError):
+            while more := connection.recv(65536):
+                heard += more
+
+    assert heard.startswith(b"HTTP/1.1 401")
 
 
 def test_handshakes_under_way_are_bounded_for_one_address(site, monkeypatch):
