@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from submerge_aggregator.batch import Tallies
 from submerge_aggregator.http.metrics import Numbers, exposition
+from submerge_aggregator.operators.identify import DENIALS
 from submerge_aggregator.questions.group_metrics import metrics_of_groups
 from submerge_aggregator.refusals import REASONS
 from support.alarmed import ROWS, alarm, alarm_status
@@ -26,7 +27,8 @@ def scraped(folder: Path) -> dict[str, dict[str, set[str]]]:
         node, now = house.server.worker.node, house.time()
         assert node is not None
         numbers = Numbers(Tallies(), 0, dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
-        numbers = numbers._replace(groups=metrics_of_groups(node, now))
+        denied = dict.fromkeys(DENIALS, 0)
+        numbers = numbers._replace(groups=metrics_of_groups(node, now), denied=denied)
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(exposition(numbers, "")[0].decode()):
         if family.name.startswith("submerge_"):

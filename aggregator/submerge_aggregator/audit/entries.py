@@ -23,6 +23,7 @@ EVENTS = {
     "refused": "messages of one reason, `count` of them since the last such entry",
     "order": "an operator's order, with who gave it, and from where",
     "denied": "an operator's order that was refused, with who gave it, and from where",
+    "tokens": "tokens of operators that were made or revoked, by name",
     "ban": "an order that shuts a node out, or lets it in again",
     "quarantine": "a node was put in quarantine by itself",
     "model": "a model was not published",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from submerge_aggregator.admission.watched_file import WatchedFile
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
 from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
@@ -12,8 +11,8 @@ from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
 from submerge_aggregator.operators.identify import NetworkIdentities
+from submerge_aggregator.operators.known_tokens import KnownTokens
 from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
-from submerge_aggregator.operators.tokens import Token, parse_tokens
 from submerge_aggregator.server import Server
 from submerge_client import clock
 from submerge_client.logs import say
@@ -29,14 +28,8 @@ def network_serving(
     UsageError
         If the address is taken, or the certificate or the tokens cannot be used.
     """
-    none: tuple[Token, ...] = ()
-    tokens = WatchedFile(
-        tokens_path(operators, config.store),
-        parse_tokens,
-        setting="operators.tokens",
-        missing=none,
-    )
-    identify = NetworkIdentities(tokens.current, server.worker.admission, lambda: clock.now().wall)
+    tokens = KnownTokens(tokens_path(operators, config.store), server.audit.record)
+    identify = NetworkIdentities(tokens, server.worker.admission, lambda: clock.now().wall)
     app = admin.app(server, identify)
     tls = operators_tls(operators, config.listen.grpc, config.kit)
     protocol = (

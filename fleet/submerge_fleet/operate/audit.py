@@ -43,7 +43,7 @@ def command(
     """Show the audit log of an aggregator, the oldest entry first.
 
     It reads the files beside the store, so the aggregator need not run. Events are start, stop,
-    join, refused, order, ban, quarantine, model, store and dropped.
+    join, refused, order, denied, ban, tokens, quarantine, model, store and dropped.
     """
     from submerge_aggregator.audit.entries import EVENTS, entry_of
 

@@ -139,6 +139,16 @@ def test_failed_attempts_of_an_address_are_bounded(gate):
     assert 200 == gate.asks()[0]
 
 
+def test_attempts_of_one_machine_count_together_whatever_address_it_takes(gate):
+    """IPv6 gives it 2^64 of them."""
+    gate.found = DENIED
+    for i in range(FAILED_BURST):
+        assert 401 == gate.asks(peer=Peer(address=f"2001:db8::{i:x}"))[0]
+
+    assert 429 == gate.asks(peer=Peer(address="2001:db8::ffff"))[0]
+    assert 401 == gate.asks(peer=Peer(address="2001:db8:0:1::1"))[0]
+
+
 def test_what_is_right_costs_no_attempt(gate):
     for _ in range(2 * FAILED_BURST):
         assert 200 == gate.asks()[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.admission.decision import AdmissionRules
@@ -87,6 +89,13 @@ def test_what_is_no_token_is_refused_in_the_same_words(headers):
     why = "the token is not accepted: it is wrong, revoked, or over"
 
     assert Denial(401, "wrong_token", why) == asked(FROM, *headers)
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=80))
+def test_no_other_text_is_a_token(text):
+    """Whatever bytes a header has."""
+    assert SECRET in text or isinstance(asked(FROM, ("authorization", text)), Denial)
+    assert isinstance(asked(FROM, ("authorization", f"Bearer {text}")), Denial) or SECRET in text
 
 
 def test_nothing_shown_is_refused():
