@@ -120,7 +120,7 @@ def _admin(at: AggregatorOptions) -> AdminClient:
     from submerge_aggregator.questions.views import socket_of
     from submerge_fleet.backup.root_config import root_config
 
-    if at.config is None or at.store is not None or at.url is not None:
+    if at.config is None or at.store is not None or at.at is not None:
         return at.admin()
     return AdminClient(UnixSocket(socket_of(root_config(at.config).store)))
 
