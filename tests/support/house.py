@@ -32,6 +32,7 @@ from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.http import admin as control
 from submerge_aggregator.http import status
 from submerge_aggregator.notify.notifier import AlarmNotifier
+from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.identify import at_socket
 from submerge_aggregator.server import Server
 from submerge_aggregator.worker import CommitWorker
@@ -133,7 +134,9 @@ class House:
 
     async def _begin(self) -> None:
         self.server = self.server_here()
-        self.control, self.status = control.app(self.server, at_socket), status.app(self.server)
+        api = control.api(self.server)
+        self.control = OperatorAccess(api, at_socket, self.server.order_log)
+        self.status = status.app(self.server)
         self._run = asyncio.create_task(self.server.run())
         while not self.server.ready and not self._run.done():
             await asyncio.sleep(0.001)

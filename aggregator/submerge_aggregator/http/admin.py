@@ -54,7 +54,6 @@ from submerge_aggregator.http import (
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
-from submerge_aggregator.operators.access import Identify, OperatorAccess
 from submerge_aggregator.questions import drill_survey, learnt, survey
 from submerge_aggregator.questions.views import NodeView, ShownRank
 from submerge_aggregator.server import Server
@@ -65,18 +64,15 @@ MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
 
 
-def app(server: Server, identify: Identify) -> OperatorAccess:
-    """Return the ASGI app.
-
-    identify : returns who sends a request
-    """
-    api = Starlette(
+def api(server: Server) -> Starlette:
+    """Return the admin API for all who may: `OperatorAccess` stands before it."""
+    app = Starlette(
         routes=routes(server),
         exception_handlers={HTTPException: unknown_path, SubmergeError: _refuse},
     )
     # A redirect would send the client to the host that its own header names.
-    api.router.redirect_slashes = False
-    return OperatorAccess(api, identify, server.order_log)
+    app.router.redirect_slashes = False
+    return app
 
 
 def routes(server: Server) -> list[Route]:

@@ -10,6 +10,7 @@ from submerge_aggregator.http import admin
 from submerge_aggregator.http.network import network_serving
 from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
+from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.identify import at_socket
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.server import Server
@@ -40,11 +41,14 @@ class Endpoints:
         UsageError
             If an address is taken. Nothing is left open then.
         """
-        operator = Serving(admin.app(self._server, at_socket), admin.listen(self._path))
+        api, log = admin.api(self._server), self._server.order_log
+        operator = Serving(OperatorAccess(api, at_socket, log), admin.listen(self._path))
         self._start(operator)
         try:
             if self._config.operators is not None:
-                self._start(network_serving(self._server, self._config, self._config.operators))
+                self._start(
+                    network_serving(self._server, api, self._config, self._config.operators)
+                )
             if self._endpoint is not None:
                 self._start_status(self._endpoint)
         except UsageError:

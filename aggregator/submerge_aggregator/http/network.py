@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from starlette.applications import Starlette
+
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.http import admin
 from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
 from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
+from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
 from submerge_aggregator.operators.identify import NetworkIdentities
 from submerge_aggregator.operators.known_tokens import KnownTokens
@@ -19,9 +21,11 @@ from submerge_client.logs import say
 
 
 def network_serving(
-    server: Server, config: AggregatorConfig, operators: OperatorsConfig
+    server: Server, api: Starlette, config: AggregatorConfig, operators: OperatorsConfig
 ) -> Serving:
     """Return what serves operators over the network; it listens already.
+
+    api : the admin API, which the socket beside the store serves, too
 
     Raises
     ------
@@ -30,7 +34,7 @@ def network_serving(
     """
     tokens = KnownTokens(tokens_path(operators, config.store), server.audit.record)
     identify = NetworkIdentities(tokens, server.worker.admission, lambda: clock.now().wall)
-    app = admin.app(server, identify)
+    app = OperatorAccess(api, identify, server.order_log)
     tls = operators_tls(operators, config.listen.grpc, config.kit)
     protocol = (
         NetworkProtocol

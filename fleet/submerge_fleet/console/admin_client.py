@@ -125,7 +125,7 @@ class ListedFirst(AdminGroup):
 
 
 def admin_client_of(
-    config: Path | None, store: Path | None, network: Https | None, *, instead: str = ""
+    config: Path | None, store: Path | None, network: Https | None = None, *, instead: str = ""
 ) -> AdminClient:
     """Return the client that options ask for; `instead`: what else could have been given.
 
