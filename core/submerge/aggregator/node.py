@@ -27,7 +27,7 @@ from submerge.aggregator.store_records import STORE, StoreIdentity, StoreRecords
 from submerge.aggregator.upward import Lineage
 from submerge.errors import UsageError
 from submerge.protocol.alarm_status import Waiting
-from submerge.protocol.desired_state import DesiredState, DesiredStates
+from submerge.protocol.desired_state import DesiredState, DesiredStates, News
 from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.history import History
 from submerge.protocol.machine import (
@@ -178,8 +178,7 @@ class AggregatorNode:
 
     def load(self, kept: Records, now: Now) -> list[Effect]:
         """Take what a store holds, as `Start` does, and do nothing that is due: to look at it."""
-        effects: list[Effect] = []
-        self._start(kept, now, effects)
+        self._start(kept, now, effects := list[Effect]())
         return effects
 
     def step(self, event: Event, now: Now) -> list[Effect]:
@@ -291,8 +290,7 @@ class AggregatorNode:
         self._greet(effects)
 
     def _greet(self, effects: list[Effect]) -> None:
-        hello = Hello(self.settings.node, self.incarnation, self.top, self._boot)
-        effects.append(Publish(hello))
+        effects.append(Publish(Hello(self.settings.node, self.incarnation, self.top, self._boot)))
 
     def learn_schema(
         self, group: Group, canonical: bytes, *, kept: tuple[Records, Now] | None = None
@@ -300,9 +298,7 @@ class AggregatorNode:
         """Let a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
-    def take_orders(
-        self, group: Group, news: Iterable[tuple[DesiredState, DesiredState]], now: Now
-    ) -> list[Note]:
+    def take_orders(self, group: Group, news: Iterable[News], now: Now) -> list[Note]:
         """Carry out what the parent says of nodes below."""
         return take_orders(self._groups, group, news, now)
 
@@ -368,8 +364,7 @@ class AggregatorNode:
                 effects.append(Send(stamp.node, model))
         elif not shared:
             # On a shared broker it may be another aggregator's; a hello corrects a lost child.
-            reason, me = Reason.WRONG_PARENT, self.incarnation
-            wrong = Answer(stamp, reason, report.fence, me, self.top)
+            wrong = Answer(stamp, Reason.WRONG_PARENT, report.fence, self.incarnation, self.top)
             effects.append(Send(stamp.node, wrong))
 
     def keeps_store(self, old: Pin | None, new: Pin) -> bool:

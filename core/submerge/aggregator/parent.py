@@ -11,7 +11,7 @@ from typing import Protocol
 
 from submerge.aggregator.group import Group
 from submerge.errors import PeerError
-from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.desired_state import News
 from submerge.protocol.machine import Effect, Note, Now, Send, refusal_note
 from submerge.protocol.messages import (
     ANOTHER,
@@ -51,9 +51,7 @@ class StoreOwner(Protocol):
     def learn_schema(self, group: Group, canonical: bytes) -> None:
         """Take the group's schema from above."""
 
-    def take_orders(
-        self, group: Group, news: Iterable[tuple[DesiredState, DesiredState]], now: Now
-    ) -> list[Note]:
+    def take_orders(self, group: Group, news: Iterable[News], now: Now) -> list[Note]:
         """Carry out what the parent says of nodes below; note what changes."""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 MOST_DESIRED = 4096
 """Nodes with a desired state, at most; of more, the oldest without a ban is forgotten."""
@@ -80,6 +81,13 @@ class DesiredState:
         )
 
 
+class News(NamedTuple):
+    """A desired state that has come from above, and what was held of the node before."""
+
+    held: DesiredState
+    desired: DesiredState
+
+
 class DesiredStates:
     """The desired states that an aggregator passes on, for one group.
 
@@ -118,15 +126,14 @@ class DesiredStates:
         )
         return self._learn(more, wall_ms)
 
-    def take(
-        self, desired_states: Iterable[DesiredState], wall_ms: int
-    ) -> tuple[tuple[DesiredState, DesiredState], ...]:
-        """Take in states from above, the oldest first; return what was held before each new one."""
+    def take(self, desired_states: Iterable[DesiredState], wall_ms: int) -> tuple[News, ...]:
+        """Take in states from above, the oldest first; return those that are new."""
         new = []
         for desired in desired_states:
             if desired.number > self.heard:
                 self.heard = desired.number
-                new.append((self.by_node.get(desired.node, DesiredState(desired.node, 0)), desired))
+                held = self.by_node.get(desired.node, DesiredState(desired.node, 0))
+                new.append(News(held, desired))
                 self._learn(desired, wall_ms)
         return tuple(new)
 

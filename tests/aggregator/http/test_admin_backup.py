@@ -62,7 +62,8 @@ def test_a_copy_comes_in_pieces(tmp_path, house, monkeypatch):
 def test_it_is_an_order_in_the_audit_log(house):
     """With what it holds, and who gave it; once it is made."""
     recorded: list[tuple[str, dict[str, Any]]] = []
-    house.server.audit.record = lambda event, **facts: recorded.append((event, facts))
+    log = house.server.order_log
+    log._record = lambda event, **facts: recorded.append((event, facts))
     view = made(house)
     (entry,) = recorded
 

@@ -129,7 +129,7 @@ def test_the_request_is_checked(tmp_path, submerge):
     for words, why in (
         (("--config", config), "expected --to FILE or --to FOLDER, got neither"),
         (("--config", config, "--to", tmp_path / "a", "--keep", 3), "create the folder"),
-        (("--to", tmp_path / "a"), "expected --config FILE or --store PATH"),
+        (("--to", tmp_path / "a"), "expected --config FILE, --store PATH or --at URL"),
     ):
         done = submerge("backup", *words)
         assert (2, 1) == (done.status, len(done.err.splitlines()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from submerge.aggregator.group import Group
-from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.desired_state import News
 from submerge.protocol.machine import (
     Drop,
     Effect,
@@ -85,13 +85,10 @@ def _has_aggregators(group: Group) -> bool:
 def take_orders(
     groups: Mapping[str, Group],
     group: Group,
-    news: Iterable[tuple[DesiredState, DesiredState]],
+    news: Iterable[News],
     now: Now,
 ) -> list[Note]:
-    """Carry out what an aggregator does for nodes below it, as ordered above; note changes.
-
-    news : what was held of each node before, and the desired state that came
-    """
+    """Carry out what an aggregator does for nodes below it, as ordered above; note changes."""
     notes = []
     for held, desired in news:
         node, verbs = desired.node, list[str]()
