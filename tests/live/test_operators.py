@@ -16,13 +16,14 @@ pytest.importorskip("cryptography")
 import numpy as np
 from cryptography import x509
 
-from submerge import UsageError
+from submerge import SubmergeError, UsageError
 from submerge.protocol.permission import Permission
 from submerge_aggregator.admission.decision import AdmissionRules
 from submerge_aggregator.admission.revoked import RevokedList
 from submerge_aggregator.http.bounded import MOST_HEADERS
 from submerge_aggregator.operators.scopes import ROUTES, SCOPES
 from submerge_client.kit import read_kit
+from submerge_fleet.backup.fetching import fetch
 from submerge_fleet.console.admin_client import AdminClient
 from submerge_fleet.console.ways import NoAnswer
 from support.certified import LOOPBACK, Certified
@@ -65,6 +66,21 @@ def test_a_token_of_scope_operate_gives_orders(site):
         for entry in site.recorded
         if entry["event"] == "order"
     ]
+
+
+def test_a_copy_of_the_store_comes_to_scope_operate_alone(site, tmp_path):
+    """From another machine, too; a copy holds all that there is."""
+    path, all_of_it, looks = (
+        tmp_path / "a",
+        site.token("all", "operate"),
+        site.token("look", "read"),
+    )
+    with pytest.raises(SubmergeError, match="this needs scope operate, yours is read"):
+        fetch(AdminClient(site.way(token_file=looks)), path, anyway=False)
+    assert not path.exists()
+
+    identity = fetch(AdminClient(site.way(token_file=all_of_it)), path, anyway=False)
+    assert ("root", 60) == (identity.node, identity.groups["room"].learnt)
 
 
 def test_an_operators_certificate_gives_orders(site):
