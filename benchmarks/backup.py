@@ -31,6 +31,7 @@ from submerge_aggregator.config import load
 from submerge_aggregator.questions.views import socket_of
 from submerge_fleet.backup.fetching import fetch
 from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import UnixSocket
 from submerge_proto.wire import codec
 from wires import OverGrpc
 
@@ -95,7 +96,7 @@ class Copies(threading.Thread):
 
     def __init__(self, store: Path, folder: Path) -> None:
         super().__init__(daemon=True)
-        self._admin, self._folder = AdminClient(socket_of(store)), folder
+        self._admin, self._folder = AdminClient(UnixSocket(socket_of(store))), folder
         self.stopping = threading.Event()
         self.files: list[Path] = []
         self.took: list[float] = []
