@@ -226,7 +226,8 @@ class Group:
                 # Alarms and verdicts do not wait for the next interval at each level.
                 self.upward.session.soon(now.steady)
             self.upward.mark(child, verdict.newest)
-        self.pushes.take_report(report)
+        if verdict.reason is Reason.ACK and not report.final:
+            self.pushes.take_report(report)
         return answer_to(self, ledger, Child.of(report), verdict, me, top=top)
 
     def push_orders(self, me: Incarnation, now: Now, *, top: bool) -> list[Effect]:

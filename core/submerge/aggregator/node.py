@@ -344,7 +344,7 @@ class AggregatorNode:
             answer = answer_join(group, join, self.incarnation, top=self.top)
         effects.append(Send(stamp.node, answer))
         if group is not None and answer.reason is Reason.ACK:
-            group.pushes.take_join(join)
+            group.pushes.take_join(join, group.desired_states)
         model = None if group is None else group.model
         # A model of an earlier schema would only make the child join again.
         if model is not None and answer.reason is Reason.ACK and model.schema == answer.schema:

@@ -67,12 +67,13 @@ class OrderPushes:
         """Whether a child has joined since the last look: its way is open again."""
         return bool(self._joined)
 
-    def take_join(self, join: Join) -> None:
-        """Note that a child has joined."""
+    def take_join(self, join: Join, states: DesiredStates) -> None:
+        """Note that a child has joined; what it is owed, it is sent as soon as that is answered."""
         node = join.stamp.node
         heard = self._children[node].heard if node in self._children else 0
         self._put(Child(join.stamp, join.fence, heard))
-        self._joined.add(node)
+        if states.by_node:
+            self._joined.add(node)
 
     def take_report(self, report: Report) -> None:
         """Note what a child has confirmed; the answer to its report has what is due."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from submerge.aggregator.operators.orders import FORGET_WITHIN_S
 from submerge.protocol.alarm_status import AlarmStatus
-from submerge.protocol.machine import Forget, SetBan, SetDesired, SetQuarantine
+from submerge.protocol.machine import Forget, Received, SetBan, SetDesired, SetQuarantine
 from submerge.protocol.messages import Answer
 from support.nodes import GROUP, Table
 
@@ -160,3 +162,16 @@ def test_a_banned_child_is_sent_nothing():
     table.passes(SOON)
     assert before == len(table.messages("a", Answer))
     assert not paused(table)
+
+
+def test_a_final_that_comes_late_does_not_hide_who_runs_now():
+    """An order goes to the running incarnation, whatever a closed one still delivers."""
+    table = chain()
+    old = table.reports("c")[-1]
+    table.restarts("c")
+    table.reads("c", 1)
+    table.passes(INTERVAL)
+    table.step("b", Received(replace(old, final=True, stamp=old.stamp._replace(seq=99))))
+    table.step("r", SetDesired(GROUP, "c", paused=True))
+    table.passes(SOON)
+    assert paused(table)
