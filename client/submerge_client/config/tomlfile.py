@@ -130,7 +130,23 @@ def _not_toml(text: str, why: str) -> str:
     why = why[: found.start()] if found else why
     line = (text.splitlines() or [""])[n - 1 : n]
     got = shown(line[0].strip()) if line else "the end of the file"
-    return f"line {n}: expected TOML, got {got}: {why}; text needs quotes, and a key comes once"
+    return f"line {n}: expected TOML, got {got}: {why}; {_cure(line[0] if line else '')}"
+
+
+def _cure(line: str) -> str:
+    """Return what to do about a line that is no TOML, by the mistakes that are usual."""
+    value = line.partition("=")[2].strip()
+    if "\\" in line:
+        return "put text with a backslash in single quotes"
+    if value.count('"') % 2 or value.count("'") % 2:
+        return "a quote is missing"
+    if re.fullmatch(r"-?\d+,\d+", value):
+        return "write a decimal point"
+    if value.lower() in ("yes", "no", "on", "off", "true", "false"):
+        return "write true or false"
+    if line.lstrip().startswith("["):
+        return "a section comes once: put its settings together"
+    return "text needs quotes, and a key comes once"
 
 
 def _override(table: dict[str, Any], environ: Mapping[str, str]) -> Variables:
