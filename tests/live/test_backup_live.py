@@ -18,7 +18,8 @@ from submerge_aggregator.backup.checking import read_copy
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.store import Store
 from submerge_fleet.backup.fetching import fetch
-from submerge_fleet.console.admin_client import AdminClient, NoAnswer
+from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import NoAnswer, UnixSocket
 from support.kills.configs import OverGrpc
 from support.kills.fleet import Fleet
 from support.kills.judging import holdings, judge
@@ -74,7 +75,7 @@ def test_copies_while_reports_go_on_are_all_good(programs, fleet):
     """One after the other, as fast as they come; the fleet loses nothing, and counts all once."""
     config, folder = programs.folder / "root.toml", programs.folder / "copies"
     folder.mkdir()
-    admin = AdminClient(socket_of(fleet.stores[ROOT]))
+    admin = AdminClient(UnixSocket(socket_of(fleet.stores[ROOT])))
     for number in range(40):
         fetch(admin, folder / f"{number}.backup", anyway=False)
     fleet.settle()
@@ -154,7 +155,7 @@ def test_a_root_that_is_killed_meanwhile_leaves_nothing_half(programs, fleet, mo
         got[0] += len(words) == 3
         return answer[:100] if len(words) == 3 else answer
 
-    admin = AdminClient(socket_of(fleet.stores[ROOT]))
+    admin = AdminClient(UnixSocket(socket_of(fleet.stores[ROOT])))
     with monkeypatch.context() as patched:
         patched.setattr(AdminClient, "get", get_and_kill)
         with pytest.raises(NoAnswer):
@@ -174,6 +175,7 @@ def test_a_root_that_is_killed_meanwhile_leaves_nothing_half(programs, fleet, mo
 KILLED_COMMAND = """
 import os, signal, sys
 from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.ways import UnixSocket
 from submerge_fleet import cli
 get = AdminClient.get
 def get_and_die(self, *words, **query):

@@ -274,7 +274,7 @@ class Oracle(FleetObserver):
     def _may_leave(self) -> int:
         """Readings that the root may stop counting."""
         gone = self.excused["forgotten"] | self.excused["of an earlier scaling"]
-        return gone | self._of_twins | self._far
+        return gone | self.of_twins | self._far
 
     @property
     def _on_the_way(self) -> int:
@@ -283,7 +283,8 @@ class Oracle(FleetObserver):
         return self._schemas.on_the_way(lost)
 
     @property
-    def _of_twins(self) -> int:
+    def of_twins(self) -> int:
+        """Readings of nodes of which two processes run, or have run, as one incarnation."""
         return sum(self._feed.given.get(name, 0) for name in self._twins)
 
     def on_forget(self, node: str) -> None:
@@ -340,9 +341,9 @@ class Oracle(FleetObserver):
             if isinstance(host.node, AggregatorNode):
                 quarantined = host.node.excluded(GROUP)[1]
                 self.excused["quarantined"] |= (
-                    bits_in(host.records, only=quarantined) & self._of_twins
+                    bits_in(host.records, only=quarantined) & self.of_twins
                 )
-        self.excused["an incarnation on two machines"] |= self._of_twins
+        self.excused["an incarnation on two machines"] |= self.of_twins
         root = fleet.root_ledger
         if root is not None and fleet.plan.learns_scaling and root.schema.scaling is None:
             self.excused["the scaling is open"] |= self._schemas.in_stores
