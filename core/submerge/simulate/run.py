@@ -124,8 +124,7 @@ def run(
     missing = {} if oracle is None else oracle.conclude(settled=on_time, version=version)
     violations = audit(fleet, version) if oracle is None else oracle.violations
     return SeedOutcome(
-        seed,
-        faults,
+        *(seed, faults),
         violations + _other_violations(fleet, others),
         feed.generated,
         _counted(fleet, oracle),
