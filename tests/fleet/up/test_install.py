@@ -98,10 +98,10 @@ def test_a_second_time_changes_nothing(home):
 def test_a_unit_that_was_another_is_replaced_and_begins_again(home):
     home.systemctl()
     home.do()
-    home.unit.write_text("[Service]\nExecStart=/old\n")
+    home.unit.write_text("[Service]\nExecStart=/another\n")
     assert 0 == home.do()
     assert f"--user restart {NAME}" == home.ran[-1]
-    assert "/old" not in home.unit.read_text()
+    assert "=/another" not in home.unit.read_text()
 
 
 def test_what_is_left_after_it_was_removed_is_the_data_and_the_configuration(home):
