@@ -284,7 +284,7 @@ def test_a_model_is_pushed_to_a_child_that_lacks_it(meeting):
 
 
 def test_an_answer_is_pushed_to_one_child(meeting):
-    """It arrives as it was, by whatever kind of message; nobody else hears it."""
+    """It arrives as it was, by whatever kind of message; no other child hears it."""
     (_, ear), (_, other) = meeting.child("c"), meeting.child("d")
     stamp = Stamp("c", "g", Incarnation(1, 2), 3)
     ordered = Answer(stamp, Reason.ACK, desired_states=(DesiredState("c", 4, paused=True),))

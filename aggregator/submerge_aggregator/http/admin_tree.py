@@ -12,17 +12,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from submerge import UsageError
+from submerge import PeerError, UsageError
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.names import is_name
 from submerge.protocol.questions import DEEPEST, Question
 from submerge_aggregator.http.params import path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask
+from submerge_aggregator.inquiring import NoReply
 from submerge_aggregator.questions.consulted import nodes_page
+from submerge_aggregator.questions.foreign_pages import read_page
 from submerge_aggregator.server import Server
 
 KEPT_S, MOST_KEPT = 2.0, 256
@@ -63,7 +66,11 @@ def routes(server: Server) -> list[Route]:
         key = group, path, about, after
         body = pages.get(key)
         if body is None:
-            body = await server.inquire(group, path, "nodes", about=about or "", after=after or "")
+            said = await server.inquire(group, path, "nodes", about=about or "", after=after or "")
+            try:
+                body = msgspec.json.encode(read_page(said, group, after or ""))
+            except PeerError as error:
+                raise NoReply(f"{'/'.join(path)} replied what is no page: {error}") from error
             pages.put(key, body)
         return Response(body, media_type="application/json")
 

@@ -56,11 +56,10 @@ def _ask(admin: AdminClient, group: str, path: tuple[str, ...], tree: NodesBelow
             return
         for view in page.nodes:
             tree.nodes.append(PlacedNode(under, view))
-            # A wrong name in a reply must lead nowhere twice.
+            # A wrong kind in a reply must lead nowhere twice.
             if view.kind == "aggregator" and len(path) < DEEPEST and view.node not in path:
                 _ask(admin, group, (*path, view.node), tree)
-        more = page.more and bool(page.nodes)
-        after = page.nodes[-1].node if page.nodes else ""
+        more, after = page.more, page.nodes[-1].node if page.nodes else ""
 
 
 def page_of(

@@ -78,8 +78,9 @@ def table_of(
         if certified:
             cells.append("-" if last is None else _left(last.certified_until_s - now, last))
         if wide:
-            cells.append("-" if last is None else printable(last.software))
-        table.add_row(*map(Text, [*cells, ", ".join(state_words(view))]))
+            cells.append("-" if last is None else last.software)
+        # Nodes further down were described by other aggregators.
+        table.add_row(*(Text(printable(each)) for each in (*cells, ", ".join(state_words(view)))))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Who sends a request: by its token, by its certificate, or nobody that is known."""
+"""Who sends a request: by its token, by its certificate, or by neither."""
 
 from __future__ import annotations
 

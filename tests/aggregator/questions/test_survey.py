@@ -1,4 +1,4 @@
-"""What an operator is told of nodes adds up to what their group counts."""
+"""What an operator sees of nodes adds up to what their group counts."""
 
 from __future__ import annotations
 

@@ -425,7 +425,7 @@ def test_an_operator_may_do_without_scaling():
 
 
 def test_rows_of_no_channel_that_is_left_are_in_no_model():
-    """They would weigh as much as ever, and say of the new channels what nobody has measured."""
+    """They would weigh as much as ever, and say of the new channels what was never measured."""
     ledger = filled(ledger_of(A))
     ledger.change_schema(schema_of("xy"))
     assert ledger.summary() is None

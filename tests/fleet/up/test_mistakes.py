@@ -41,7 +41,10 @@ MISTAKES = {
         broker(more='username = "me"\npassword_file = "none"\n'),
         "correct its path, or its owner",
     ),
-    "a password for nobody": (broker(more='password_file = "none"\n'), "sensor.username: expected"),
+    "a password without a user": (
+        broker(more='password_file = "none"\n'),
+        "sensor.username: expected",
+    ),
     "a pattern that is no list": (broker(more='exclude = "battery"\n'), "put it in [ ]"),
     "a channel that no host has": (NODE + HOST + FLOW.replace("flow", "cpu_temp"), "it has cpu"),
     "a command in one text": (
