@@ -21,6 +21,7 @@ from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttLi
 from submerge_aggregator.limits.message_size import largest_message
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_aggregator.operators.config import OperatorsConfig
+from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.links import (
     Endpoint,
     RetryConfig,
@@ -185,6 +186,8 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     security : SecurityConfig
     operators : OperatorsConfig, optional
         Without it operators are on this machine: the socket beside the store.
+    page : PageConfig, optional
+        A page for people, in a browser; without it there is none.
     audit : AuditConfig
     log : {"debug", "info", "warning", "error"}
         The lowest level that is logged.
@@ -203,6 +206,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     alarms: NotifyConfig = NotifyConfig()
     security: SecurityConfig = SecurityConfig()
     operators: OperatorsConfig | None = None
+    page: PageConfig | None = None
     audit: AuditConfig = AuditConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: AdvancedConfig = AdvancedConfig()
@@ -218,9 +222,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
                 got="nothing",
                 hint="name a kit, or say insecure = true if the network is trusted",
             )
-        if self.operators is not None:
-            known = self.kit is not None or (grpc is not None and grpc.cert is not None)
-            self.operators.check(has_certificate=known, status=self.status.endpoint)
+        self._check_operators()
         if not self.groups:
             raise refusal("groups", expected="at least one, [groups.NAME]", got="none")
         for name, group in self.groups.items():
@@ -234,6 +236,19 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
                     hint="add it, or name a [parent] that it comes from",
                 )
         _ = self.settings
+
+    def _check_operators(self) -> None:
+        """Check the ways of operators: each has a certificate where it needs one, and a port."""
+        grpc, operators, status = self.listen.grpc, self.operators, self.status.endpoint
+        known = self.kit is not None or (grpc is not None and grpc.cert is not None)
+        if operators is not None:
+            operators.check(has_certificate=known, status=status)
+        if self.page is not None:
+            known = known or (operators is not None and operators.cert is not None)
+            others = {"status.address": status}
+            if operators is not None:
+                others["operators.address"] = operators.endpoint
+            self.page.check(has_certificate=known, taken=others)
 
     def _check_sizes(self, name: str, summary: SummaryConfig, config: SchemaConfig) -> None:
         """Check that reports fit up, and models down."""

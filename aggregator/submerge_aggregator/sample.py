@@ -231,6 +231,19 @@ scaling = "fleet"
 #insecure = true
 
 
+# A page for people, in a browser: pip install 'submerge[page]'. On 127.0.0.1 all who use this
+# machine can read it; orders need a token (`submerge token new`), as does reading on any other
+# address.
+#[page]
+#address = "127.0.0.1:8473"
+# Further names that browsers know this machine by: those in its certificate, or of a proxy.
+#names = ["fleet.example"]
+# The server's certificate and its key; left out, those of [operators], of [listen.grpc] or of the
+# kit. On 127.0.0.1 there is no TLS without them.
+#cert = "page.pem"
+#key = "page.key"
+
+
 # Where the alarms of all nodes below are sent, so that the nodes need not send them: each start
 # and each end once. One aggregator is enough, as a rule the root.
 [alarms]

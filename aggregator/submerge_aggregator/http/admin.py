@@ -5,6 +5,7 @@ authentication. With [operators] it is HTTPS as well, and `operators.scopes` has
 needs. A change is answered after it is committed.
 
     GET  /                               which aggregator, and its groups
+    GET  /health                         how it is: links, store, what it refused
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
     GET  /model/G?whole=1                the newest model, as protobuf; whole: as a model file,
                                          with what merges
@@ -54,7 +55,7 @@ from submerge_aggregator.http import (
 from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import flag, path_names, query_names
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
-from submerge_aggregator.questions import drill_survey, learnt, survey
+from submerge_aggregator.questions import drill_survey, health, learnt, survey
 from submerge_aggregator.questions.views import NodeView, ShownRank
 from submerge_aggregator.server import Server
 from submerge_proto.files import learnt as learnt_file
@@ -80,6 +81,9 @@ def routes(server: Server) -> list[Route]:
 
     async def about(_: Request) -> Response:
         return as_json(await ask(server, lambda node, _: survey.about(node)))
+
+    async def healthy(_: Request) -> Response:
+        return as_json(health.health(server))
 
     async def nodes(request: Request) -> Response:
         group, name = query_names(request, "group", "node")
@@ -120,6 +124,7 @@ def routes(server: Server) -> list[Route]:
 
     return [
         Route("/", about),
+        Route("/health", healthy),
         Route("/nodes", nodes),
         Route("/nodes/{group}/{node}", one),
         Route("/model/{group}", model),

@@ -1,8 +1,10 @@
-"""Endpoints: the operator's socket, the operators' address, and the status address."""
+"""Endpoints: the operator's socket, the operators' address, the page, and the status address."""
 
 from __future__ import annotations
 
 import asyncio
+
+from starlette.applications import Starlette
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
@@ -12,6 +14,7 @@ from submerge_aggregator.http.serving import Serving
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.identify import at_socket
+from submerge_aggregator.page.config import PageConfig
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.server import Server
 from submerge_client.config.links import Endpoint
@@ -19,7 +22,7 @@ from submerge_client.logs import say
 
 
 class Endpoints:
-    """The operator's socket; the operators' and the status address, if they are configured.
+    """The operator's socket; operators' address, page and status address, if they are configured.
 
     Parameters
     ----------
@@ -49,6 +52,8 @@ class Endpoints:
                 self._start(
                     network_serving(self._server, api, self._config, self._config.operators)
                 )
+            if self._config.page is not None:
+                self._start(_page(self._server, api, self._config, self._config.page))
             if self._endpoint is not None:
                 self._start_status(self._endpoint)
         except UsageError:
@@ -74,3 +79,14 @@ class Endpoints:
             self._path.unlink(missing_ok=True)
         opened, self._open = self._open, []
         await asyncio.gather(*(each.stop() for each in opened))
+
+
+def _page(server: Server, api: Starlette, config: AggregatorConfig, page: PageConfig) -> Serving:
+    """Return what serves the page; without one, nothing that draws it is loaded."""
+    try:
+        from submerge_aggregator.page.opening import page_serving
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"[page] needs {error.name}, which is not installed: pip install 'submerge[page]'"
+        ) from error
+    return page_serving(server, api, config, page)

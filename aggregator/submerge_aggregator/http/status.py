@@ -20,6 +20,7 @@ from submerge import SubmergeError
 from submerge_aggregator.http.metrics import Numbers, exposition
 from submerge_aggregator.http.serving import as_json, ask, unknown_path
 from submerge_aggregator.questions.group_metrics import metrics_of_groups
+from submerge_aggregator.questions.health import not_ready
 from submerge_aggregator.server import Server
 from submerge_proto.wire.parts import SOFTWARE
 
@@ -56,18 +57,6 @@ def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlet
         ],
         exception_handlers={HTTPException: unknown_path},
     )
-
-
-def not_ready(server: Server) -> str | None:
-    """Return why children would get no answer; None if they do."""
-    node = server.worker.node
-    if not server.ready:
-        return "it is starting or stopping"
-    if node is None:
-        return "the store cannot be written"
-    if not node.settled:
-        return f"the store belongs to no parent yet: {node.settings.parent} has not answered"
-    return None
 
 
 async def _numbers(server: Server) -> Numbers:

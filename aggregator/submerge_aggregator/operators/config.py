@@ -96,6 +96,8 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
             )
 
 
-def tokens_path(config: OperatorsConfig, store: Path) -> Path:
+def tokens_path(config: OperatorsConfig | None, store: Path) -> Path:
     """Return the file of an aggregator's tokens."""
-    return Path(f"{os.path.realpath(store)}.tokens") if config.tokens is None else config.tokens
+    if config is not None and config.tokens is not None:
+        return config.tokens
+    return Path(f"{os.path.realpath(store)}.tokens")

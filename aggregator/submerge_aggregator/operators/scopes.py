@@ -28,6 +28,7 @@ class RouteRule(NamedTuple):
 
 ROUTES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/"): RouteRule("read", "nothing"),
+    ("GET", "/health"): RouteRule("read", "nothing"),
     ("GET", "/nodes"): RouteRule("read", "query"),
     ("GET", "/nodes/{group}/{node}"): RouteRule("read", "path"),
     ("GET", "/model/{group}"): RouteRule("read", "path"),

@@ -1,0 +1,91 @@
+"""Calls to the admin API, as the page makes them for itself: inside the aggregator's process."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.types import ASGIApp, Message
+
+from submerge import SubmergeError
+from submerge_aggregator.operators.identify import Operator
+
+READER = Operator("page", "inside", "read")
+"""Who asks: what is shown to a browser has been allowed to it before."""
+
+
+class CallRefused(SubmergeError):
+    """The admin API does not answer, and says why.
+
+    Attributes
+    ----------
+    status : int
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class AdminCalls(Protocol):
+    """A way to the admin API."""
+
+    async def get(self, path: str, /, **query: str) -> bytes:
+        """Return an answer.
+
+        Raises
+        ------
+        CallRefused
+            If it is none.
+        """
+
+
+class InsideCalls(NamedTuple):
+    """The admin API of this process.
+
+    api : as `http.admin.api` returns it
+    """
+
+    api: ASGIApp
+
+    async def get(self, path: str, /, **query: str) -> bytes:
+        """Return an answer."""
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "query_string": urlencode({k: v for k, v in query.items() if v}).encode(),
+            "headers": [],
+            "operator": READER,
+        }
+        status, parts = 500, list[bytes]()
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                parts.append(message.get("body", b""))
+
+        await self.api(scope, receive, send)
+        body = b"".join(parts)
+        if status >= 300:
+            raise CallRefused(status, why_of(body, status))
+        return body
+
+
+def why_of(body: bytes, status: int) -> str:
+    """Return the reason in an answer that is none."""
+    try:
+        return str(msgspec.json.decode(body)["error"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return f"status {status}"

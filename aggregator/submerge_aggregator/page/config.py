@@ -1,0 +1,90 @@
+"""PageConfig: the address where browsers find an aggregator's page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from submerge_client.config.links import Endpoint, check_pair, endpoint_of, is_here
+from submerge_client.config.sections import Section, Text, refusal, shown
+
+PORT = 8473
+"""Where no other is named; the ports before it are those of children, status and operators."""
+
+
+class PageConfig(Section, frozen=True, kw_only=True):
+    """[page]: a page for people, in a browser.
+
+    Attributes
+    ----------
+    address : str
+        host:port. On 127.0.0.1 all who use this machine can read; on any other address, and under
+        the names of `names`, a token is needed for that, too, and TLS.
+    names : tuple of str
+        Further names that browsers know this machine by, host or host:port: those in its
+        certificate, and that of a proxy before it.
+    cert, key : Path, optional
+        The server's certificate and key; left out, those of [operators], of [listen.grpc], or of
+        the node's kit. On 127.0.0.1 there is no TLS without them.
+    """
+
+    address: str = f"127.0.0.1:{PORT}"
+    names: tuple[Text, ...] = ()
+    cert: Path | None = None
+    key: Path | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.endpoint
+        check_pair(self.cert, self.key)
+        for name in self.names:
+            if not is_host(name):
+                raise refusal(
+                    "names",
+                    expected="names of hosts, as fleet.example.org or fleet.example.org:8443",
+                    got=shown(name),
+                )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The address that it listens on."""
+        return endpoint_of(self.address)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_here(self.endpoint.host)
+
+    def check(self, *, has_certificate: bool, taken: dict[str, Endpoint | None]) -> None:
+        """Compare it with the rest of a configuration.
+
+        has_certificate : whether a kit, or another section, has one
+        taken : where others listen, by their section
+
+        Raises
+        ------
+        BadSetting
+            If others could read along, or two listen on one port.
+        """
+        if not self.is_local and self.cert is None and not has_certificate:
+            raise refusal(
+                *("page", "cert"),
+                expected="a certificate and its key, or a kit, where other machines can connect",
+                got="nothing",
+                hint=f'name them, or use address = "127.0.0.1:{PORT}"',
+            )
+        for section, other in taken.items():
+            if other is not None and other.port == self.endpoint.port != 0:
+                raise refusal(
+                    *("page", "address"),
+                    expected=f"another port than that of {section}",
+                    got=shown(self.address),
+                    hint=f"take port {PORT}, or move {section}",
+                )
+
+
+def is_host(text: str) -> bool:
+    """Return whether a text is a host's name or address, with a port or without."""
+    name, colon, port = text.partition(":") if not text.startswith("[") else ("", "", "")
+    if not name:
+        return False
+    letters = name.replace("-", "").replace(".", "")
+    return letters.isascii() and letters.isalnum() and (not colon or port.isdecimal())

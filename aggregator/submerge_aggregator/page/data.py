@@ -1,0 +1,78 @@
+"""Data of the page that the admin API has not in this form, and the stream of what changes.
+
+GET  /data/fleet/G         every node below
+GET  /data/model/G         a group's model, for charts
+GET  /events               what has changed, as server-sent events
+"""
+
+from __future__ import annotations
+
+import gzip
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from submerge_aggregator.http.params import path_names
+from submerge_aggregator.http.serving import as_json
+from submerge_aggregator.operators.scopes import ApiCall, objection
+from submerge_aggregator.page.calls import CallRefused
+from submerge_aggregator.page.model_view import model_view
+from submerge_aggregator.page.watched import Watched
+
+LEAST_COMPRESSED = 1024
+"""Bytes of an answer that is worth compressing."""
+
+
+def routes(watched: Watched) -> list[Route]:
+    """Return the routes."""
+
+    async def fleet(request: Request) -> Response:
+        return _json(request, await watched.trees.body(_group(request, "/tree/{group}")))
+
+    async def model(request: Request) -> Response:
+        group = _group(request, "/model/{group}")
+        data = await watched.calls.get(f"/model/{group}")
+        return _json(request, msgspec.json.encode(model_view(data)))
+
+    async def events(_: Request) -> Response:
+        if watched.changes.is_full:
+            return as_json({"error": "too many pages are open: close one"}, 503)
+        # A proxy would keep events until there are many.
+        headers = {"x-accel-buffering": "no"}
+        stream = watched.changes.stream()
+        return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
+
+    return [
+        Route("/data/fleet/{group}", fleet),
+        Route("/data/model/{group}", model),
+        Route("/events", events),
+    ]
+
+
+def _group(request: Request, like: str) -> str:
+    """Return the group in a path, if this operator may see it.
+
+    like : the admin API's route to the same
+
+    Raises
+    ------
+    CallRefused
+        If not.
+    """
+    (group,) = path_names(request, "group")
+    operator = request.scope["operator"]
+    call = ApiCall("GET", like, {"group": group}, {})
+    why = objection(operator.scope, operator.groups, call)
+    if why is not None:
+        raise CallRefused(403, why)
+    return group
+
+
+def _json(request: Request, body: bytes) -> Response:
+    """Return JSON, compressed for those who take it so."""
+    if len(body) < LEAST_COMPRESSED or "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(body, media_type="application/json")
+    headers = {"content-encoding": "gzip", "vary": "accept-encoding"}
+    return Response(gzip.compress(body, 5, mtime=0), 200, headers, "application/json")

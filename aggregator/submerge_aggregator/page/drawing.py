@@ -1,0 +1,37 @@
+"""Drawing: the templates of the page, and what all of them know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import Response
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+class Drawing:
+    """Draws frames of views; what is put into them is escaped."""
+
+    def __init__(self) -> None:
+        loader = jinja2.FileSystemLoader(TEMPLATES)
+        self._templates = jinja2.Environment(
+            loader=loader, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+        )
+
+    def draw(self, request: Request, name: str, status: int = 200, **more: Any) -> Response:
+        """Return a template as an answer.
+
+        more : what only this template knows
+        """
+        operator, session = request.scope.get("operator"), request.scope.get("session")
+        known = {
+            "here": request.scope["path"],
+            "scope": "" if operator is None else operator.scope,
+            "who": "" if session is None else session.name,
+            "proof": request.scope.get("proof", ""),
+        }
+        text = self._templates.get_template(f"{name}.html").render(known | more)
+        return Response(text, status, media_type="text/html")

@@ -1,0 +1,151 @@
+"""PageGate: what each request of a browser has to show before anything looks at it.
+
+1. It comes under one of our names (`Host`), and from one of our pages (`Origin`, if there is one).
+2. It may read: on 127.0.0.1 everybody may; elsewhere a session is needed.
+3. What changes something needs a session, an `Origin`, and the session's proof in a header.
+
+Then `/api/...` is the admin API, behind the same table of scopes as everywhere; all else is the
+page. Every answer says what a browser may do with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from submerge_aggregator.operators.identify import Denial, Peer
+from submerge_aggregator.operators.order_log import OrderLog
+from submerge_aggregator.page.identify import NOT_LOGGED_IN, Headers, PageIdentities, one_of
+
+PROOF = b"x-submerge-proof"
+"""The header with a session's proof."""
+
+OPEN = ("/login", "/static/")
+"""Paths that need no session: where one begins, and what that page is drawn with."""
+
+POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
+    " object-src 'none'"
+)
+
+ALWAYS = {
+    b"content-security-policy": POLICY.encode(),
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+}
+
+FOREIGN_HOST = "expected an address or a name of this machine, got another name: see [page] names"
+FOREIGN_ORIGIN = "orders come from this page alone, not from another site"
+NO_PROOF = "an order comes with the proof of its session: load the page again"
+
+
+@dataclass(frozen=True, slots=True)
+class PageGate:
+    """The page and the admin API, for browsers.
+
+    Attributes
+    ----------
+    page : ASGIApp
+        What draws the page.
+    api : ASGIApp
+        The admin API, behind its table of scopes.
+    identify : PageIdentities
+    log : OrderLog
+        Counts and records what is refused.
+    secure : bool
+        Whether browsers come by TLS.
+    """
+
+    page: ASGIApp
+    api: ASGIApp
+    identify: PageIdentities
+    log: OrderLog
+    secure: bool
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers: Headers = scope["headers"]
+        peer: Peer = scope.get("state", {}).get("peer", Peer())
+        guarded = _guarded(send)
+        denial = self._objection(scope, headers)
+        if denial is None and not scope["path"].startswith(OPEN):
+            found = self.identify(peer, headers)
+            if isinstance(found, Denial):
+                denial = found
+            else:
+                scope["operator"] = found
+        if denial is not None:
+            await self._refuse(denial, peer, scope)(scope, receive, guarded)
+            return
+        if scope["path"].startswith("/api/"):
+            await self.api(_inner(scope), receive, guarded)
+            return
+        session = self.identify.session(headers)
+        scope["session"] = session
+        scope["proof"] = "" if session is None else self.identify.sessions.proof(session)
+        await self.page(scope, receive, guarded)
+
+    def _objection(self, scope: Scope, headers: Headers) -> Denial | None:
+        """Return what a request of any sender lacks."""
+        hosts, host = self.identify.hosts, one_of(headers, b"host")
+        if not hosts.knows(host):
+            return Denial(403, "shape", FOREIGN_HOST)
+        origin, changes = one_of(headers, b"origin"), scope["method"] not in ("GET", "HEAD")
+        sent = any(name == b"origin" for name, _ in headers)
+        if (sent or changes) and not hosts.is_own(origin, host, secure=self.secure):
+            return Denial(403, "shape", FOREIGN_ORIGIN)
+        if not changes or scope["path"] == "/login":
+            return None
+        session = self.identify.session(headers)
+        if session is None:
+            return Denial(401, "no_credential", NOT_LOGGED_IN)
+        proof = one_of(headers, PROOF)
+        if not self.identify.sessions.proves(session, proof):
+            return Denial(403, "shape", NO_PROOF, f"token {session.name}")
+        return None
+
+    def _refuse(self, denial: Denial, peer: Peer, scope: Scope) -> Response:
+        """Return the answer to what is refused: a person who has to log in is led there."""
+        path, method = scope["path"], scope["method"]
+        looks = not path.startswith(("/api/", "/data/")) and path != "/events"
+        if denial.status == 401 and method == "GET" and looks:
+            query = scope["query_string"].decode("latin-1")
+            back = quote(path + (f"?{query}" if query else ""), safe="")
+            return RedirectResponse(f"/login?back={back}", 303)
+        # A page that is left open asks on when its session is over: that is no attempt.
+        if method != "GET" or denial.status != 401:
+            self.log.deny(denial, peer.address, f"{method} {path}")
+        body = msgspec.json.encode({"error": denial.why})
+        # The body of what is refused was not read: the connection ends.
+        headers = {"connection": "close", "cache-control": "no-store"}
+        return Response(body, denial.status, headers, media_type="application/json")
+
+
+def _guarded(send: Send) -> Send:
+    """Return a `send` that adds what every answer says to browsers."""
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            named = {name.lower() for name, _ in message.get("headers", ())}
+            more = [(name, value) for name, value in ALWAYS.items() if name not in named]
+            if b"cache-control" not in named:
+                more.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*message.get("headers", ()), *more]}
+        await send(message)
+
+    return guarded
+
+
+def _inner(scope: Scope) -> Scope:
+    """Return a request to the admin API as it is without the page."""
+    path = scope["path"].removeprefix("/api")
+    raw = scope.get("raw_path", path.encode()).removeprefix(b"/api")
+    kept = [(name, value) for name, value in scope["headers"] if name != b"origin"]
+    return {**scope, "path": path, "raw_path": raw, "headers": kept}

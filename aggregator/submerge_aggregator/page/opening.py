@@ -1,0 +1,89 @@
+"""page_serving(): the page of an aggregator, inside its process."""
+
+from __future__ import annotations
+
+import socket
+from functools import partial
+
+from starlette.applications import Starlette
+
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
+from submerge_aggregator.http.serving import Serving
+from submerge_aggregator.listening import listen
+from submerge_aggregator.operators.access import OperatorAccess
+from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
+from submerge_aggregator.operators.known_tokens import KnownTokens
+from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
+from submerge_aggregator.page.app import page_app
+from submerge_aggregator.page.calls import InsideCalls
+from submerge_aggregator.page.config import PageConfig
+from submerge_aggregator.page.entering import Entering
+from submerge_aggregator.page.files import StaticFiles
+from submerge_aggregator.page.gate import PageGate
+from submerge_aggregator.page.hosts import Hosts
+from submerge_aggregator.page.identify import PageIdentities
+from submerge_aggregator.page.session_key import key_path, read_key
+from submerge_aggregator.page.sessions import Sessions
+from submerge_aggregator.page.watched import Watched
+from submerge_aggregator.server import Server
+from submerge_client import clock
+from submerge_client.logs import say
+from submerge_client.uplink.tls import Tls
+
+
+def page_serving(
+    server: Server, api: Starlette, config: AggregatorConfig, page: PageConfig
+) -> Serving:
+    """Return what serves the page; it listens already.
+
+    api : the admin API
+
+    Raises
+    ------
+    UsageError
+        If the address is taken, or the certificate, the tokens or the key cannot be used.
+    """
+    tls, log = page_tls(config, page), server.order_log
+
+    def wall() -> float:
+        return clock.now().wall
+
+    tokens = KnownTokens(tokens_path(config.operators, config.store), server.audit.record)
+    sessions = Sessions(read_key(key_path(config.store)), tokens, wall)
+    listener = listen(page.endpoint, setting="page.address")
+    host, port, *_ = listener.getsockname()
+    cookie = f"submerge-{port}"  # cookies of one host are shared by all its ports
+    hosts = Hosts.of({socket.gethostname(), page.endpoint.host}, page.names)
+    identify = PageIdentities(sessions, hosts, cookie, page.is_local)
+    app = page_app(Watched(InsideCalls(api), wall), Entering(sessions, cookie, log), StaticFiles())
+    gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
+    protocol = (
+        NetworkProtocol
+        if tls is None
+        else partial(
+            TlsProtocol,
+            TlsFiles(tls).current,
+            lambda address, why: log.deny(failed_handshake(why), address, "handshake"),
+            {},
+        )
+    )
+    scheme = "http" if tls is None else "https"
+    say("page", url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/")
+    return Serving(gate, listener, protocol)
+
+
+def page_tls(config: AggregatorConfig, page: PageConfig) -> Tls | None:
+    """Return the page's certificate: its own, or another one of the aggregator; None without TLS.
+
+    Browsers show tokens, and no certificates: no authority is asked for.
+    """
+    if page.cert is not None:
+        return Tls(None, page.cert, page.key)
+    if page.is_local:
+        return None
+    operators = config.operators
+    if operators is not None and operators.cert is not None:
+        return Tls(None, operators.cert, operators.key)
+    found = operators_tls(OperatorsConfig(), config.listen.grpc, config.kit)
+    return None if found is None else found if found.kit else Tls(None, found.cert, found.key)

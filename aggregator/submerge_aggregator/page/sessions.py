@@ -1,0 +1,112 @@
+"""Sessions: a token that was typed in once becomes a cookie that ends.
+
+    name "." digest "." until "." number "." mac
+
+1. The cookie holds the token's name and a part of its hash, never the token. It is signed with a
+   key that is kept beside the store, so it outlives a restart of the aggregator.
+2. It is good for as long as that token is: one that is revoked, or over, ends its sessions.
+3. Orders carry a second text, `proof`, that only the page's own scripts can read (against requests
+   that other sites have a browser send).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from submerge_aggregator.operators.scopes import Scope
+from submerge_aggregator.operators.tokens import FORM, Token, find
+
+LASTS_S = 12 * 3600.0
+"""How long a session lasts: a shift."""
+
+MOST_ENDED = 4096
+"""Sessions that are remembered as ended by their user; a restart forgets them."""
+
+DIGITS = 16
+"""Of a token's hash: enough to tell two tokens of one name apart."""
+
+
+class Session(NamedTuple):
+    """A person who has shown a token.
+
+    name, scope, groups : of the token; groups empty: all
+    until : when it ends, Unix seconds
+    number : tells it from others of the same token
+    """
+
+    name: str
+    scope: Scope
+    groups: tuple[str, ...]
+    until: int
+    number: str
+
+
+class Sessions:
+    """Begins sessions, and knows those that hold.
+
+    Parameters
+    ----------
+    key : bytes
+        Signs cookies.
+    tokens : callable
+        Returns those of now.
+    wall : callable
+        Wall time, in seconds.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        tokens: Callable[[], Iterable[Token]],
+        wall: Callable[[], float],
+    ) -> None:
+        self._key, self._tokens, self._wall = key, tokens, wall
+        self._ended: dict[str, int] = {}
+
+    def begin(self, secret: str) -> str | None:
+        """Return the cookie of a new session; None if the token is not accepted."""
+        token = find(self._tokens(), secret, self._wall())
+        if token is None or not FORM.fullmatch(secret):
+            return None
+        until = int(self._wall() + LASTS_S)
+        known = ".".join((token.name, token.digest[:DIGITS], str(until), secrets.token_hex(16)))
+        return f"{known}.{self._signed('session', known)}"
+
+    def find(self, cookie: str) -> Session | None:
+        """Return the session of a cookie; None if it does not hold, or not any more."""
+        known, _, mac = cookie.rpartition(".")
+        if not hmac.compare_digest(mac.encode(), self._signed("session", known).encode()):
+            return None
+        # A token's name may have points in it, too.
+        name, digest, until, number = known.rsplit(".", 3)
+        now = self._wall()
+        if now >= int(until) or number in self._ended:
+            return None
+        for token in self._tokens():
+            if token.name == name and token.digest.startswith(digest) and not token.has_ended(now):
+                return Session(name, token.scope, (), int(until), number)
+        return None
+
+    def proof(self, session: Session) -> str:
+        """Return what an order of this session carries beside the cookie."""
+        return self._signed("proof", session.number)
+
+    def proves(self, session: Session, proof: str) -> bool:
+        """Return whether an order comes from the page of this session."""
+        return hmac.compare_digest(self.proof(session).encode(), proof.encode())
+
+    def end(self, session: Session) -> None:
+        """End a session before its time."""
+        now = self._wall()
+        self._ended = {each: until for each, until in self._ended.items() if until > now}
+        if len(self._ended) >= MOST_ENDED:
+            del self._ended[next(iter(self._ended))]
+        self._ended[session.number] = session.until
+
+    def _signed(self, purpose: str, text: str) -> str:
+        data = f"{purpose}\n{text}".encode("utf-8", "surrogateescape")
+        return hmac.new(self._key, data, hashlib.sha256).hexdigest()

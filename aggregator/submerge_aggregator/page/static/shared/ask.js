@@ -1,0 +1,46 @@
+// Questions and orders to the aggregator, as JSON.
+
+/** A question that was refused, in the aggregator's words; `status` is 0 without an answer. */
+export class Refused extends Error {
+  constructor(why, status) {
+    super(why);
+    this.status = status;
+  }
+}
+
+/** Return what a `meta` element of the page says. */
+export function meta(name) {
+  return document.querySelector(`meta[name="submerge-${name}"]`)?.content ?? "";
+}
+
+/** Return a path below the page: its parts are escaped, empty values of the query left out. */
+export function pathOf(parts, query = {}) {
+  const known = Object.entries(query).filter(([, value]) => value !== "" && value != null);
+  const asked = new URLSearchParams(known).toString();
+  return "/" + parts.map(encodeURIComponent).join("/") + (asked ? `?${asked}` : "");
+}
+
+/** Ask, and return the answer. */
+export function get(parts, query) {
+  return send("GET", pathOf(parts, query));
+}
+
+/** Give an order, and return the answer. */
+export function post(parts, query) {
+  return send("POST", pathOf(parts, query));
+}
+
+async function send(method, path) {
+  const headers = method === "GET" ? {} : { "x-submerge-proof": meta("proof") };
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, redirect: "error" });
+  } catch {
+    throw new Refused("the aggregator does not answer", 0);
+  }
+  const said = await answer.json().catch(() => ({}));
+  if (!answer.ok) {
+    throw new Refused(said.error ?? `status ${answer.status}`, answer.status);
+  }
+  return said;
+}

@@ -1,0 +1,118 @@
+"""How an aggregator itself is: its links, its store, and what it has refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from submerge_aggregator.operators.identify import DENIALS
+from submerge_aggregator.refusals import REASONS
+from submerge_aggregator.server import Server
+from submerge_proto.wire.parts import SOFTWARE
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedView:
+    """Messages or requests that were refused for one reason since this process began.
+
+    Attributes
+    ----------
+    what : {"message", "request"}
+        Of a child, or of an operator.
+    meaning : str
+        The reason, for people.
+    """
+
+    what: str
+    reason: str
+    meaning: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthView:
+    """How an aggregator is; counts are since this process began.
+
+    Attributes
+    ----------
+    not_ready : str
+        Why children would get no answer; empty if they do.
+    parent : str
+        Empty at the root.
+    parted : bool
+        The parent cannot be reached.
+    broker : bool or None
+        Whether every broker to the children can be reached; None without any.
+    unanswered_bytes, most_unanswered_bytes : int
+        Of messages that are being read or wait for an answer; and the most of them.
+    audit_dropped : int
+        Entries of the audit log that were not written.
+    certified_until_s : float
+        When its certificate as a node ends, Unix seconds; 0 without one.
+    refused : list of RefusedView
+        Those that have happened, the most frequent first.
+    """
+
+    node: str
+    software: str
+    not_ready: str
+    parent: str
+    parted: bool
+    broker: bool | None
+    joins: int
+    reports: int
+    commits: int
+    failed_writes: int
+    models_rejected: int
+    unanswered_bytes: int
+    most_unanswered_bytes: int
+    audit_dropped: int
+    certified_until_s: float
+    refused: list[RefusedView]
+
+
+def health(server: Server) -> HealthView:
+    """Return how an aggregator is; it is answered whatever the store's disk does."""
+    worker = server.worker
+    node, tallies = worker.node, worker.tallies
+    settings = None if node is None else node.settings
+    used, most = server.unanswered
+    counted = (
+        ("message", REASONS, server.refusals.counts),
+        ("request", DENIALS, server.order_log.denials.counts),
+    )
+    refused = [
+        RefusedView(what, reason, meanings[reason], count)
+        for what, meanings, counts in counted
+        for reason, count in counts.items()
+        if count
+    ]
+    return HealthView(
+        "" if settings is None else settings.node,
+        SOFTWARE,
+        not_ready(server) or "",
+        "" if settings is None else settings.parent or "",
+        server.parted,
+        server.broker,
+        tallies.joins,
+        tallies.reports,
+        tallies.commits,
+        tallies.failed_writes,
+        tallies.model_rejected,
+        used,
+        most,
+        server.audit.dropped,
+        0.0 if worker.credentials is None else worker.credentials.until,
+        sorted(refused, key=lambda each: -each.count),
+    )
+
+
+def not_ready(server: Server) -> str | None:
+    """Return why children would get no answer; None if they do."""
+    node = server.worker.node
+    if not server.ready:
+        return "it is starting or stopping"
+    if node is None:
+        return "the store cannot be written"
+    if not node.settled:
+        return f"the store belongs to no parent yet: {node.settings.parent} has not answered"
+    return None

@@ -1,0 +1,167 @@
+"""What a browser has to show: its host, its origin, its session and the proof of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.paged import Paged
+
+ROWS = np.random.default_rng(0).normal(size=(60, 6))
+QUARANTINE = "/api/nodes/room/c/quarantine"
+
+
+@pytest.fixture
+def paged(tmp_path):
+    with Paged(tmp_path) as paged:
+        paged.house.hears("c", ROWS)
+        yield paged
+
+
+def quarantined(paged: Paged) -> bool:
+    (row,) = paged.get("/api/nodes").json
+    return row["quarantined"]
+
+
+def test_on_this_machine_everybody_may_look(paged):
+    (row,) = paged.get("/data/fleet/room").json["rows"]
+
+    assert ("c", "client", 60) == (row["node"], row["kind"], row["learnt"])
+    assert 200 == paged.get("/").status
+
+
+def test_an_order_needs_a_session(paged):
+    """And the page says what to do."""
+    answer = paged.post(QUARANTINE)
+
+    assert (401, "log in with an operator's token") == (answer.status, answer.json["error"])
+    assert not quarantined(paged)
+
+
+def test_a_session_of_scope_operate_gives_orders(paged):
+    """The audit log has who gave them."""
+    answer = paged.logs_in("operate")
+    assert (303, "/fleet") == (answer.status, answer.headers["location"])
+
+    assert 200 == paged.post(QUARANTINE).status
+    assert quarantined(paged)
+    assert [("login", "token night"), ("quarantine", "token night")] == [
+        (each["verb"], each["by"]) for each in paged.recorded
+    ]
+
+
+def test_a_session_of_scope_read_gives_none(paged):
+    paged.logs_in("read")
+    answer = paged.post(QUARANTINE)
+
+    assert (403, "this needs scope operate, yours is read") == (
+        answer.status,
+        answer.json["error"],
+    )
+    assert not quarantined(paged)
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({"origin": "http://evil.example"}, "from this page alone"),
+        ({"origin": ""}, "from this page alone"),
+        ({"origin": "null"}, "from this page alone"),
+        ({"x_submerge_proof": ""}, "proof of its session"),
+        ({"x_submerge_proof": "0" * 64}, "proof of its session"),
+        ({"cookie": ""}, "log in"),
+        ({"host": "evil.example"}, "got another name"),
+    ],
+)
+def test_an_order_from_elsewhere_changes_nothing(paged, headers, why):
+    """Another site's page has the cookie sent at most; never the origin and the proof."""
+    paged.logs_in("operate")
+
+    answer = paged.post(QUARANTINE, **headers)
+    assert answer.status in (401, 403)
+    assert why in answer.json["error"]
+    assert not quarantined(paged)
+
+
+def test_a_name_that_a_stranger_points_here_sees_nothing(paged):
+    """DNS rebinding: the browser believes that this is the stranger's own site."""
+    answer = paged.get("/data/fleet/room", host="evil.example")
+
+    assert 403 == answer.status
+    assert b"evil" not in answer.body
+
+
+def test_another_sites_script_cannot_even_ask(paged):
+    assert 403 == paged.get("/data/fleet/room", origin="http://evil.example").status
+    assert 200 == paged.get("/data/fleet/room", origin=paged.origin).status
+
+
+def test_under_a_configured_name_looking_needs_a_session(tmp_path):
+    """A proxy has it, and whoever reaches the proxy would see the fleet."""
+    with Paged(tmp_path, names=["fleet.example"]) as paged:
+        assert 401 == paged.get("/data/fleet/room", host="fleet.example").status
+        to_login = paged.get("/fleet?group=room", host="fleet.example")
+        assert (303, "/login?back=%2Ffleet%3Fgroup%3Droom") == (
+            to_login.status,
+            to_login.headers["location"],
+        )
+        assert 200 == paged.get("/login", host="fleet.example").status
+
+        paged.logs_in("read")
+        assert 200 == paged.get("/data/fleet/room", host="fleet.example").status
+
+
+def test_a_session_ends_with_its_token(paged):
+    paged.logs_in("operate")
+    paged.revokes("night")
+
+    assert 401 == paged.post(QUARANTINE).status
+    assert not quarantined(paged)
+
+
+def test_a_session_ends_by_itself_and_by_its_user(paged):
+    paged.logs_in("operate")
+    assert 200 == paged.post("/logout").status
+    assert 401 == paged.post(QUARANTINE).status
+
+
+def test_a_wrong_token_begins_no_session_and_ten_are_enough(paged):
+    """Further ones are not even looked at."""
+    statuses = [paged.enters("submerge_" + "x" * 43).status for _ in range(11)]
+    assert [401] * 11 == statuses
+    assert ["wrong_token"] * 10 + ["too_many"] == [each["reason"] for each in paged.recorded]
+
+    right = paged.enters(paged.token("day", "read"))
+    assert (401, "set-cookie" in right.headers) == (right.status, False)
+
+
+def test_the_cookie_is_for_this_page_alone(paged):
+    """No script reads it, no other site has it sent, and it never goes out in the clear."""
+    cookie = paged.logs_in("read").headers["set-cookie"]
+
+    assert f"submerge-{paged.port}=" in cookie
+    assert {"HttpOnly", "Secure", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+
+
+@pytest.mark.parametrize("path", ["/", "/api/", "/data/fleet/room", "/static/page.css", "/nowhere"])
+def test_every_answer_says_what_a_browser_may_do_with_it(paged, path):
+    headers = paged.get(path).headers
+
+    assert headers["content-security-policy"].startswith("default-src 'self';")
+    assert "unsafe" not in headers["content-security-policy"]
+    assert "nosniff" == headers["x-content-type-options"]
+    assert "no-referrer" == headers["referrer-policy"]
+    assert "cache-control" in headers
+
+
+@pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil.example"])
+def test_a_login_leads_nowhere_else(paged, back):
+    form = f"token={paged.token('day', 'read')}&back={back}".encode()
+    answer = paged.ask("POST", "/login", form, {"origin": paged.origin})
+
+    assert (303, "/") == (answer.status, answer.headers["location"])
+
+
+def test_no_file_beside_the_scripts_can_be_read(paged):
+    for path in ("/static/../gate.py", "/static/%2e%2e/gate.py", "/static/..%2fgate.py"):
+        assert 404 == paged.get(path).status
