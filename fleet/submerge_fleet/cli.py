@@ -36,6 +36,7 @@ SUBCOMMANDS = {
     "up": Subcommand("fleet.up.command", "Watch this machine: client and root in one program."),
     "client": Subcommand("client.command", "Run a client, on a device."),
     "aggregator": Subcommand("aggregator.command", "Run an aggregator, or the root."),
+    "page": Subcommand("fleet.page.command", "Show a running aggregator in a browser."),
     "nodes": Subcommand("fleet.operate.nodes", "List who reports; forget or quarantine a node."),
     "alarms": Subcommand("fleet.operate.alarms", "List alarms; accept or reject one."),
     "learn": Subcommand("fleet.operate.learn", "Pause or resume what a node learns."),

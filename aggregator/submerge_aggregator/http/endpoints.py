@@ -89,4 +89,4 @@ def _page(server: Server, api: Starlette, config: AggregatorConfig, page: PageCo
         raise UsageError(
             f"[page] needs {error.name}, which is not installed: pip install 'submerge[page]'"
         ) from error
-    return page_serving(server, api, config, page)
+    return page_serving(api, server.order_log, config, page, record=server.audit.record)

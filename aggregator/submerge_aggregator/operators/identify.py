@@ -34,6 +34,9 @@ DENIALS = {
 SCOPE_OF: dict[Role, Scope] = {"operator": "operate", "reader": "read"}
 """What the roles of certificates allow; the others give no orders."""
 
+FOR, MOST_FOR = "x-submerge-for", 200
+"""At the socket, the header with whom a program asks for; and the most bytes of it."""
+
 NO_CREDENTIAL = "expected an operator's token or certificate, got none"
 NOT_ACCEPTED = "the token is not accepted: it is wrong, revoked, or over"
 
@@ -73,11 +76,18 @@ class Denial(NamedTuple):
     who: str = ""
 
 
-def at_socket(peer: Peer, _: Sequence[tuple[bytes, bytes]]) -> Operator | Denial:
-    """Return the operator at the socket beside the store, whose mode is the authentication."""
+def at_socket(peer: Peer, headers: Sequence[tuple[bytes, bytes]]) -> Operator | Denial:
+    """Return the operator at the socket beside the store, whose mode is the authentication.
+
+    A program there may say for whom it asks: it is recorded, and changes nothing of what it may do.
+    """
     if peer.address:
         return Denial(401, "no_credential", NO_CREDENTIAL)
-    return Operator("unknown" if peer.uid is None else f"uid {peer.uid}", "socket", "operate")
+    who = "unknown" if peer.uid is None else f"uid {peer.uid}"
+    given = b" ".join(value for name, value in headers if name == FOR.encode())
+    for_whom = given[:MOST_FOR].decode("latin-1")
+    said = f" for {for_whom}" if for_whom.isprintable() and for_whom else ""
+    return Operator(who + said, "socket", "operate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,13 @@ VIEWS = {
 """The views, and their templates."""
 
 
-def page_app(watched: Watched, entering: Entering, files: StaticFiles) -> Starlette:
+def page_app(
+    watched: Watched, entering: Entering, files: StaticFiles, drawing: Drawing
+) -> Starlette:
     """Return the page: `PageGate` stands before it.
 
     watched : the fleet that it shows
     """
-    drawing = Drawing()
 
     async def view(request: Request) -> Response:
         return drawing.draw(request, VIEWS[request.scope["path"]])

@@ -13,9 +13,16 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Drawing:
-    """Draws frames of views; what is put into them is escaped."""
+    """Draws frames of views; what is put into them is escaped.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    store : str
+        The aggregator's, for a command that makes a token; empty where strangers would read it.
+    """
+
+    def __init__(self, store: str) -> None:
+        self._store = store
         loader = jinja2.FileSystemLoader(TEMPLATES)
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
@@ -28,6 +35,7 @@ class Drawing:
         """
         operator, session = request.scope.get("operator"), request.scope.get("session")
         known = {
+            "store": self._store,
             "here": request.scope["path"],
             "scope": "" if operator is None else operator.scope,
             "who": "" if session is None else session.name,

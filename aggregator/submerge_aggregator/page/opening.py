@@ -1,12 +1,15 @@
-"""page_serving(): the page of an aggregator, inside its process."""
+"""page_serving(): the page of an aggregator, inside its process or beside it."""
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import socket
 from functools import partial
 
 from starlette.applications import Starlette
 
+from submerge_aggregator.audit.log import Record
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
 from submerge_aggregator.http.serving import Serving
@@ -14,10 +17,12 @@ from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
 from submerge_aggregator.operators.known_tokens import KnownTokens
+from submerge_aggregator.operators.order_log import OrderLog
 from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
 from submerge_aggregator.page.app import page_app
 from submerge_aggregator.page.calls import InsideCalls
 from submerge_aggregator.page.config import PageConfig
+from submerge_aggregator.page.drawing import Drawing
 from submerge_aggregator.page.entering import Entering
 from submerge_aggregator.page.files import StaticFiles
 from submerge_aggregator.page.gate import PageGate
@@ -26,37 +31,40 @@ from submerge_aggregator.page.identify import PageIdentities
 from submerge_aggregator.page.session_key import key_path, read_key
 from submerge_aggregator.page.sessions import Sessions
 from submerge_aggregator.page.watched import Watched
-from submerge_aggregator.server import Server
 from submerge_client import clock
 from submerge_client.logs import say
 from submerge_client.uplink.tls import Tls
 
 
 def page_serving(
-    server: Server, api: Starlette, config: AggregatorConfig, page: PageConfig
+    api: Starlette, log: OrderLog, config: AggregatorConfig, page: PageConfig, *, record: Record
 ) -> Serving:
     """Return what serves the page; it listens already.
 
     api : the admin API
+    log : who entered, and who may not give an order
+    record : of the audit log: which tokens come and go
 
     Raises
     ------
     UsageError
         If the address is taken, or the certificate, the tokens or the key cannot be used.
     """
-    tls, log = page_tls(config, page), server.order_log
+    tls = page_tls(config, page)
 
     def wall() -> float:
         return clock.now().wall
 
-    tokens = KnownTokens(tokens_path(config.operators, config.store), server.audit.record)
+    tokens = KnownTokens(tokens_path(config.operators, config.store), record)
     sessions = Sessions(read_key(key_path(config.store)), tokens, wall)
     listener = listen(page.endpoint, setting="page.address")
-    host, port, *_ = listener.getsockname()
-    cookie = f"submerge-{port}"  # cookies of one host are shared by all its ports
+    cookie = f"submerge-{listener.getsockname()[1]}"  # all ports of a host share their cookies
     hosts = Hosts.of({socket.gethostname(), page.endpoint.host}, page.names)
     identify = PageIdentities(sessions, hosts, cookie, page.is_local)
-    app = page_app(Watched(InsideCalls(api), wall), Entering(sessions, cookie, log), StaticFiles())
+    entering = Entering(sessions, cookie, log)
+    # A command that can be copied; other machines are not shown where the store is.
+    drawing = Drawing(os.path.realpath(config.store) if page.is_local else "")
+    app = page_app(Watched(InsideCalls(api), wall), entering, StaticFiles(), drawing)
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
     protocol = (
         NetworkProtocol
@@ -68,9 +76,16 @@ def page_serving(
             {},
         )
     )
-    scheme = "http" if tls is None else "https"
-    say("page", url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/")
+    say("page", url=url_of(listener, secure=tls is not None))
     return Serving(gate, listener, protocol)
+
+
+def url_of(listener: socket.socket, *, secure: bool) -> str:
+    """Return what a person types to see the page of a listening socket."""
+    host, port, *_ = listener.getsockname()
+    if ipaddress.ip_address(host).is_unspecified:
+        host = socket.gethostname()
+    return f"http{'s' if secure else ''}://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 def page_tls(config: AggregatorConfig, page: PageConfig) -> Tls | None:

@@ -1,4 +1,4 @@
-"""`submerge token`: tokens with which operators reach an aggregator over the network."""
+"""`submerge token`: with tokens operators reach an aggregator over the network, or its page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AT = aggregator_options(None, network=False)
     epilog="Example: submerge token new night-shift --scope judge --config root.toml",
 )
 def command() -> None:
-    """Make and revoke tokens of operators, for commands with --at.
+    """Make and revoke tokens of operators, for commands with --at and for the page.
 
     They are kept as hashes, beside the aggregator's store or in `[operators] tokens`. A running
     aggregator takes changes over within a second. Run this as the aggregator's user, or as root.
@@ -150,8 +150,9 @@ def _path_of(at: AggregatorOptions) -> Path:
     from submerge_aggregator.config import load
 
     config = load(at.config, os.environ)
-    if config.operators is None:
-        raise UsageError(f"{at.config} has no [operators]: add it, or no token can be used")
+    if config.operators is None and config.page is None:
+        only = "only `submerge page` takes its tokens"
+        click.echo(f"note: {at.config} has neither [operators] nor [page]: {only}", err=True)
     return tokens_path(config.operators, config.store)
 
 
