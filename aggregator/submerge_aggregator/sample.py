@@ -233,7 +233,7 @@ scaling = "fleet"
 
 # A page for people, in a browser: pip install 'submerge[page]'. On 127.0.0.1 all who use this
 # machine can read it; orders need a token (`submerge token new`), as does reading on any other
-# address.
+# address. Left out, the address is 127.0.0.1 and the first of ten ports that is free, from 8473 on.
 #[page]
 #address = "127.0.0.1:8473"
 # Further names that browsers know this machine by: those in its certificate, or of a proxy.

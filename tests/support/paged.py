@@ -82,7 +82,7 @@ class Paged(PageClient):
         config: AggregatorConfig = decoded(raw, AggregatorConfig)
         assert config.page is not None
         log, record = server.order_log, server.audit.record
-        serving = page_serving(admin.api(server), log, config, config.page, record=record)
+        serving, _ = page_serving(admin.api(server), log, config, config.page, record=record)
         serving.start()
         return serving
 

@@ -28,6 +28,11 @@ class Endpoints:
     ----------
     server : Server
         Its store is open already: this keeps a second aggregator off the socket.
+
+    Attributes
+    ----------
+    page : str or None
+        What a person types to see the page; None without one.
     """
 
     def __init__(self, server: Server, config: AggregatorConfig) -> None:
@@ -35,6 +40,7 @@ class Endpoints:
         self._path = socket_of(config.store)
         self._endpoint, self._config = config.status.endpoint, config
         self._open: list[Serving] = []
+        self.page: str | None = None
 
     async def start(self) -> None:
         """Begin to answer: before the server runs, so that its start can be watched.
@@ -53,7 +59,8 @@ class Endpoints:
                     network_serving(self._server, api, self._config, self._config.operators)
                 )
             if self._config.page is not None:
-                self._start(_page(self._server, api, self._config, self._config.page))
+                serving, self.page = _page(self._server, api, self._config, self._config.page)
+                self._start(serving)
             if self._endpoint is not None:
                 self._start_status(self._endpoint)
         except UsageError:
@@ -81,12 +88,10 @@ class Endpoints:
         await asyncio.gather(*(each.stop() for each in opened))
 
 
-def _page(server: Server, api: Starlette, config: AggregatorConfig, page: PageConfig) -> Serving:
-    """Return what serves the page; without one, nothing that draws it is loaded."""
-    try:
-        from submerge_aggregator.page.opening import page_serving
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"[page] needs {error.name}, which is not installed: pip install 'submerge[page]'"
-        ) from error
+def _page(
+    server: Server, api: Starlette, config: AggregatorConfig, page: PageConfig
+) -> tuple[Serving, str]:
+    """Return what serves the page, and its url; without one, nothing of it is loaded."""
+    from submerge_aggregator.page.opening import page_serving
+
     return page_serving(api, server.order_log, config, page, record=server.audit.record)

@@ -10,14 +10,18 @@ from submerge_client.config.sections import Section, Text, refusal, shown
 PORT = 8473
 """Where no other is named; the ports before it are those of children, status and operators."""
 
+PORTS = range(PORT, PORT + 10)
+"""Several aggregators on one machine take one after the other."""
+
 
 class PageConfig(Section, frozen=True, kw_only=True):
     """[page]: a page for people, in a browser.
 
     Attributes
     ----------
-    address : str
-        host:port. On 127.0.0.1 all who use this machine can read; on any other address, and under
+    address : str, optional
+        host:port; left out, 127.0.0.1 and the first of ten ports that is free, 8473 as a rule. On
+        127.0.0.1 all who use this machine can read; on any other address, and under
         the names of `names`, a token is needed for that, too, and TLS.
     names : tuple of str
         Further names that browsers know this machine by, host or host:port: those in its
@@ -27,7 +31,7 @@ class PageConfig(Section, frozen=True, kw_only=True):
         the node's kit. On 127.0.0.1 there is no TLS without them.
     """
 
-    address: str = f"127.0.0.1:{PORT}"
+    address: str | None = None
     names: tuple[Text, ...] = ()
     cert: Path | None = None
     key: Path | None = None
@@ -45,8 +49,8 @@ class PageConfig(Section, frozen=True, kw_only=True):
 
     @property
     def endpoint(self) -> Endpoint:
-        """The address that it listens on."""
-        return endpoint_of(self.address)
+        """The address that it listens on; the first of several."""
+        return endpoint_of(f"127.0.0.1:{PORT}" if self.address is None else self.address)
 
     @property
     def is_local(self) -> bool:
@@ -72,7 +76,7 @@ class PageConfig(Section, frozen=True, kw_only=True):
                 hint=f'name them, or use address = "127.0.0.1:{PORT}"',
             )
         for section, other in taken.items():
-            if other is not None and other.port == self.endpoint.port != 0:
+            if self.address and other is not None and other.port == self.endpoint.port != 0:
                 raise refusal(
                     *("page", "address"),
                     expected=f"another port than that of {section}",

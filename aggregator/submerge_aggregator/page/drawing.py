@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 from starlette.requests import Request
 from starlette.responses import Response
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -23,9 +26,17 @@ class Drawing:
 
     def __init__(self, store: str) -> None:
         self._store = store
-        loader = jinja2.FileSystemLoader(TEMPLATES)
-        self._templates = jinja2.Environment(
-            loader=loader, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+
+    @cached_property
+    def _templates(self) -> jinja2.Environment:
+        """The templates: an aggregator at whose page people do not look does not load them."""
+        import jinja2
+
+        return jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            trim_blocks=True,
+            undefined=jinja2.StrictUndefined,
         )
 
     def draw(self, request: Request, name: str, status: int = 200, **more: Any) -> Response:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 
 from starlette.applications import Starlette
 
+from submerge import UsageError
 from submerge_aggregator.audit.log import Record
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
@@ -21,7 +24,7 @@ from submerge_aggregator.operators.order_log import OrderLog
 from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
 from submerge_aggregator.page.app import page_app
 from submerge_aggregator.page.calls import InsideCalls
-from submerge_aggregator.page.config import PageConfig
+from submerge_aggregator.page.config import PORTS, PageConfig
 from submerge_aggregator.page.drawing import Drawing
 from submerge_aggregator.page.entering import Entering
 from submerge_aggregator.page.files import StaticFiles
@@ -38,8 +41,8 @@ from submerge_client.uplink.tls import Tls
 
 def page_serving(
     api: Starlette, log: OrderLog, config: AggregatorConfig, page: PageConfig, *, record: Record
-) -> Serving:
-    """Return what serves the page; it listens already.
+) -> tuple[Serving, str]:
+    """Return what serves the page, which listens already, and its url.
 
     api : the admin API
     log : who entered, and who may not give an order
@@ -48,8 +51,13 @@ def page_serving(
     Raises
     ------
     UsageError
-        If the address is taken, or the certificate, the tokens or the key cannot be used.
+        If the address is taken, the certificate, the tokens or the key cannot be used, or what
+        draws the page is not installed.
     """
+    if find_spec("jinja2") is None:  # it is loaded when the first view is drawn
+        raise UsageError(
+            "[page] needs jinja2, which is not installed: pip install 'submerge[page]'"
+        )
     tls = page_tls(config, page)
 
     def wall() -> float:
@@ -57,7 +65,7 @@ def page_serving(
 
     tokens = KnownTokens(tokens_path(config.operators, config.store), record)
     sessions = Sessions(read_key(key_path(config.store)), tokens, wall)
-    listener = listen(page.endpoint, setting="page.address")
+    listener = listening(page)
     cookie = f"submerge-{listener.getsockname()[1]}"  # all ports of a host share their cookies
     hosts = Hosts.of({socket.gethostname(), page.endpoint.host}, page.names)
     identify = PageIdentities(sessions, hosts, cookie, page.is_local)
@@ -76,8 +84,26 @@ def page_serving(
             {},
         )
     )
-    say("page", url=url_of(listener, secure=tls is not None))
-    return Serving(gate, listener, protocol)
+    url = url_of(listener, secure=tls is not None)
+    say("page", url=url)
+    return Serving(gate, listener, protocol), url
+
+
+def listening(page: PageConfig) -> socket.socket:
+    """Return a socket that listens for browsers.
+
+    Raises
+    ------
+    UsageError
+        If the address is taken; without one, all that there are.
+    """
+    endpoint = page.endpoint
+    for port in PORTS[:-1] if page.address is None else ():
+        with suppress(UsageError):
+            return listen(endpoint._replace(port=port), setting="page.address")
+    if page.address is None:
+        endpoint = endpoint._replace(port=PORTS[-1])
+    return listen(endpoint, setting="page.address")
 
 
 def url_of(listener: socket.socket, *, secure: bool) -> str:

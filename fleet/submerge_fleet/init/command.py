@@ -7,6 +7,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,8 @@ def command(
     proposal = propose(source, options)
     for line in lines_of(proposal):
         click.echo(line)
-    text = box_text(proposal, node=node, folder=FOLDER, path=str(path))
+    page = find_spec("jinja2") is not None
+    text = box_text(proposal, node=node, folder=FOLDER, path=str(path), page=page)
     if asks and not click.confirm(f"Write {path}?", default=True):
         click.echo("nothing is written")
         return

@@ -27,7 +27,12 @@ folder = {folder}
 at_most = "1 false per week"
 # Where alarms go, as lines of JSON; `submerge client init` shows webhooks, ntfy and MQTT.
 #ndjson = "alarms.ndjson"
+
+# A page for browsers on this machine: `submerge up` prints where. Orders need a token.
+{page}
 """
+
+WITHOUT = "# For it: pip install 'submerge[page]', and then without the #:\n#[page]"
 
 DISCOVER = """
 # Fields of new devices are learnt by themselves, once they have been heard for half an hour.
@@ -35,12 +40,13 @@ discover = true
 """
 
 
-def box_text(proposal: Proposal, *, node: str, folder: str, path: str) -> str:
+def box_text(proposal: Proposal, *, node: str, folder: str, path: str, page: bool = True) -> str:
     """Return a configuration as TOML.
 
     node : the machine's name
     folder : where it keeps what it knows
     path : what the file will be called, for its comments
+    page : whether what draws a page is installed here
     """
     summary = f"\n[summary]\n{proposal.summary}" if proposal.summary else ""
     return BOX.format(
@@ -53,6 +59,7 @@ def box_text(proposal: Proposal, *, node: str, folder: str, path: str) -> str:
         schema_note=proposal.schema_note,
         schema=_schema(proposal.schema),
         summary=summary,
+        page="[page]" if page else WITHOUT,
     )
 
 

@@ -42,7 +42,7 @@ def command(path: Path, shows: bool, log_json: bool) -> None:
 
 
 async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
-    serving = _serving(config)
+    serving, url = _serving(config)
     ends, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ends.set)
@@ -50,16 +50,12 @@ async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
     if shows:
         import webbrowser
 
-        from submerge_aggregator.page.config import PageConfig
-        from submerge_aggregator.page.opening import page_tls, url_of
-
-        secure = page_tls(config, config.page or PageConfig()) is not None
-        webbrowser.open(url_of(serving.listener, secure=secure))
+        webbrowser.open(url)
     await ends.wait()
     await serving.stop()
 
 
-def _serving(config: AggregatorConfig) -> Serving:
+def _serving(config: AggregatorConfig) -> tuple[Serving, str]:
     from submerge_aggregator.audit.log import record_nothing
     from submerge_aggregator.operators.order_log import OrderLog
     from submerge_aggregator.page.config import PageConfig

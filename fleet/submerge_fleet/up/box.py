@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -25,6 +26,7 @@ from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.folder import check_addresses, check_name, new_folder
+from submerge_fleet.up.line import page_line
 from submerge_fleet.up.newcomers import files
 from submerge_fleet.up.newcomers.looking import EVERY_S, Looking, Pace
 from submerge_fleet.up.newcomers.newcomer import newcomers_of
@@ -86,6 +88,8 @@ async def _run(
             await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 return 1  # with its error, below
+            if endpoints.page is not None:
+                tell(page_line(endpoints.page, time.time(), as_json=as_json))
             telling = Telling(*(config, agent, server.ask, tell), as_json=as_json, bereft=bereft)
             return await _read(config, agent, serving, telling, pace)
         finally:

@@ -20,6 +20,7 @@ from submerge_aggregator.config import (
     StatusConfig,
 )
 from submerge_aggregator.downlink.config import ListenConfig
+from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
 from submerge_client.config.links import UplinkConfig
@@ -71,6 +72,8 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         How other machines reach it; left out, they cannot.
     status : StatusConfig
         Health and metrics; by default none.
+    page : PageConfig, optional
+        A page for browsers; left out, there is none.
     log : {"debug", "info", "warning", "error"}
         The least level of a log line.
     """
@@ -89,6 +92,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     discover: bool = False
     listen: BoxListen = BoxListen()
     status: StatusConfig = StatusConfig(address="")
+    page: PageConfig | None = None
     log: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
@@ -157,6 +161,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             listen=listen,
             groups={self.group: group},
             status=self.status,
+            page=self.page,
             timing=AggregatorTiming(report_every_s=OFTEN_S, model_every_s=OFTEN_S),
             log=self.log,
         )
