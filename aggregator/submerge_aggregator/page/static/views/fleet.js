@@ -57,6 +57,7 @@ function draw() {
       requestAnimationFrame(() => fill(from + AT_ONCE));
     } else {
       table.dataset.rows = rows.length;
+      table.dataset.drawn = performance.now();
     }
   };
   fill(0);

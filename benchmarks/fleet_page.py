@@ -1,0 +1,131 @@
+"""What the page of a fleet costs: opening it with a thousand nodes, and keeping five of it open.
+
+`python benchmarks/fleet_page.py`: some four minutes. Real processes: a root, two sites, eight
+rooms, and a crowd of simulated nodes below each room; Debian's Chromium opens the list of the
+fleet. The time is the page's own, from when it was asked for until its last row is drawn. The cost of open
+pages is the processor time of the root with them, less that without.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import psutil
+from playwright.sync_api import Page, sync_playwright
+
+from support.patience import until
+from support.programs import SUBMERGE, Program, Programs, free_port
+
+SITES, ROOMS = 2, 8
+CHROMIUM = "/usr/bin/chromium"
+
+
+def schema() -> str:
+    """Return the section of the room's channels."""
+    command = [SUBMERGE, "crowd", "schema"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+
+
+class ManyLevels:
+    """A root, sites below it, rooms below those, and nodes below each room."""
+
+    def __init__(self, programs: Programs, nodes: int, report_s: float) -> None:
+        self._programs, self._report_s = programs, report_s
+        self.page = free_port()
+        self.root, port = self._aggregator("root", None, 0)
+        sites = [self._aggregator(f"site-{i}", "root", port) for i in range(SITES)]
+        for i in range(ROOMS):
+            _, above = sites[i % SITES]
+            _, room = self._aggregator(f"room-{i}", f"site-{i % SITES}", above)
+            programs.start(
+                *("crowd", "--into", f"grpc://127.0.0.1:{room}", "--parent", f"room-{i}"),
+                *("--insecure", "--nodes", str(nodes // ROOMS), "--prefix", f"node-{i}-"),
+                *("--rate", "0.2", "--report-every", str(report_s)),
+            )
+
+    def _aggregator(self, name: str, parent: str | None, above: int) -> tuple[Program, int]:
+        port, folder = free_port(), self._programs.folder
+        up = f'[parent]\nname = "{parent}"\nurl = "grpc://127.0.0.1:{above}"\ninsecure = true\n'
+        page = f'[page]\naddress = "127.0.0.1:{self.page}"\n'
+        text = (
+            f'node = "{name}"\nstore = "{folder}/{name}.db"\nstatus.address = ""\n'
+            f'[listen.grpc]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
+            f"{page if parent is None else up}[timing]\nreport_every_s = {self._report_s}\n"
+            f"{schema() if parent is None else '[groups.room]'}\n"
+        )
+        config = self._programs.file(f"{name}.toml", text)
+        program = self._programs.start("aggregator", "--config", config)
+        program.until("serving")
+        return program, port
+
+
+def opened(page: Page, url: str) -> tuple[int, float]:
+    """Open the fleet; return how many rows are drawn, and when, in milliseconds of the page."""
+    page.goto(url)
+    table = page.wait_for_selector("#nodes[data-drawn]", timeout=60_000)
+    return int(table.get_attribute("data-rows")), float(table.get_attribute("data-drawn"))
+
+
+def sorted_in(page: Page) -> float:
+    """Return how long sorting by another column takes, in milliseconds."""
+    page.evaluate("document.querySelector('#nodes').removeAttribute('data-drawn')")
+    began = page.evaluate("performance.now()")
+    page.click("button[data-column=readings]")
+    table = page.wait_for_selector("#nodes[data-drawn]")
+    return float(table.get_attribute("data-drawn")) - began
+
+
+def share_of_core(process: psutil.Process, seconds: float) -> float:
+    """Return the share of a core that a process takes."""
+    before, at = sum(process.cpu_times()[:2]), time.monotonic()
+    time.sleep(seconds)
+    return (sum(process.cpu_times()[:2]) - before) / (time.monotonic() - at)
+
+
+def main() -> None:
+    """Print what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--report-every", type=float, default=60.0)
+    args = parser.parse_args()
+    with Programs() as programs, sync_playwright() as playwright:
+        fleet = ManyLevels(programs, args.nodes, args.report_every)
+        url = f"http://127.0.0.1:{fleet.page}/fleet?group=room"
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        wanted = args.nodes // ROOMS * ROOMS + SITES + ROOMS
+
+        def is_there() -> bool:
+            time.sleep(2.0)
+            return opened(page, url)[0] >= wanted
+
+        until(is_there)
+        page.close()
+        root = psutil.Process(fleet.root._process.pid)
+        alone = share_of_core(root, args.seconds)
+        time.sleep(25.0)  # what the last page has asked for is too old now
+        page = browser.new_page()
+        rows, drawn = opened(page, url)
+        print(
+            f"{rows:,} nodes over three levels of aggregators: drawn {drawn:.0f} ms after opening;"
+            f" sorted in {sorted_in(page):.0f} ms"
+        )
+        page.click(f"#nodes a >> nth={wanted // 2}")
+        page.wait_for_url("**/node?**")
+        pages = [browser.new_page() for _ in range(5)]
+        for each in pages:
+            opened(each, url)
+        print(
+            f"root: {alone:.1%} of a core without a page,"
+            f" {share_of_core(root, args.seconds):.1%} with five open pages"
+        )
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""ScoreTrail: how close a node's rows came to an alarm, minute by minute: a byte a minute.
+
+A report carries the trail of the last `MINUTES`, longer than two report intervals by default, so
+that an aggregator that misses a report misses nothing of it. Nothing is learnt from it and nothing
+is decided by it: it is for people who look.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+MINUTE_S = 60.0
+
+MINUTES = 32
+"""Minutes in a trail: so many bytes of a report."""
+
+NOTHING, UNLIMITED, LEAST, MOST = 0, 1, 2, 255
+"""Levels: no row came in this minute; rows came, and there was no limit; the least and the highest
+share of a limit that a level tells."""
+
+ONE = 128
+"""The level of a value that is just its limit."""
+
+STEPS = 16
+"""Levels from a share to twice of it."""
+
+
+class ScoreTrail(NamedTuple):
+    """Levels of consecutive minutes.
+
+    last : the minute of the last level: wall time at the node, divided by 60 and rounded down
+    levels : one a minute, the oldest first, at most `MINUTES`; the last may still rise
+    """
+
+    last: int
+    levels: bytes
+
+    def add(self, wall: float, level: int) -> ScoreTrail:
+        """Return it with a row of this moment; a clock that goes back rewrites no past minute.
+
+        wall : seconds
+        level : as `level_of` returns it
+        """
+        minute = int(wall // MINUTE_S)
+        if not self.levels or minute - self.last >= MINUTES:
+            return ScoreTrail(minute, bytes([level]))
+        gap = max(0, minute - self.last)
+        levels = bytearray(self.levels + bytes(gap))[-MINUTES:]
+        levels[-1] = max(levels[-1], level)
+        return ScoreTrail(max(minute, self.last), bytes(levels))
+
+
+NO_TRAIL = ScoreTrail(0, b"")
+
+
+def level_of(share: float | None) -> int:
+    """Return the level of a value over its limit; None: there is no limit."""
+    if share is None:
+        return UNLIMITED
+    if not share > 0.0:
+        return LEAST
+    if share == math.inf:
+        return MOST
+    return min(max(ONE + round(STEPS * math.log2(share)), LEAST), MOST)
+
+
+def share_of(level: int) -> float | None:
+    """Return the value over its limit that a level tells; None where it tells none."""
+    return None if level < LEAST else 2.0 ** ((level - ONE) / STEPS)
