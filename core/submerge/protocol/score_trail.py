@@ -37,13 +37,15 @@ class ScoreTrail(NamedTuple):
     levels: bytes
 
     def add(self, wall: float, level: int) -> ScoreTrail:
-        """Return it with a row of this moment; a clock that goes back rewrites no past minute.
+        """Return it with a row of this moment; a clock that goes back a little rewrites no minute.
+
+        One that jumps begins another trail.
 
         wall : seconds
         level : as `level_of` returns it
         """
         minute = int(wall // MINUTE_S)
-        if not self.levels or minute - self.last >= MINUTES:
+        if not self.levels or abs(minute - self.last) >= MINUTES:
             return ScoreTrail(minute, bytes([level]))
         gap = max(0, minute - self.last)
         levels = bytearray(self.levels + bytes(gap))[-MINUTES:]
