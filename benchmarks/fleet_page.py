@@ -2,8 +2,8 @@
 
 `python benchmarks/fleet_page.py`: some four minutes. Real processes: a root, two sites, eight
 rooms, and a crowd of simulated nodes below each room; Debian's Chromium opens the list of the
-fleet. The time is the page's own, from when it was asked for until its last row is drawn. The cost of
-open pages is the processor time of the root with them, less that without.
+fleet. The time is the page's own, from when it was asked for until its last row is drawn. The
+cost of open pages is the processor time of the root with them, less that without.
 """
 
 import argparse
