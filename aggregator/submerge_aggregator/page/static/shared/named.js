@@ -1,0 +1,61 @@
+// Names of others as elements: their direction of writing stays inside.
+
+import { pathOf } from "./ask.js";
+import { make } from "./build.js";
+import { shown } from "./text.js";
+
+/** Return a name as an element. */
+export function named(text) {
+  return make("bdi", {}, shown(text));
+}
+
+/** Return a link to a node; `under` are the aggregators above it, undefined if unknown. */
+export function nodeLink(group, node, under) {
+  return make("a", { href: pathOf(["node"], { group, path: under, node }) }, named(node));
+}
+
+/** Return what a view says where there is nothing to show. */
+export function nothing(...words) {
+  return make("p", { class: "nothing" }, ...words);
+}
+
+/** Return an error as a paragraph. */
+export function problem(error) {
+  return make("p", { class: "problem" }, shown(error.message, 400));
+}
+
+/** Return a table in a box that scrolls: headings, then rows of cells; a first cell is a heading. */
+export function table(label, headings, rows) {
+  const head = headings.map((each) => make("th", { scope: "col" }, each));
+  const lines = rows.map(([first, ...cells]) =>
+    make("tr", {}, make("th", { scope: "row" }, first), ...cells.map(cell)),
+  );
+  return make(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines)),
+  );
+}
+
+// A number stands on the right; a list is what is in one cell.
+function cell(inside) {
+  if (typeof inside === "number") {
+    return make("td", { class: "number" }, inside.toLocaleString("en"));
+  }
+  if (inside?.number !== undefined) {
+    return make("td", { class: "number" }, inside.number);
+  }
+  return make("td", {}, ...(Array.isArray(inside) ? inside : [inside ?? ""]));
+}
+
+/** Return facts as a list: pairs of a word and what it is; pairs without the latter left out. */
+export function facts(pairs) {
+  const known = pairs.filter(([, inside]) => inside !== "" && inside != null);
+  return make(
+    "dl",
+    { class: "facts" },
+    ...known.map(([word, ...inside]) =>
+      make("div", {}, make("dt", {}, word), make("dd", {}, ...inside)),
+    ),
+  );
+}
