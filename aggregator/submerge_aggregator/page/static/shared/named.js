@@ -50,7 +50,7 @@ function cell(inside) {
 
 /** Return facts as a list: pairs of a word and what it is; pairs without the latter left out. */
 export function facts(pairs) {
-  const known = pairs.filter(([, inside]) => inside !== "" && inside != null);
+  const known = pairs.filter(([, inside]) => inside !== "" && inside !== false && inside != null);
   return make(
     "dl",
     { class: "facts" },
