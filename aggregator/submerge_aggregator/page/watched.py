@@ -15,15 +15,17 @@ class Watched:
     Attributes
     ----------
     calls : AdminCalls
+    wall : callable
+        Wall time, in seconds.
     trees : FleetTrees
     changes : Changes
     """
 
     def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:
-        self.calls, self._wall = calls, wall
+        self.calls, self.wall = calls, wall
         self.trees = FleetTrees(calls, wall)
         self.changes = Changes(calls, self._stamp)
 
     def _stamp(self) -> dict[str, str]:
         """Return what changes by the clock alone: when the tree of nodes is worth asking for."""
-        return {"fleet": str(int(self._wall() // FRESH_S))}
+        return {"fleet": str(int(self.wall() // FRESH_S))}

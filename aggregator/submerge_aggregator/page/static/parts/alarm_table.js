@@ -94,7 +94,8 @@ function verdict(group, alarm) {
   const orders = ["accept", "reject"]
     .filter((verb) => verdictOf(alarm) !== `${verb}ed`)
     .map((verb) => orderButton(verdictOrder(group, alarm, verb)));
-  return [...said, make("div", { class: "buttons" }, ...orders)];
+  const key = `verdict ${alarm.id}`;
+  return make("div", { "data-key": key, tabindex: "-1" }, ...said, make("div", { class: "orders" }, ...orders));
 }
 
 function verdictOrder(group, alarm, verb) {

@@ -22,16 +22,16 @@ const STATES = {
   unwatched: "It raises no alarms.",
 };
 
-/** Draw the head of a node: `view` as the tree has it, `row` as the fleet has it. */
+/** Draw the head of a node, as `oneNode` returns it. */
 export function nodeHead(host, where, view, row, at) {
-  if (view === undefined) {
+  if (view === null) {
     refill(host, nothing(`${where.node} is not known there: it was forgotten, or reports elsewhere.`));
     return;
   }
   const last = view.rows[0];
   const all = [...view.rows, ...view.sealed];
   const sum = (what) => count(all.reduce((total, each) => total + each[what], 0));
-  const state = row?.state ?? "unwatched";
+  const state = row.state;
   refill(
     host,
     make(
@@ -40,7 +40,7 @@ export function nodeHead(host, where, view, row, at) {
       make("span", { class: `badge ${state}` }, state),
       " ",
       STATES[state] ?? "",
-      ...(row?.note ? [" ", named(row.note), "."] : []),
+      ...(row.note ? [" ", named(row.note), "."] : []),
     ),
     facts([
       ["Group", where.group],

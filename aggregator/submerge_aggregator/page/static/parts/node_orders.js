@@ -6,13 +6,12 @@ import { orderButton, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { count } from "../shared/words.js";
 
-/** Return what an aggregator says of a node that reports to it; undefined if it has none such. */
-export async function nodeView({ group, path, node }) {
-  const page = await get(["api", "tree", group], { path, node });
-  return page.nodes.find((each) => each.node === node);
+/** Return a node: `row` as the fleet lists it, `view` as its aggregator does; both may be null. */
+export function oneNode({ group, path, node }) {
+  return get(["data", "node", group], { path, node });
 }
 
-/** Draw the orders to a node; `view` as `nodeView` returns it. */
+/** Draw the orders to a node; `view` as `oneNode` has it. */
 export function nodeOrders(host, where, view) {
   const orders = [];
   const learns = view?.kind !== "aggregator";
@@ -26,14 +25,17 @@ export function nodeOrders(host, where, view) {
   }
   const buttons = orders.map((each) => orderButton(each(where, view)));
   const note = learns ? [] : [make("p", {}, "An aggregator learns nothing itself: pause its nodes.")];
-  refill(host, ...reason("operate"), make("div", { class: "buttons" }, ...buttons), ...note);
+  refill(host, ...reason("operate"), make("div", { class: "orders" }, ...buttons), ...note);
 }
 
-// One that is further down is not known here, and the order is sent there all the same.
+// An order and the one that takes it back have their button in one place: it keeps the focus.
+const PLACES = { resume: "pause", release: "quarantine", unban: "ban" };
+
+// A node that is further down is not known here, and the order is sent there all the same.
 function order(where, verb, more) {
   const label = verb[0].toUpperCase() + verb.slice(1);
   return {
-    key: `${verb} ${where.node}`,
+    key: `${PLACES[verb] ?? verb} ${where.node}`,
     label,
     title: `${label} ${where.node}`,
     cannot: "",
@@ -109,10 +111,10 @@ function forgetOrder(where, view) {
       ` reports, above. If it still runs, ${whom} again from zero.`,
     cannot: "This cannot be undone.",
     danger: true,
-    before: async () => new Set((await nodeView(where))?.rows.map((each) => each.incarnation)),
+    before: async () => new Set((await oneNode(where)).view?.rows.map((each) => each.incarnation)),
     // One that still runs may be back already, as another incarnation.
     done: async (before) => {
-      const after = await nodeView(where);
+      const { view: after } = await oneNode(where);
       return !after?.rows.some((each) => before.has(each.incarnation));
     },
   });
@@ -135,6 +137,6 @@ async function drilledAt({ group, node }) {
 }
 
 async function confirms(where, holds) {
-  const view = await nodeView(where);
-  return view !== undefined && holds(view);
+  const { view } = await oneNode(where);
+  return view !== null && holds(view);
 }

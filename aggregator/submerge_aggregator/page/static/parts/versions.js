@@ -2,6 +2,7 @@
 
 import { series } from "../charts/series.js";
 import { get } from "../shared/ask.js";
+import { make } from "../shared/build.js";
 import { named, nothing, problem, table } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { figure, moment } from "../shared/words.js";
@@ -81,6 +82,10 @@ export async function histories(host, group) {
     host,
     found.length
       ? table("Histories that the model holds", headings, rows)
-      : nothing("None: the model holds what nodes have reported. `submerge model push` adds one."),
+      : nothing(
+          "None: the model holds what nodes have reported. ",
+          make("code", {}, "submerge model push"),
+          " adds one.",
+        ),
   );
 }

@@ -16,7 +16,7 @@ export function nodeLink(group, node, under) {
 
 /** Return what a view says where there is nothing to show. */
 export function nothing(...words) {
-  return make("p", { class: "nothing" }, ...words);
+  return make("p", { class: "quiet" }, ...words);
 }
 
 /** Return an error as a paragraph. */
@@ -24,9 +24,16 @@ export function problem(error) {
   return make("p", { class: "problem" }, shown(error.message, 400));
 }
 
-/** Return a table in a box that scrolls: headings, then rows of cells; a first cell is a heading. */
+/**
+ * Return a table in a box that scrolls: headings, then rows of cells; a first cell is a heading.
+ *
+ * A cell is a text, an element, several in a list, or a number: an object with one is text that
+ * stands on the right, as numbers do.
+ */
 export function table(label, headings, rows) {
-  const head = headings.map((each) => make("th", { scope: "col" }, each));
+  const head = headings.map((each, i) =>
+    make("th", { scope: "col", class: isNumber(rows[0]?.[i]) ? "number" : false }, each),
+  );
   const lines = rows.map(([first, ...cells]) =>
     make("tr", {}, make("th", { scope: "row" }, first), ...cells.map(cell)),
   );
@@ -37,13 +44,13 @@ export function table(label, headings, rows) {
   );
 }
 
-// A number stands on the right; a list is what is in one cell.
+function isNumber(inside) {
+  return typeof inside === "number" || inside?.number !== undefined;
+}
+
 function cell(inside) {
-  if (typeof inside === "number") {
-    return make("td", { class: "number" }, inside.toLocaleString("en"));
-  }
-  if (inside?.number !== undefined) {
-    return make("td", { class: "number" }, inside.number);
+  if (isNumber(inside)) {
+    return make("td", { class: "number" }, inside.number ?? inside.toLocaleString("en"));
   }
   return make("td", {}, ...(Array.isArray(inside) ? inside : [inside ?? ""]));
 }
@@ -54,8 +61,6 @@ export function facts(pairs) {
   return make(
     "dl",
     { class: "facts" },
-    ...known.map(([word, ...inside]) =>
-      make("div", {}, make("dt", {}, word), make("dd", {}, ...inside)),
-    ),
+    ...known.flatMap(([word, ...inside]) => [make("dt", {}, word), make("dd", {}, ...inside)]),
   );
 }

@@ -14,7 +14,7 @@
 
 import { loginPath, meta, post } from "./ask.js";
 import { make } from "./build.js";
-import { keyed } from "./refill.js";
+import { focusOn, keysAround } from "./refill.js";
 import { shown } from "./text.js";
 
 const SCOPES = ["read", "judge", "operate"];
@@ -40,7 +40,7 @@ export function reason(scope) {
     return [];
   }
   const link = make("a", { href: loginPath() }, "Log in");
-  return [make("p", { class: "why", id: `why-${scope}` }, `${why} `, link)];
+  return [make("p", { class: "quiet", id: `why-${scope}` }, `${why} `, link)];
 }
 
 /** Return the button of an order; `reason` says above it why it is disabled. */
@@ -56,7 +56,7 @@ export function orderButton(order) {
       "aria-describedby": why ? `why-${order.scope}` : false,
       title: why || false,
       disabled: Boolean(why),
-      click: () => ask(order),
+      click: (event) => ask(order, keysAround(event.currentTarget)),
     },
     order.label,
   );
@@ -64,11 +64,12 @@ export function orderButton(order) {
 
 // -- the dialog
 
-function ask(order) {
+// `keys`: where the focus is to be afterwards.
+function ask(order, keys) {
   const problem = make("p", { class: "problem", role: "alert" });
   const confirm = make(
     "button",
-    { type: "button", class: order.danger ? "danger" : "primary", click: give },
+    { type: "button", class: order.danger ? "danger main" : "main", click: give },
     order.label,
   );
   const cancel = make("button", { type: "button", autofocus: true, click: close }, "Cancel");
@@ -83,12 +84,12 @@ function ask(order) {
       ...(order.cannot ? [make("p", { class: "cannot" }, order.cannot)] : []),
     ),
     problem,
-    make("div", { class: "buttons" }, cancel, confirm),
+    make("div", { class: "orders" }, cancel, confirm),
   );
   dialog.addEventListener("close", () => {
     dialog.remove();
     // The view may have been drawn again meanwhile.
-    keyed(order.key)?.focus();
+    focusOn(keys);
   });
   document.body.append(dialog);
   dialog.showModal();
@@ -128,8 +129,8 @@ function leave(order) {
 // -- how far it is
 
 const lines = make("section", {
-  id: "orders",
-  class: "orders",
+  id: "given",
+  class: "given",
   "aria-label": "Orders given here",
   "aria-live": "polite",
 });

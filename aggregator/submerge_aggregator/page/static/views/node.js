@@ -2,7 +2,7 @@
 
 import { alarmTable } from "../parts/alarm_table.js";
 import { incarnations, nodeHead } from "../parts/node_head.js";
-import { nodeOrders, nodeView } from "../parts/node_orders.js";
+import { nodeOrders, oneNode } from "../parts/node_orders.js";
 import { promised } from "../parts/promised.js";
 import { newestScores, scoresBefore } from "../parts/scores.js";
 import { settings } from "../parts/settings.js";
@@ -23,8 +23,6 @@ const { group } = await start();
 const asked = new URLSearchParams(location.search);
 const about = { group, units: new Map() };
 const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };
-let view;
-let row;
 
 place("name").replaceChildren(named(where.node));
 document.title = `${where.node} - submerge`;
@@ -45,10 +43,8 @@ async function findPath() {
 }
 
 async function look() {
-  const [found, fleet] = await Promise.all([nodeView(where), get(["data", "fleet", group])]);
-  view = found;
-  row = fleet.rows.find((each) => each.node === where.node && each.under === where.path);
-  nodeHead(place("head"), where, view, row, Date.now() / 1000);
+  const { view, row, at } = await oneNode(where);
+  nodeHead(place("head"), where, view, row, at);
   incarnations(place("incarnations"), view);
   nodeOrders(place("to-node"), where, view);
   promised(place("promised"), place("promised-chart"), { watch: view?.watch, clients: 0 });
