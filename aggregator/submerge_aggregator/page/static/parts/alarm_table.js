@@ -2,8 +2,9 @@
 
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { named, nodeLink, table } from "../shared/named.js";
+import { named, nodeLink } from "../shared/named.js";
 import { orderButton } from "../shared/orders.js";
+import { table } from "../shared/table.js";
 import { ago, count, figure, moment } from "../shared/words.js";
 
 const SILENT_S = 900;
@@ -41,7 +42,7 @@ export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
       verdict(about.group, alarm),
     ];
   });
-  return table(label, headings, rows);
+  return table(label, headings, rows, { stacks: true });
 }
 
 /** Return the words of an alarm's state that a filter knows. */

@@ -3,9 +3,10 @@
 import { drillOrder } from "./node_orders.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { named, nodeLink, nothing, problem, table } from "../shared/named.js";
+import { named, nodeLink, nothing, problem } from "../shared/named.js";
 import { orderButton, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
+import { table } from "../shared/table.js";
 import { figure, moment } from "../shared/words.js";
 
 const SIZED = ["bias", "drift", "noise"];

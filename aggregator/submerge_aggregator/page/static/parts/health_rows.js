@@ -1,7 +1,8 @@
 // The numbers of an aggregator: what each means, and whether to act.
 
 import { make } from "../shared/build.js";
-import { named, nothing, table } from "../shared/named.js";
+import { named, nothing } from "../shared/named.js";
+import { table } from "../shared/table.js";
 import { ago, count, moment } from "../shared/words.js";
 
 const DAY_S = 86400;

@@ -1,8 +1,9 @@
 // What an aggregator knows of a node: how it is, what it has reported, and its incarnations.
 
 import { make } from "../shared/build.js";
-import { facts, named, nodeLink, nothing, table } from "../shared/named.js";
+import { facts, named, nodeLink, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
+import { table } from "../shared/table.js";
 import { ago, count, moment } from "../shared/words.js";
 
 const DAY_S = 86400;

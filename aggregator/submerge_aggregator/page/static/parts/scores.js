@@ -3,7 +3,8 @@
 import { series } from "../charts/series.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { named, nothing, table } from "../shared/named.js";
+import { named, nothing } from "../shared/named.js";
+import { table } from "../shared/table.js";
 import { moment } from "../shared/words.js";
 
 const NEWEST = 12;

@@ -3,8 +3,9 @@
 import { series } from "../charts/series.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { named, nothing, problem, table } from "../shared/named.js";
+import { named, nothing, problem } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
+import { table } from "../shared/table.js";
 import { figure, moment } from "../shared/words.js";
 
 const MOST = 50;

@@ -24,37 +24,6 @@ export function problem(error) {
   return make("p", { class: "problem" }, shown(error.message, 400));
 }
 
-/**
- * Return a table in a box that scrolls: headings, then rows of cells; a first cell is a heading.
- *
- * A cell is a text, an element, several in a list, or a number: an object with one is text that
- * stands on the right, as numbers do.
- */
-export function table(label, headings, rows) {
-  const head = headings.map((each, i) =>
-    make("th", { scope: "col", class: isNumber(rows[0]?.[i]) ? "number" : false }, each),
-  );
-  const lines = rows.map(([first, ...cells]) =>
-    make("tr", {}, make("th", { scope: "row" }, first), ...cells.map(cell)),
-  );
-  return make(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
-    make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines)),
-  );
-}
-
-function isNumber(inside) {
-  return typeof inside === "number" || inside?.number !== undefined;
-}
-
-function cell(inside) {
-  if (isNumber(inside)) {
-    return make("td", { class: "number" }, inside.number ?? inside.toLocaleString("en"));
-  }
-  return make("td", {}, ...(Array.isArray(inside) ? inside : [inside ?? ""]));
-}
-
 /** Return facts as a list: pairs of a word and what it is; pairs without the latter left out. */
 export function facts(pairs) {
   const known = pairs.filter(([, inside]) => inside !== "" && inside !== false && inside != null);

@@ -5,10 +5,11 @@ import { promised } from "../parts/promised.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { follow } from "../shared/live.js";
-import { named, nothing, problem, table } from "../shared/named.js";
+import { named, nothing, problem } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
+import { table } from "../shared/table.js";
 
 const WHY = {
   "its node reports here":

@@ -4,9 +4,10 @@ import { health, refusals } from "../parts/health_rows.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { follow } from "../shared/live.js";
-import { named, nodeLink, nothing, problem, table } from "../shared/named.js";
+import { named, nodeLink, nothing, problem } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
+import { table } from "../shared/table.js";
 import { ago, count } from "../shared/words.js";
 
 const MOST = 200;
@@ -50,7 +51,9 @@ function healthTable(rows) {
     make("span", { class: `badge ${act ? "silent" : "armed"}` }, act ? "act" : "ok"),
     act ? [means, " ", make("strong", {}, act)] : means,
   ]);
-  return table("Numbers of this aggregator", ["What", "Now", "", "What it means"], lines);
+  return table("Numbers of this aggregator", ["What", "Now", "", "What it means"], lines, {
+    stacks: true,
+  });
 }
 
 function nodes(fleet, bans) {

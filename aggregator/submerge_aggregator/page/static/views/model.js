@@ -6,9 +6,10 @@ import { histories, versions } from "../parts/versions.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { follow } from "../shared/live.js";
-import { facts, nothing, table } from "../shared/named.js";
+import { facts, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
+import { table } from "../shared/table.js";
 import { ago, count, figure, moment } from "../shared/words.js";
 
 const place = (id) => document.getElementById(id);
