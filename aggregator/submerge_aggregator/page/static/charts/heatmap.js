@@ -9,12 +9,11 @@ import { make } from "../shared/build.js";
 import { shown } from "../shared/text.js";
 import { FONT_PX, cursor, fill, fitting, say, stage, timeAxis, widest } from "./canvas.js";
 import { LEAST, ONE, STEPS, UNLIMITED, binned, colourOf, levelWords, palette, shareOf } from "./levels.js";
-import { TALL, rowPlaces } from "./row_places.js";
+import { MOST_TALL, TALL, rowPlaces } from "./row_places.js";
 import { clock, day, linear, timeTicks } from "./scales.js";
 import { MOST_ROWS, twin } from "./twin.js";
 
 const FOOT = 22;
-const MOST_HEIGHT = 640;
 const GAP = 8;
 
 const charts = new WeakMap();
@@ -40,7 +39,8 @@ export function heatmap(host, data) {
       `${data.rows.length} rows, ${over} of them over their limit at some time, the worst first. ` +
       "Arrow keys move a cursor that is read out below; Enter opens its row. A table follows.",
     height: Math.max(chart.places.height, TALL) + FOOT,
-    most: MOST_HEIGHT,
+    // Many rows scroll in a box that is smaller than the window; few are all there.
+    most: chart.places.n <= MOST_TALL ? Infinity : Math.max(400, window.innerHeight * 0.8),
   });
   readOut(chart, chart.stage.cursor, false);
   chart.build();

@@ -3,7 +3,7 @@
 export const TALL = 16;
 export const LOW = 4;
 
-const MOST_TALL = 64;
+export const MOST_TALL = 64;
 const FIRST_TALL = 24;
 
 /** Return the places of n rows, in CSS pixels from the top of the first one. */

@@ -70,30 +70,34 @@ export function timeTicks(from, to, wanted = 6) {
   }
   const rough = (to - from) / Math.max(1, wanted);
   const step = STEPS.find((each) => each >= rough) ?? Math.ceil(rough / (28 * DAY)) * 28 * DAY;
+  return placesOf(from, to, step).map((at) => ({ at, text: tickText(at, step) }));
+}
+
+// Steps are counted by the wall clock from midnight where the viewer is: noon stays noon on a day on
+// which clocks are put forward or back.
+function placesOf(from, to, step) {
   const found = [];
-  for (let at = firstTick(from, step); at <= to; at = nextTick(at, step)) {
-    if (at >= from) {
-      found.push({ at, text: tickText(at, step) });
+  const days = Math.max(1, Math.round(step / DAY));
+  for (let day = midnight(from); day <= to; day = onClock(day, days * DAY)) {
+    const skipped = step < DAY ? Math.max(0, Math.floor((from - day - 2 * HOUR) / step)) : 0;
+    for (let k = skipped; k === 0 || k * step < DAY; k++) {
+      const at = onClock(day, k * step);
+      if (at > to) {
+        break;
+      }
+      // An hour that is left out would be named twice.
+      if (at >= from && at > (found.at(-1) ?? -Infinity)) {
+        found.push(at);
+      }
     }
   }
   return found;
 }
 
-// Steps are counted from midnight where the viewer is: twelve o'clock stays twelve o'clock where
-// clocks are put forward.
-function firstTick(from, step) {
-  const day = midnight(from);
-  return step >= DAY ? day : day + Math.floor((from - day) / step) * step;
-}
-
-function nextTick(at, step) {
-  const day = midnight(at);
-  const next = at + step;
-  if (step >= DAY) {
-    return midnight(day + step + HOUR * 6);
-  }
-  const after = midnight(day + DAY + HOUR * 6);
-  return next > after - step / 2 && at < after ? after : next;
+// So many seconds of the wall clock after a midnight.
+function onClock(seconds, after) {
+  const at = new Date(seconds * 1000);
+  return new Date(at.getFullYear(), at.getMonth(), at.getDate(), 0, 0, after).getTime() / 1000;
 }
 
 function midnight(seconds) {

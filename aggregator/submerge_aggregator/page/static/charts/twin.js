@@ -13,7 +13,7 @@ export const MOST_ROWS = 300;
  *   how many rows there would be
  */
 export function twin(figure, table) {
-  const place = make("div", { class: "scroll" });
+  const place = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" });
   const details = make("details", { class: "twin" }, make("summary", {}, "As a table"), place);
   const build = () => {
     if (details.open) {
