@@ -33,7 +33,7 @@ export async function drill(host, group) {
     { number: each.r2.toFixed(2) },
     each.blind ? make("span", { class: "problem" }, blind(each)) : "",
   ]);
-  const headings = ["Channel", "Bias", "Drift", "Noise", "Stuck", "Swap", "R2", ""];
+  const headings = ["Channel", "Bias", "Drift", "Noise", "Stuck", "Swap", "R2", "Blind"];
   const nodes = found.nodes.map((each) => [
     nodeLink(group, each.node),
     moment(each.at),

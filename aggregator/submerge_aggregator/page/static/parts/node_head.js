@@ -83,7 +83,7 @@ export function incarnations(host, view) {
   ]);
   const headings = ["Incarnation", "Began", "State", "Learnt", "Withheld", "Lost", "Schema"];
   const all = [...rows, ...sealed];
-  refill(host, all.length ? table("Incarnations", headings, all) : nothing("It has no rows."));
+  refill(host, all.length ? table("Incarnations of the node", headings, all) : nothing("It has no rows."));
 }
 
 function above({ group, path }) {

@@ -48,10 +48,10 @@ function healthTable(rows) {
   const lines = rows.map(({ name, value, means, act }) => [
     name,
     { number: value },
-    make("span", { class: `badge ${act ? "silent" : "armed"}` }, act ? "act" : "ok"),
+    make("span", { class: `badge ${act ? "silent" : "armed"}` }, act ? "yes" : "no"),
     act ? [means, " ", make("strong", {}, act)] : means,
   ]);
-  return table("Numbers of this aggregator", ["What", "Now", "", "What it means"], lines, {
+  return table("Numbers of this aggregator", ["What", "Now", "Act", "What it means"], lines, {
     stacks: true,
   });
 }
@@ -59,7 +59,7 @@ function healthTable(rows) {
 function nodes(fleet, bans) {
   const said = [];
   for (const each of fleet.silent) {
-    said.push(make("p", { class: "problem" }, `An aggregator did not reply: ${each}`));
+    said.push(make("p", { class: "problem" }, "An aggregator did not reply: ", named(each)));
   }
   for (const [state, means] of Object.entries(KEPT_OUT)) {
     const found = fleet.rows.filter((row) => row.holds.includes(state));

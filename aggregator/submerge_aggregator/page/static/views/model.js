@@ -10,6 +10,7 @@ import { facts, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
 import { table } from "../shared/table.js";
+import { shown } from "../shared/text.js";
 import { ago, count, figure, moment } from "../shared/words.js";
 
 const place = (id) => document.getElementById(id);
@@ -33,7 +34,7 @@ async function look() {
   place("parts").hidden = model instanceof Error;
   if (model instanceof Error) {
     version = null;
-    refill(place("head"), nothing(model.message));
+    refill(place("head"), nothing(shown(model.message)));
   } else {
     head(model, Date.now() / 1000);
     if (model.version !== version) {

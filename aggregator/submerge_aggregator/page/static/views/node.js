@@ -14,6 +14,7 @@ import { named, nothing, problem } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
+import { shown } from "../shared/text.js";
 
 const EVERY_S = 2.5;
 const BEFORE_S = 60;
@@ -24,17 +25,27 @@ const asked = new URLSearchParams(location.search);
 const about = { group, units: new Map() };
 const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };
 
-place("name").replaceChildren(named(where.node));
-document.title = `${where.node} - submerge`;
-if (!asked.has("path")) {
-  await findPath();
-}
-settings(place("ask-settings"), place("settings"), where);
-document.addEventListener(ORDERED, () => look().catch(() => {}));
-place("why").replaceChildren(...reason("judge"));
-follow("fleet", look);
-follow("alarms", alarms);
 let begun = false;
+
+if (where.node) {
+  await begin();
+} else {
+  place("head").replaceChildren(nothing("No node is named: choose one in the list of the fleet."));
+}
+
+async function begin() {
+  place("name").replaceChildren(named(where.node));
+  document.title = `${shown(where.node, 64)} - submerge`;
+  if (!asked.has("path")) {
+    await findPath();
+  }
+  place("whole").hidden = false;
+  settings(place("ask-settings"), place("settings"), where);
+  document.addEventListener(ORDERED, () => look().catch(() => {}));
+  place("why").replaceChildren(...reason("judge"));
+  follow("fleet", look);
+  follow("alarms", alarms);
+}
 
 // A link from an alarm does not say where its node reports.
 async function findPath() {
