@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_an_open_alarm_says_who_since_when_and_what(paged, page):
     """Values stand beside what was expected, with the channel's unit where the model has it."""
     off = (Deviation("mote-1", 27.93, 22.0), Deviation("mote-4", 19.2, 20.1))
     message(paged.house, "c", alarm("c", worst=13.2, deviations=off, provisional=True))
-    page.clock.set_fixed_time((EPOCH + 1 + 2 * 3600) * 1000)
+    page.clock.set_fixed_time(datetime.fromtimestamp(EPOCH + 1 + 2 * 3600, UTC))
     serves_scores(page, scores_of({"c": [60] * 30}, at=time.time()))
     page.goto(f"{paged.origin}/?group=room")
     card = page.locator(".alarm-card")
