@@ -72,7 +72,8 @@ def page_serving(
     entering = Entering(sessions, cookie, log)
     # A command that can be copied; other machines are not shown where the store is.
     drawing = Drawing(os.path.realpath(config.store) if page.is_local else "")
-    app = page_app(Watched(InsideCalls(api), wall), entering, StaticFiles(), drawing)
+    watched = Watched(InsideCalls(api), wall)
+    app = page_app(watched, entering, StaticFiles(), drawing)
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
     protocol = (
         NetworkProtocol
@@ -86,7 +87,7 @@ def page_serving(
     )
     url = url_of(listener, secure=tls is not None)
     say("page", url=url)
-    return Serving(gate, listener, protocol), url
+    return Serving(gate, listener, protocol, watched.changes.end), url
 
 
 def listening(page: PageConfig) -> socket.socket:
