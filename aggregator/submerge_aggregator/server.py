@@ -31,7 +31,7 @@ from submerge_aggregator.batch import (
     Up,
 )
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
-from submerge_aggregator.history import asking
+from submerge_aggregator.history import answers
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
@@ -321,7 +321,7 @@ class Server:
                     except TooLarge as error:
                         say("report too large", level=logging.ERROR, why=str(error))
                 case Consult(question):
-                    asking.reply(self.history, question, self.clock().wall, self._tell)
+                    answers.reply(self.history, question, self.clock().wall, self._tell)
                 case Reply(asked, value):
                     asked.reply(value)
                 case Replied():

@@ -57,7 +57,7 @@ from submerge_aggregator.batch import (
     refusal_of,
 )
 from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.history.asking import SCORES
+from submerge_aggregator.history.answers import SCORES
 from submerge_aggregator.history.entries import entries_of, models_of
 from submerge_aggregator.notify.changes import AlarmNews
 from submerge_aggregator.questions.consulted import consulted

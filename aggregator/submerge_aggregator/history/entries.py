@@ -12,7 +12,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.row_time import time_of
 from submerge.protocol.machine import Effect, Event, Now, Publish, Received, Send
 from submerge.protocol.messages import Answer, Model, Reason, Report
-from submerge.protocol.score_trail import MINUTE_S, NO_TRAIL, ScoreTrail
+from submerge.protocol.score_trail import MINUTE_S
 
 PAST_MINUTES, AHEAD_MINUTES = 120, 1
 """A trail may write so far back, and ahead, from now: whatever a node's clock says."""
@@ -42,7 +42,7 @@ def entries_of(
     """Return what an effect of the machine has for the history."""
     if isinstance(effect, Publish):
         message = effect.message
-        return [ModelHeard(message)] if isinstance(message, Model) else []
+        return [ModelHeard(message)] if isinstance(message, Model) and _learnt(message) else []
     report = event.message if isinstance(event, Received) else None
     if not (isinstance(effect, Send) and isinstance(report, Report) and not report.fence):
         return []
@@ -56,7 +56,7 @@ def entries_of(
 def models_of(node: AggregatorNode) -> list[ModelHeard]:
     """Return the models that a machine begins with."""
     models = (node.model(group) for group in node.groups)
-    return [ModelHeard(model) for model in models if model is not None]
+    return [ModelHeard(model) for model in models if model is not None and _learnt(model)]
 
 
 def heard_of(report: Report, as_of: float, now: Now) -> TrailHeard | None:
@@ -64,7 +64,7 @@ def heard_of(report: Report, as_of: float, now: Now) -> TrailHeard | None:
 
     as_of : the time of the report, as far as it is believed
     """
-    trail: ScoreTrail = getattr(report, "trail", NO_TRAIL)
+    trail = report.trail
     # Whole minutes: a trail's are cut already, and the reports of a node shift alike.
     shift = round((as_of - report.as_of) / MINUTE_S)
     present = int(now.wall // MINUTE_S)
@@ -76,6 +76,11 @@ def heard_of(report: Report, as_of: float, now: Now) -> TrailHeard | None:
         return None
     levels = trail.levels[begin:end]
     return TrailHeard(report.stamp.group, report.stamp.node, first + begin, levels)
+
+
+def _learnt(model: Model) -> bool:
+    """Return whether a model holds readings: the first ones only bring a schema down."""
+    return model.counts.learnt > 0
 
 
 def _believed(node: AggregatorNode, report: Report, now: Now) -> float:

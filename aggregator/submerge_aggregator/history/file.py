@@ -3,7 +3,7 @@
 1. For one thread. The store's lock keeps other processes away from it, too.
 2. Nothing waits for the disk (`synchronous=OFF`): the system writes when it likes. A process that
    is killed loses nothing that was written; a computer that loses its power may lose the file.
-3. It is checked as a whole when it is opened. A damaged one is an error here, and whoever opened it
+3. It is checked as a whole when it is opened. A damaged one is an error here, and the recorder
    begins another.
 4. Database and log together stay below `max_bytes`: the database takes three quarters at most. The
    oldest hour goes first; alarms and versions have a share of their own each, so that neither

@@ -212,7 +212,7 @@ class HistoryRecorder:
         except (sqlite3.Error, OSError) as error:
             self._fail(error)
             reply.set_exception(HistoryUnavailable(f"the history cannot be read: {error}"))
-        except Exception as error:  # whoever asked gets it, bugs too
+        except Exception as error:  # it is for the one who asked; bugs are, too
             reply.set_exception(error)
 
     # -- the file --------------------------------------------------------------

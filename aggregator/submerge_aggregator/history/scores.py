@@ -18,7 +18,7 @@ FRAME, OF_NODE = 300, 30
 """Bytes of a page without its nodes, and of a node without its name and its levels."""
 
 
-class Span(NamedTuple):
+class ScoreSteps(NamedTuple):
     """The steps that are asked for.
 
     since_s : Unix seconds in the first step
@@ -62,7 +62,7 @@ class ScoresAsked(NamedTuple):
     """
 
     group: str
-    span: Span
+    steps: ScoreSteps
     node: str = ""
     after: str = ""
 
@@ -78,8 +78,8 @@ def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> 
     UsageError
         If no page can have so many steps.
     """
-    span, count = asked.span, asked.span.count(wall)
-    first, step = int(span.first_s // MINUTE_S), int(span.step_s // MINUTE_S)
+    steps, count = asked.steps, asked.steps.count(wall)
+    first, step = int(steps.first_s // MINUTE_S), int(steps.step_s // MINUTE_S)
     hours = range(first // HOUR, (first + step * count - 1) // HOUR + 1)
     size, of_node = FRAME, OF_NODE + 4 * -(-count // 3)
     found = file.levels(
@@ -92,6 +92,6 @@ def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> 
     for name, levels in found.items():
         size += of_node + len(name)
         if nodes and size > MOST_BODY:
-            return ScoresPage(me, asked.group, span.step_s, span.first_s, nodes, more=True)
+            return ScoresPage(me, asked.group, steps.step_s, steps.first_s, nodes, more=True)
         nodes.append(NodeLevels(name, steps_of(levels, first, step, count)))
-    return ScoresPage(me, asked.group, span.step_s, span.first_s, nodes)
+    return ScoresPage(me, asked.group, steps.step_s, steps.first_s, nodes)

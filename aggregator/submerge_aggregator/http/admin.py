@@ -62,6 +62,16 @@ from submerge_aggregator.server import Server
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.wire import codec
 
+OTHERS = (
+    admin_alarms,
+    admin_bans,
+    admin_histories,
+    admin_backup,
+    admin_tree,
+    admin_history,
+)
+"""The modules with the other routes."""
+
 MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
 
@@ -130,12 +140,7 @@ def routes(server: Server) -> list[Route]:
         Route("/nodes/{group}/{node}", one),
         Route("/model/{group}", model),
         Route("/drills/{group}", drills),
-        *admin_alarms.routes(server),
-        *admin_bans.routes(server),
-        *admin_histories.routes(server),
-        *admin_backup.routes(server),
-        *admin_tree.routes(server),
-        *admin_history.routes(server),
+        *(route for each in OTHERS for route in each.routes(server)),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]
 

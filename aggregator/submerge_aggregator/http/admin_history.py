@@ -18,9 +18,9 @@ from starlette.routing import Route
 
 from submerge import PeerError
 from submerge.aggregator.node import AggregatorNode
-from submerge_aggregator.history.asking import SCORES, read
+from submerge_aggregator.history.answers import SCORES, read
 from submerge_aggregator.history.past import past_alarms, versions
-from submerge_aggregator.history.scores import ScoresAsked, Span, scores_page
+from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps, scores_page
 from submerge_aggregator.http.admin_tree import Pages, path_of
 from submerge_aggregator.http.params import moment, path_names, query_names, whole
 from submerge_aggregator.http.serving import as_json, ask
@@ -41,11 +41,11 @@ def routes(server: Server) -> list[Route]:
         (group,) = path_names(request, "group")
         node, after = query_names(request, "node", "after")
         wall = server.clock().wall
-        span = Span(
+        steps = ScoreSteps(
             whole(request, "since", max(0, int(wall) - DAY_S)), whole(request, "step", STEP_S)
         )
-        span.count(wall)  # it checks it, before others are asked
-        asked = ScoresAsked(group, span, node or "", after or "")
+        steps.count(wall)  # it checks it, before others are asked
+        asked = ScoresAsked(group, steps, node or "", after or "")
         path = path_of(request.query_params.get("path", ""))
         if path:
             return Response(await _below(asked, path), media_type="application/json")
@@ -59,8 +59,8 @@ def routes(server: Server) -> list[Route]:
                 *(asked.group, path, SCORES),
                 about=asked.node,
                 after=asked.after,
-                since_s=asked.span.since_s,
-                step_s=asked.span.step_s,
+                since_s=asked.steps.since_s,
+                step_s=asked.steps.step_s,
             )
             try:
                 body = msgspec.json.encode(read_scores(said, asked))

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from submerge import UsageError
-from submerge_aggregator.history.scores import Span
+from submerge_aggregator.history.scores import ScoreSteps
 from submerge_aggregator.history.views import ScoresPage
 from submerge_aggregator.page.calls import AdminCalls, CallRefused
 from submerge_aggregator.page.fleet_tree import AGAIN_S, AT_ONCE, TRIES, FleetTrees
@@ -91,12 +90,10 @@ class ScoreTrees:
         Raises
         ------
         CallRefused
-            If the aggregator itself does not answer.
-        UsageError
-            If it is no time that can be shown.
+            If the aggregator itself does not answer, or so many hours cannot be shown.
         """
         if not 1 <= hours <= MOST_HOURS:
-            raise UsageError(f"expected 1 to {MOST_HOURS} hours, got {hours}")
+            raise CallRefused(400, f"expected 1 to {MOST_HOURS} hours, got {hours}")
         key = group, hours
         at, body = self._known.get(key, (0.0, b""))
         if body and abs(self._wall() - at) < FRESH_S:
@@ -111,22 +108,22 @@ class ScoreTrees:
 
     async def _collect(self, group: str, hours: int) -> bytes:
         at = self._wall()
-        step_s = span_step_s(hours)
-        span = Span(max(0, int(at) - hours * 3600 + step_s), step_s)
+        step_s = step_of(hours)
+        steps = ScoreSteps(max(0, int(at) - hours * 3600 + step_s), step_s)
         fleet = await self._trees.tree(group)
         paths = [""] + [
             f"{row.under}/{row.node}".lstrip("/") for row in fleet.rows if row.kind == "aggregator"
         ]
         turns = asyncio.Semaphore(AT_ONCE)
-        found = await asyncio.gather(*(self._ask(group, path, span, turns) for path in paths))
+        found = await asyncio.gather(*(self._ask(group, path, steps, turns) for path in paths))
         rows = [row for each, _ in found for row in each]
-        count = span.count(at)
+        count = steps.count(at)
         rows = [ScoreRow(row.under, row.node, _fitted(row.levels, count)) for row in rows]
         rows.sort(key=lambda row: (-max(row.levels), _reversed(row.levels), row.under, row.node))
         silent = [line for _, lines in found for line in lines]
         more = fleet.more or len(rows) > MOST_SHOWN
         shown = rows[:MOST_SHOWN]
-        tree = ScoreTree(group, at, span.first_s, step_s, shown, silent, more)
+        tree = ScoreTree(group, at, steps.first_s, step_s, shown, silent, more)
         body = msgspec.json.encode(tree)
         self._known.pop((group, hours), None)
         self._known[group, hours] = at, body
@@ -135,22 +132,22 @@ class ScoreTrees:
         return body
 
     async def _ask(
-        self, group: str, under: str, span: Span, turns: asyncio.Semaphore
+        self, group: str, under: str, steps: ScoreSteps, turns: asyncio.Semaphore
     ) -> tuple[list[ScoreRow], list[str]]:
         """Return the levels of the nodes that report to one aggregator, and what it did not say."""
         rows, after, more = list[ScoreRow](), "", True
         while more:
             try:
                 async with turns:
-                    page = await self._page(group, under, after, span)
+                    page = await self._page(group, under, after, steps)
             except CallRefused as error:
                 return rows, [f"{under}: {error}" if under else str(error)]
             rows += [ScoreRow(under, each.node, each.levels) for each in page.nodes]
             more, after = page.more, page.nodes[-1].node if page.nodes else ""
         return rows, []
 
-    async def _page(self, group: str, under: str, after: str, span: Span) -> ScoresPage:
-        since, step = str(span.since_s), str(span.step_s)
+    async def _page(self, group: str, under: str, after: str, steps: ScoreSteps) -> ScoresPage:
+        since, step = str(steps.since_s), str(steps.step_s)
         for left in reversed(range(TRIES)):
             try:
                 body = await self._calls.get(
@@ -164,7 +161,7 @@ class ScoreTrees:
         raise AssertionError("the last try returns or raises")
 
 
-def span_step_s(hours: int) -> int:
+def step_of(hours: int) -> int:
     """Return the step in which so many hours are shown: whole minutes, `STEPS` of them at most."""
     return 60 * -(-hours * 60 // STEPS)
 

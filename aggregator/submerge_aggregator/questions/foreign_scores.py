@@ -24,8 +24,8 @@ def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
         page = msgspec.json.decode(body, type=ScoresPage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeerError("expected a page of scores, got something else") from error
-    span = asked.span
-    if (page.group, page.step_s, page.first_s) != (asked.group, span.step_s, span.first_s):
+    steps = asked.steps
+    if (page.group, page.step_s, page.first_s) != (asked.group, steps.step_s, steps.first_s):
         raise PeerError("expected the group and the steps that were asked for, got others")
     names = [asked.after, *(each.node for each in page.nodes)]
     ordered = all(before < name for before, name in pairwise(names))

@@ -14,7 +14,7 @@ from submerge.protocol.machine import Answered, Event
 from submerge.protocol.questions import Question
 from submerge_aggregator.history.file import HistoryFile
 from submerge_aggregator.history.recorder import HistoryRecorder
-from submerge_aggregator.history.scores import ScoresAsked, Span, scores_page
+from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps, scores_page
 
 T = TypeVar("T")
 
@@ -44,8 +44,8 @@ def reply(
     send : called once, on the event loop, with the event that answers it
     """
     loop, me = asyncio.get_running_loop(), question.node
-    span = Span(question.since_s, question.step_s)
-    asked = ScoresAsked(question.group, span, question.about, question.after)
+    steps = ScoreSteps(question.since_s, question.step_s)
+    asked = ScoresAsked(question.group, steps, question.about, question.after)
 
     def answered(done: Future[bytes]) -> None:
         try:
