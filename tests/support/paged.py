@@ -34,9 +34,16 @@ class Paged(PageClient):
         Its audit log.
     """
 
-    def __init__(self, folder: Path, *, groups: tuple[str, ...] = (GROUP,), **page: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        groups: tuple[str, ...] = (GROUP,),
+        history_bytes: int = 0,
+        **page: Any,
+    ) -> None:
         self.folder, self._page = folder, {"address": "127.0.0.1:0"} | page
-        self.house = House(folder, groups=groups)
+        self.house = House(folder, groups=groups, history_bytes=history_bytes)
         self.recorded: list[dict[str, Any]] = []
         self._tokens: dict[str, Token] = {}
 

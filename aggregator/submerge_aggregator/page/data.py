@@ -1,6 +1,7 @@
 """Data of the page that the admin API has not in this form, and the stream of what changes.
 
 GET  /data/fleet/G         every node below
+GET  /data/scores/G?hours=24       how close they came to alarms, over time, the worst first
 GET  /data/model/G         a group's model, for charts
 GET  /events               what has changed, as server-sent events
 """
@@ -14,12 +15,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from submerge_aggregator.http.params import path_names
+from submerge_aggregator.http.params import path_names, whole
 from submerge_aggregator.http.serving import as_json
 from submerge_aggregator.operators.scopes import ApiCall, objection
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.model_view import model_view
 from submerge_aggregator.page.watched import Watched
+
+HOURS = 24
+"""How far back scores are shown, unless a page asks otherwise."""
 
 LEAST_COMPRESSED = 1024
 """Bytes of an answer that is worth compressing."""
@@ -30,6 +34,10 @@ def routes(watched: Watched) -> list[Route]:
 
     async def fleet(request: Request) -> Response:
         return _json(request, await watched.trees.body(_group(request, "/tree/{group}")))
+
+    async def scores(request: Request) -> Response:
+        group = _group(request, "/scores/{group}")
+        return _json(request, await watched.scores.body(group, whole(request, "hours", HOURS)))
 
     async def model(request: Request) -> Response:
         group = _group(request, "/model/{group}")
@@ -46,6 +54,7 @@ def routes(watched: Watched) -> list[Route]:
 
     return [
         Route("/data/fleet/{group}", fleet),
+        Route("/data/scores/{group}", scores),
         Route("/data/model/{group}", model),
         Route("/events", events),
     ]

@@ -362,20 +362,24 @@ class DrillResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
 
 class Question(_message.Message):
-    __slots__ = ("header", "number", "path", "topic", "about", "after")
+    __slots__ = ("header", "number", "path", "topic", "about", "after", "since_s", "step_s")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     ABOUT_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_S_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     number: int
     path: _containers.RepeatedScalarFieldContainer[str]
     topic: str
     about: str
     after: str
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., about: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...
+    since_s: int
+    step_s: int
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., about: _Optional[str] = ..., after: _Optional[str] = ..., since_s: _Optional[int] = ..., step_s: _Optional[int] = ...) -> None: ...
 
 class ReplyRequest(_message.Message):
     __slots__ = ("header", "number", "body", "problem")
