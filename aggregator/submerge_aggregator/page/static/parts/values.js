@@ -2,11 +2,12 @@
 
 import { series } from "../charts/series.js";
 import { make } from "../shared/build.js";
-import { named, nothing } from "../shared/named.js";
+import { nothing } from "../shared/named.js";
 import { shown } from "../shared/text.js";
 
 const SPREAD = 3;
 const AT_FIRST = 6;
+const MOST = 40;
 
 /** Draws channels, the furthest from what is expected first; those that are drawn stay in place. */
 export class Channels {
@@ -54,11 +55,9 @@ export class Channels {
   channel(i) {
     if (!this.figures.has(i)) {
       const chart = make("div");
-      const { name, unit } = this.said.channels[i];
-      const title = make("h3", {}, named(name), ...(unit ? [" (", named(unit), ")"] : []));
-      this.figures.set(i, { whole: make("section", { class: "channel" }, title, chart), chart });
+      this.figures.set(i, chart);
     }
-    return this.figures.get(i).whole;
+    return this.figures.get(i);
   }
 
   series(i) {
@@ -69,9 +68,9 @@ export class Channels {
     const known = sd > 0 && expected.some((each) => each !== null);
     const edge = (side) =>
       expected.map((each) => (each === null ? null : each + side * SPREAD * sd));
-    series(this.figures.get(i).chart, {
-      label: `${shown(name)}: readings, and what the other channels say`,
-      unit: shown(unit),
+    series(this.figures.get(i), {
+      label: shown(name, MOST),
+      unit: shown(unit, MOST),
       times: said.at,
       lines: [{ name: "reads", values: said.values[i] }],
       limits: [],

@@ -8,7 +8,7 @@ import { refill } from "../shared/refill.js";
 import { table } from "../shared/table.js";
 import { figure, moment } from "../shared/words.js";
 
-const MOST = 50;
+const MOST = 20;
 
 /** Ask for the versions of a group and draw them. */
 export async function versions(host, chart, group) {

@@ -67,7 +67,7 @@ async function newest() {
     place("no-history").replaceChildren();
   } catch (error) {
     const words = "Only alarms that nodes still remember are listed, eight of each node: ";
-    place("no-history").replaceChildren(make("p", { class: "problem" }, words, named(error.message)));
+    place("no-history").replaceChildren(make("p", { class: "problem" }, words, named(error.message, 400)));
   }
 }
 

@@ -86,7 +86,7 @@ function watch() {
     EVERY_S,
     async () => {
       const said = await get(["api", "recent", group], { path: itself });
-      newestScores(place("newest"), place("blame"), said);
+      newestScores({ chart: place("newest"), blame: place("blame"), rows: place("rows") }, said);
     },
     say("newest-problem"),
   );
