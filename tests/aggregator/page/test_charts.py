@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +12,9 @@ from hypothesis import strategies as st
 from submerge.protocol.score_trail import share_of
 from support.paged import Paged
 
-sync_api = pytest.importorskip("playwright.sync_api")
-
-CHROMIUM = Path("/usr/bin/chromium")
 ZONE = "Europe/Berlin"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}"),
-]
+pytestmark = pytest.mark.slow
 
 LAWS = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -29,17 +22,14 @@ LAWS = settings(
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(tmp_path_factory, chromium):
     """A page of a root that has no nodes: modules are asked for from it."""
-    with Paged(tmp_path_factory.mktemp("root")) as paged, sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
+    with Paged(tmp_path_factory.mktemp("root")) as paged:
         # A view without a script of its own: nothing else draws into it.
-        page = browser.new_page(timezone_id=ZONE, viewport={"width": 1000, "height": 800})
+        page = chromium.new_page(timezone_id=ZONE, viewport={"width": 1000, "height": 800})
         page.goto(f"{paged.origin}/login")
         yield page
-        browser.close()
+        page.close()
 
 
 def run(page: Any, module: str, code: str, *args: Any) -> Any:

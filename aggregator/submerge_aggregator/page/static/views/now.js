@@ -12,6 +12,11 @@ import { alarmCards } from "./now_alarms.js";
 
 const HOURS = [1, 6, 24];
 
+// How often scores are asked for again, in seconds for each hour that is shown: a dot of the screen
+// is wider than what has come since.
+const AGAIN_S = 12;
+const LEAST_AGAIN_S = 55;
+
 const { group } = await start();
 const state = document.getElementById("state");
 const watched = document.getElementById("watched");
@@ -31,14 +36,18 @@ const cards = alarmCards(document.getElementById("open"), {
 choice.append(...HOURS.map((each) => make("button", { type: "button", click: () => choose(each) }, `${each} h`)));
 pressed();
 follow("alarms", showAlarms);
-follow("fleet", showScores);
+let [asked, turn] = [0, 0];
+follow("fleet", async () => {
+  cards(alarms);
+  await showWatch();
+  if (Date.now() / 1000 - asked >= Math.max(LEAST_AGAIN_S, AGAIN_S * hours)) {
+    await showScores();
+  }
+});
 
 async function showAlarms() {
   await learnUnits();
-  const [open, groups] = await Promise.all([
-    get(["api", "alarms"], { group, open: 1 }),
-    get(["api", "alarm-status"], { group }),
-  ]);
+  const open = await get(["api", "alarms"], { group, open: 1 });
   alarms = open.sort((a, b) => b.began - a.began);
   const text = alarms.length
     ? `${count(alarms.length)} open ${alarms.length === 1 ? "alarm" : "alarms"}`
@@ -48,11 +57,12 @@ async function showAlarms() {
     state.textContent = text;
     state.className = alarms.length ? "state bad" : "state good";
   }
-  const said = groups.flatMap(watchSentences).join(" ");
-  if (watched.textContent !== said) {
-    watched.textContent = said;
-  }
   cards(alarms);
+}
+
+async function showWatch() {
+  const groups = await get(["api", "alarm-status"], { group });
+  watched.textContent = groups.flatMap(watchSentences).join(" ");
 }
 
 // Of channels, as the group's model has them: there may be none yet.
@@ -64,13 +74,22 @@ async function learnUnits() {
 }
 
 async function showScores() {
+  const mine = ++turn;
   let said;
   try {
     said = await get(["data", "scores", group], { hours });
   } catch (error) {
+    if (mine !== turn) {
+      return;
+    }
     place.replaceChildren(make("p", { class: "problem" }, `No history of scores: ${error.message}.`));
     return;
   }
+  // Another choice may have been made meanwhile.
+  if (mine !== turn) {
+    return;
+  }
+  asked = Date.now() / 1000;
   document.getElementById("silent").replaceChildren(
     ...said.silent.map((each) => make("p", { class: "problem" }, shown(each, 400))),
   );

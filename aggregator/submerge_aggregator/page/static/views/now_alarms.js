@@ -73,7 +73,7 @@ function content(alarm, about) {
     badges.push(make("span", { class: "badge wanted" }, alarm.verdict || `to be ${alarm.wanted}`));
   }
   return [
-    make("h3", {}, make("a", { href: pathOf(["node"], query) }, name), " ", ...badges),
+    make("h2", {}, make("a", { href: pathOf(["node"], query) }, name), " ", ...badges),
     make(
       "p",
       { class: "when" },
