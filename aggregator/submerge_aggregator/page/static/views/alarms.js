@@ -21,7 +21,7 @@ const WHY = {
 
 const place = (id) => document.getElementById(id);
 const { group } = await start();
-const about = { group, units: new Map() };
+const about = { group, units: new Map(), remembered: new Set() };
 const search = place("search");
 const chosen = place("verdict");
 const provisional = place("provisional");
@@ -88,6 +88,7 @@ async function older() {
 
 function draw() {
   const known = new Set(current.map((each) => each.id));
+  about.remembered = known;
   const over = current.filter((each) => !each.open);
   const all = [...over, ...past.alarms.filter((each) => !known.has(each.id))];
   const ended = (each) => each.ended ?? each.began;

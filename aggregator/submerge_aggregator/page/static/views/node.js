@@ -22,7 +22,7 @@ const BEFORE_S = 60;
 const place = (id) => document.getElementById(id);
 const { group } = await start();
 const asked = new URLSearchParams(location.search);
-const about = { group, units: new Map() };
+const about = { group, units: new Map(), remembered: new Set() };
 const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };
 
 let begun = false;
@@ -68,6 +68,7 @@ async function look() {
 
 async function alarms() {
   const known = await get(["api", "alarms"], { group, node: where.node });
+  about.remembered = new Set(known.map((each) => each.id));
   refill(
     place("alarms"),
     known.length
