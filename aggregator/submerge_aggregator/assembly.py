@@ -17,6 +17,8 @@ from submerge_aggregator.audit.files import AuditFiles
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
+from submerge_aggregator.history.config import history_path
+from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.limits import allocator
 from submerge_aggregator.limits.budget import MessageBudget
 from submerge_aggregator.notify.sinks import make_notifier
@@ -106,6 +108,7 @@ def server_of(
         admits=admits,
         notifier=notifier,
         audit=audit,
+        history=_history(config),
         budget=MessageBudget(_waiting_bytes(config)),
     )
 
@@ -119,6 +122,11 @@ def _waiting_bytes(config: AggregatorConfig) -> int:
 def _audit(config: AggregatorConfig, now: Callable[[], Now]) -> AuditLog:
     path = audit_path(config.audit, config.store)
     return AuditLog(None if path is None else AuditFiles(path), lambda: now().wall)
+
+
+def _history(config: AggregatorConfig) -> HistoryRecorder:
+    kept = config.history.max_bytes
+    return HistoryRecorder(history_path(config.store) if kept else None, kept)
 
 
 def _credentials(config: AggregatorConfig) -> Credentials:

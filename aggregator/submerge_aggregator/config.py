@@ -18,6 +18,7 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator.admission.config import SecurityConfig
 from submerge_aggregator.audit.config import AuditConfig
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
+from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.limits.message_size import largest_message
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_aggregator.operators.config import OperatorsConfig
@@ -189,6 +190,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     page : PageConfig, optional
         A page for people, in a browser; without it there is none.
     audit : AuditConfig
+    history : HistoryConfig
     log : {"debug", "info", "warning", "error"}
         The lowest level that is logged.
     advanced : AdvancedConfig
@@ -208,6 +210,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     operators: OperatorsConfig | None = None
     page: PageConfig | None = None
     audit: AuditConfig = AuditConfig()
+    history: HistoryConfig = HistoryConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: AdvancedConfig = AdvancedConfig()
 

@@ -57,6 +57,8 @@ from submerge_aggregator.batch import (
     refusal_of,
 )
 from submerge_aggregator.downlink import Inbound
+from submerge_aggregator.history.asking import SCORES
+from submerge_aggregator.history.entries import entries_of, models_of
 from submerge_aggregator.notify.changes import AlarmNews
 from submerge_aggregator.questions.consulted import consulted
 from submerge_aggregator.refusals import REASONS, Refusals
@@ -188,7 +190,7 @@ class CommitWorker:
             self._fail(error)
             return []
         node, keeps, now = self._make_node(), list[Keep](), self._clock()
-        outs = self._step(node, Start(kept), now, None, keeps)
+        outs = [*self._step(node, Start(kept), now, None, keeps), *models_of(node)]
         if self._commit(keeps) is None:
             return []
         self.node, self.wakes_at = node, node.wakes_at
@@ -280,6 +282,10 @@ class CommitWorker:
         for effect in node.step(event, now):
             if isinstance(effect, Keep):
                 keeps.append(effect)
+                continue
+            outs += entries_of(node, event, effect, now)
+            if isinstance(effect, Consult) and effect.question.topic == SCORES:
+                outs.append(effect)  # the history has a thread of its own
                 continue
             if isinstance(effect, Consult):
                 said = Answered(effect.question, *consulted(node, now, effect.question))

@@ -21,7 +21,7 @@ The last two, and forget, go down to aggregators below; with `anyway=1` also for
 unknown here.
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
-histories, `admin_backup` those for copies of the store.
+histories, `admin_backup` those for copies of the store, `admin_history` those for what was.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from submerge_aggregator.http import (
     admin_backup,
     admin_bans,
     admin_histories,
+    admin_history,
     admin_tree,
 )
 from submerge_aggregator.http.orders import note_order
@@ -134,6 +135,7 @@ def routes(server: Server) -> list[Route]:
         *admin_histories.routes(server),
         *admin_backup.routes(server),
         *admin_tree.routes(server),
+        *admin_history.routes(server),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]
 

@@ -59,7 +59,7 @@ def routes(server: Server) -> list[Route]:
     async def nodes(request: Request) -> Response:
         (group,) = path_names(request, "group")
         about, after = query_names(request, "node", "after")
-        path = _path(request.query_params.get("path", ""))
+        path = path_of(request.query_params.get("path", ""))
         if not path:
             asked = Question("", group, Incarnation(0, 0), 0, (), "nodes", about or "", after or "")
             return as_json(await ask(server, lambda node, now: nodes_page(node, now, asked)))
@@ -77,7 +77,14 @@ def routes(server: Server) -> list[Route]:
     return [Route("/tree/{group}", nodes)]
 
 
-def _path(text: str) -> tuple[str, ...]:
+def path_of(text: str) -> tuple[str, ...]:
+    """Return the names of aggregators below one another, with slashes between.
+
+    Raises
+    ------
+    UsageError
+        If it is no such path.
+    """
     path = tuple(text.split("/")) if text else ()
     if len(path) > DEEPEST or not all(map(is_name, path)):
         raise UsageError(f"a path is like site-1/room-2, of {DEEPEST} names at most, got {text!r}")

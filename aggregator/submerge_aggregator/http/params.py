@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from starlette.requests import Request
 
 from submerge import UsageError
@@ -43,3 +45,37 @@ def flag(request: Request, key: str) -> bool:
     if given not in ("0", "1"):
         raise UsageError(f"{key} is 0 or 1, got {given!r}")
     return given == "1"
+
+
+def whole(request: Request, key: str, default: int) -> int:
+    """Return a whole number in the query.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or below 0.
+    """
+    given = request.query_params.get(key)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdecimal() and len(given) <= 18):
+        raise UsageError(f"{key} is a whole number of at least 0, got {given!r}")
+    return int(given)
+
+
+def moment(request: Request, key: str) -> float:
+    """Return a time in the query, in Unix seconds; infinite if it is left out.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    given = request.query_params.get(key, "inf")
+    try:
+        found = float(given)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise UsageError(f"{key} is a time in Unix seconds, got {given!r}")
+    return found
