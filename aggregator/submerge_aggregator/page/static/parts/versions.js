@@ -39,7 +39,7 @@ export async function versions(host, chart, group) {
       each.rank,
       each.nodes,
       each.readings,
-      { number: each.angle_deg === null ? "the first" : `${figure(each.angle_deg)}°` },
+      { number: each.angle_deg === null ? "not known" : `${figure(each.angle_deg)}°` },
       { number: each.spectrum.slice(0, 5).map(figure).join(", ") },
     ]);
   const headings = ["Version of", "Rank", "Nodes", "Readings", "Angle to the one before"];
