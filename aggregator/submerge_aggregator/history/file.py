@@ -139,8 +139,13 @@ class HistoryFile:
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.path, self._max_bytes = path, max_bytes
         self._most_pages = max_bytes * 3 // 4 // PAGE_BYTES
+        self._present: int | None = None
         for each in files_of(path):
             refuse_link(each, what="the history")
+        if not path.exists():
+            # A log would be taken for that of the new database.
+            for each in files_of(path):
+                each.unlink(missing_ok=True)
         create_private(path)
         self._file_id = _id_of(path)
         self._sql = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
@@ -178,6 +183,8 @@ class HistoryFile:
     def put_levels(self, hours: Mapping[LevelsKey, bytes]) -> None:
         """Take over levels of hours: of each minute the higher level stays."""
         keys = sorted(hours)
+        # Trails are near now: it is the hour by our clock, or the next one.
+        self._present = max((key.hour for key in keys), default=self._present)
         for at in range(0, len(keys), self.at_once):
             with self._transaction():
                 for key in keys[at : at + self.at_once]:
@@ -196,10 +203,11 @@ class HistoryFile:
 
     def put_alarms(self, alarms: Sequence[AlarmRow]) -> None:
         """Take over the newest state of alarms."""
-        for at in range(0, len(alarms), self.at_once):
+        at_once = max(1, self.at_once // 8)  # a view may take several pages
+        for at in range(0, len(alarms), at_once):
             with self._transaction():
                 self._sql.executemany(
-                    "REPLACE INTO alarms VALUES (?, ?, ?, ?)", alarms[at : at + self.at_once]
+                    "REPLACE INTO alarms VALUES (?, ?, ?, ?)", alarms[at : at + at_once]
                 )
             self._shorten(ALARMS)
             self._bound()
@@ -252,11 +260,14 @@ class HistoryFile:
     def _bound(self) -> None:
         """Forget the oldest hours while there are too many pages, and empty a long log."""
         while self._number("page_count") - self._number("freelist_count") > self._most_pages * 0.9:
-            oldest = self._sql.execute("SELECT min(hour) FROM levels").fetchone()[0]
+            oldest, newest = self._sql.execute("SELECT min(hour), max(hour) FROM levels").fetchone()
             if oldest is None:
                 break
+            # Hours to come were written while our clock was ahead.
+            ahead = self._present is not None and newest > self._present + 1
             with self._transaction():
-                self._sql.execute("DELETE FROM levels WHERE hour = ?", (oldest,))
+                forgotten = newest if ahead else oldest
+                self._sql.execute("DELETE FROM levels WHERE hour = ?", (forgotten,))
         with suppress(OSError):
             if os.stat(f"{self.path}-wal").st_size > self._max_bytes // 8:
                 self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -276,6 +287,7 @@ class HistoryFile:
         self._sql.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         self._sql.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self._sql.execute("PRAGMA temp_store = MEMORY")
+        self._sql.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if not self._sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             self._sql.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._sql.execute(f"PRAGMA user_version = {FORM}")
@@ -289,8 +301,12 @@ class HistoryFile:
         self._sql.execute("PRAGMA journal_mode = WAL")
         self._sql.execute("PRAGMA synchronous = OFF")
         self._sql.execute(f"PRAGMA wal_autocheckpoint = {self._max_bytes // 16 // PAGE_BYTES}")
-        self._sql.execute(f"PRAGMA max_page_count = {self._most_pages}")
         self._bound()
+        if self._number("page_count") > self._most_pages:  # it had more room before
+            # A page a step: `execute` would make one step.
+            self._sql.executescript("PRAGMA incremental_vacuum")
+            self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._sql.execute(f"PRAGMA max_page_count = {self._most_pages}")
 
     def _number(self, pragma: str) -> int:
         (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()

@@ -150,7 +150,6 @@ class HistoryRecorder:
         self._changed.notify()
 
     def _work(self) -> None:
-        self._write_at = monotonic() + WRITE_S
         while True:
             with self._changed:
                 while not (self._waiting or self._asked or self._closing):
@@ -202,6 +201,9 @@ class HistoryRecorder:
             file.put_alarms(alarms)
             file.put_versions(versions)
             self.bytes = file.size_bytes
+            if self._failing and (hours or versions or alarms):
+                self._failing = False
+                say("history written again", dropped=self.dropped)
         except (sqlite3.Error, OSError, SubmergeError) as error:
             self.dropped += len(hours) + len(versions) + len(alarms)
             self._fail(error)
@@ -232,9 +234,6 @@ class HistoryRecorder:
             except sqlite3.Error as error:
                 self._remove(error)
                 self._file = HistoryFile(self._path, self._max_bytes)
-        if self._failing:
-            self._failing = False
-            say("history written again", dropped=self.dropped)
         return self._file
 
     def _fail(self, error: Exception) -> None:
