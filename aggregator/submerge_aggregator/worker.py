@@ -58,7 +58,7 @@ from submerge_aggregator.batch import (
 )
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.notify.changes import AlarmNews
-from submerge_aggregator.questions.consulted import consulted
+from submerge_aggregator.questions.consulted import Settings, consulted, no_settings
 from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged
 from submerge_aggregator.unwritten import refuse_all
@@ -92,6 +92,8 @@ class CommitWorker:
         Which joins and reports are for the machine.
     record : callable
         Records joins and what the machine notes, once they are committed.
+    settings : callable
+        Returns what is said of the program's configuration.
 
     Attributes
     ----------
@@ -112,11 +114,12 @@ class CommitWorker:
         refusals: Refusals | None = None,
         admission: AdmissionControl | None = None,
         record: Record = record_nothing,
+        settings: Settings = no_settings,
     ) -> None:
         self.node: AggregatorNode | None = None
         self.tallies = Tallies()
         self.wakes_at = 0.0
-        self.credentials = credentials
+        self.credentials, self.settings = credentials, settings
         self.refusals = Refusals(lambda: clock().steady) if refusals is None else refusals
         self.admission = AdmissionControl() if admission is None else admission
         self._make_node, self._store, self._clock, self._coarse = make_node, store, clock, coarse
@@ -282,7 +285,9 @@ class CommitWorker:
                 keeps.append(effect)
                 continue
             if isinstance(effect, Consult):
-                said = Answered(effect.question, *consulted(node, now, effect.question))
+                said = Answered(
+                    effect.question, *consulted(node, now, effect.question, self.settings)
+                )
                 outs += self._step(node, said, now, None, keeps)
                 continue
             if isinstance(effect, Send) and isinstance(effect.message, Joined | Answer):

@@ -50,10 +50,14 @@ class Chain:
 
     def below(self, *path: str, **query: str) -> dict[str, Any]:
         """Return what the root says of the nodes of an aggregator below it."""
+        return self.asked("tree", *path, **query)
+
+    def asked(self, topic: str, *path: str, **query: str) -> dict[str, Any]:
+        """Return what a node says when the root asks it."""
         admin = AdminClient(UnixSocket(socket_of(self._programs.folder / "root.store")))
         time.sleep(0.1)  # it answers so many a second
         try:
-            return json.loads(admin.get("tree", "pumps", path="/".join(path), **query))
+            return json.loads(admin.get(topic, "pumps", path="/".join(path), **query))
         except SubmergeError as error:
             return {"error": str(error)}
 

@@ -21,7 +21,8 @@ The last two, and forget, go down to aggregators below; with `anyway=1` also for
 unknown here.
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
-histories, `admin_backup` those for copies of the store.
+histories, `admin_backup` those for copies of the store, `admin_tree` and `admin_asked` those for
+nodes further down.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from submerge.protocol.machine import Drop, Forget, Now, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import (
     admin_alarms,
+    admin_asked,
     admin_backup,
     admin_bans,
     admin_histories,
@@ -134,6 +136,7 @@ def routes(server: Server) -> list[Route]:
         *admin_histories.routes(server),
         *admin_backup.routes(server),
         *admin_tree.routes(server),
+        *admin_asked.routes(server),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]
 

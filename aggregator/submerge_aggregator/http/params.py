@@ -5,6 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from submerge import UsageError
+from submerge.protocol.names import is_name
+from submerge.protocol.questions import DEEPEST
 from submerge_proto.wire import parts
 
 
@@ -43,3 +45,18 @@ def flag(request: Request, key: str) -> bool:
     if given not in ("0", "1"):
         raise UsageError(f"{key} is 0 or 1, got {given!r}")
     return given == "1"
+
+
+def tree_path(request: Request) -> tuple[str, ...]:
+    """Return the names of nodes below each other in the query's `path`; none for this one.
+
+    Raises
+    ------
+    UsageError
+        If one is no valid name, or there are too many.
+    """
+    text = request.query_params.get("path", "")
+    path = tuple(text.split("/")) if text else ()
+    if len(path) > DEEPEST or not all(map(is_name, path)):
+        raise UsageError(f"a path is like site-1/room-2, of {DEEPEST} names at most, got {text!r}")
+    return path

@@ -39,6 +39,7 @@ ROUTES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/bans"): RouteRule("read", "all"),
     ("GET", "/histories/{group}"): RouteRule("read", "path"),
     ("GET", "/tree/{group}"): RouteRule("read", "path"),
+    ("GET", "/settings/{group}"): RouteRule("judge", "path"),
     ("POST", "/alarms/{group}/{id}/{verb}"): RouteRule("judge", "path"),
     ("POST", "/nodes/{group}/{node}/pause"): RouteRule("operate", "path"),
     ("POST", "/nodes/{group}/{node}/resume"): RouteRule("operate", "path"),

@@ -29,7 +29,8 @@ class Question(NamedTuple):
     pinned : of the parent that sends it
     number : names it, for its reply; drawn by whom an operator asks
     path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
-    topic : "nodes" of an aggregator; a node that does not know a topic says so
+    topic : "nodes" of an aggregator; "settings" of any node; "recent" and "values" of a client. A
+        node that does not know a topic says so
     about : of one node only; empty: of all
     after : a page begins after this name; empty: from the first
     """
