@@ -1,6 +1,9 @@
 """The admin API for one node, wherever it is in the tree, asked when somebody looks.
 
     GET  /settings/G?path=site-1/pump-3     what it is configured with, without secrets
+    GET  /recent/G?path=site-1/pump-3       scores of its newest rows, limits, channels to blame
+    GET  /values/G?path=site-1/pump-3       readings of these rows, and what is expected; only of
+                                            a node whose configuration says share_values
 
 The path names the nodes on the way, the last of which is asked; without it, this aggregator is.
 Answers are shared for two seconds (`SharedAnswers`); nothing of them is in a store.
@@ -16,17 +19,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from submerge import PeerError
+from submerge import PeerError, UsageError
 from submerge_aggregator.http.params import path_names, tree_path
 from submerge_aggregator.http.serving import ask
 from submerge_aggregator.http.shared_answers import SharedAnswers
 from submerge_aggregator.inquiring import NoReply
 from submerge_aggregator.questions import survey
-from submerge_aggregator.questions.foreign_replies import read_settings
+from submerge_aggregator.questions.foreign_replies import read_recent, read_settings, read_values
 from submerge_aggregator.server import Server
 
-READERS: dict[str, Callable[[bytes, str], Any]] = {"settings": read_settings}
-"""What checks a reply, by topic; each takes its bytes and the name of the node."""
+Reader = Callable[[bytes, str, str], Any]
+"""Checks the bytes of a reply; takes the name of the node and of the group as well."""
+
+READERS: dict[str, Reader] = {
+    "settings": read_settings,
+    "recent": read_recent,
+    "values": read_values,
+}
 
 FRESH = {"Cache-Control": "no-store"}
 
@@ -46,16 +55,16 @@ def routes(server: Server) -> list[Route]:
 
     async def _answer(group: str, path: tuple[str, ...], topic: str) -> bytes:
         if path:
-            return checked(await server.inquire(group, path, topic), topic, path)
+            return checked(await server.inquire(group, path, topic), topic, group, path)
         await ask(server, lambda node, _: survey.group_of(node, group))
         if topic != "settings":
-            raise NoReply("an aggregator has no rows of its own: name the path of a client")
+            raise UsageError("an aggregator has no rows of its own: name the path of a client")
         return server.worker.settings()
 
     return [route(topic) for topic in READERS]
 
 
-def checked(body: bytes, topic: str, path: tuple[str, ...]) -> bytes:
+def checked(body: bytes, topic: str, group: str, path: tuple[str, ...]) -> bytes:
     """Return a reply as it is passed on.
 
     Raises
@@ -64,6 +73,6 @@ def checked(body: bytes, topic: str, path: tuple[str, ...]) -> bytes:
         If it is not what was asked for.
     """
     try:
-        return msgspec.json.encode(READERS[topic](body, path[-1]))
+        return msgspec.json.encode(READERS[topic](body, path[-1], group))
     except PeerError as error:
         raise NoReply(f"{'/'.join(path)} replied what cannot be shown: {error}") from error

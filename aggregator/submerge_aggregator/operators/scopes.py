@@ -40,6 +40,8 @@ ROUTES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/histories/{group}"): RouteRule("read", "path"),
     ("GET", "/tree/{group}"): RouteRule("read", "path"),
     ("GET", "/settings/{group}"): RouteRule("judge", "path"),
+    ("GET", "/recent/{group}"): RouteRule("read", "path"),
+    ("GET", "/values/{group}"): RouteRule("read", "path"),
     ("POST", "/alarms/{group}/{id}/{verb}"): RouteRule("judge", "path"),
     ("POST", "/nodes/{group}/{node}/pause"): RouteRule("operate", "path"),
     ("POST", "/nodes/{group}/{node}/resume"): RouteRule("operate", "path"),
