@@ -7,7 +7,8 @@ import time
 import pytest
 
 from submerge.protocol.alarm_status import Deviation
-from support.alarmed import alarm, message
+from submerge.protocol.score_trail import ScoreTrail, level_of
+from support.alarmed import ROWS, alarm, message
 from support.nodes import EPOCH
 from support.paged import Paged
 from support.score_pages import scores_of, serves_scores
@@ -47,6 +48,23 @@ def test_an_open_alarm_says_who_since_when_and_what(paged, page):
     row = card.locator("tbody tr").first
     assert ["27.93", "22", "+5.93", "75 %"] == row.locator("td").all_inner_texts()
     assert "/node?group=room&node=c" == card.locator("h2 a").get_attribute("href")
+
+
+def test_the_trail_of_a_report_is_drawn(tmp_path, page):
+    """From a node's report, through the history and the tree, to the table of the picture."""
+    with Paged(tmp_path, history_bytes=1 << 20) as paged:
+        paged.house.time.steady = time.time() - EPOCH
+        minute = int(time.time() // 60)
+        for node, share in (("calm", 0.25), ("loud", 4.0)):
+            trail = ScoreTrail(minute, bytes([level_of(0.5), level_of(share)]))
+            paged.house.hears(node, ROWS, trail=trail)
+        page.goto(f"{paged.origin}/?hours=1")
+        page.click(".heatmap .twin summary")
+        page.locator(".twin tbody tr").first.wait_for()
+
+        found = page.locator(".twin tbody tr").all_inner_texts()
+        assert ["loud", "4.0× its limit"] == found[0].split("\t")[:2]  # noqa: RUF001
+        assert ["calm", "0.25× its limit"] == found[1].split("\t")[:2]  # noqa: RUF001
 
 
 def test_without_alarms_it_says_what_watches(paged, page):
