@@ -99,5 +99,5 @@ function limits(watch, widened) {
 }
 
 function hours(seconds) {
-  return `${count(Math.round(seconds / 3600))} hours`;
+  return seconds < 2 * 3600 ? ago(seconds) : `${count(Math.round(seconds / 3600))} hours`;
 }

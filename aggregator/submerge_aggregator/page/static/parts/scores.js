@@ -1,5 +1,6 @@
 // The scores of a node against its limits: the newest rows, and the hours before.
 
+import { inTime } from "./in_time.js";
 import { bars } from "../charts/bars.js";
 import { series } from "../charts/series.js";
 import { get } from "../shared/ask.js";
@@ -27,7 +28,14 @@ const KINDS = {
 };
 
 /** Draw the newest rows: each statistic as a share of its limit, and the channels to blame. */
-export function newestScores({ chart, blame, rows }, said) {
+export function newestScores({ chart, blame, rows }, reply) {
+  const sort = inTime(reply.at);
+  const said = {
+    ...reply,
+    at: sort(reply.at),
+    blame: sort(reply.blame),
+    kinds: reply.kinds.map((each) => ({ ...each, values: sort(each.values) })),
+  };
   const limited = said.kinds.filter((each) => each.limit > 0);
   const unlimited = said.kinds.filter((each) => !(each.limit > 0));
   if (!said.at.length) {

@@ -1,5 +1,6 @@
 // The channels of a node: what each reads, and what the others say it should.
 
+import { inTime } from "./in_time.js";
 import { series } from "../charts/series.js";
 import { make } from "../shared/build.js";
 import { nothing } from "../shared/named.js";
@@ -20,7 +21,10 @@ export class Channels {
     form.replaceChildren(make("label", {}, "Search ", this.search), this.more);
   }
 
-  take(said) {
+  take(reply) {
+    const sort = inTime(reply.at);
+    const [values, expected] = [reply.values, reply.expected].map((each) => each.map(sort));
+    const said = { ...reply, at: sort(reply.at), values, expected };
     this.said = said;
     this.order ??= said.channels
       .map((_, i) => [strangeness(said, i), i])
@@ -63,8 +67,8 @@ export class Channels {
   series(i) {
     const { said } = this;
     const { name, unit } = said.channels[i];
-    const expected = said.expected?.[i] ?? [];
-    const sd = said.sd?.[i];
+    const expected = said.expected[i] ?? [];
+    const sd = said.sd[i];
     const known = sd > 0 && expected.some((each) => each !== null);
     const edge = (side) =>
       expected.map((each) => (each === null ? null : each + side * SPREAD * sd));

@@ -95,7 +95,10 @@ function draw() {
   all.sort((a, b) => ended(b) - ended(a));
   const open = current.filter((each) => each.open);
   show("open", "Open alarms", open, "No alarm is open.");
-  show("ended", "Alarms that are over", all.filter(isMeant), "No alarm was raised.");
+  const meant = all.filter(isMeant);
+  const left = all.length - meant.length;
+  const none = left ? `None but provisional ones: ${alarmsCount(left)}.` : "No alarm was raised.";
+  show("ended", "Alarms that are over", meant, none);
   place("older").hidden = !past.more;
 }
 
