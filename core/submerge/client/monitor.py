@@ -158,6 +158,11 @@ class NodeMonitor:
         return None if self.detector is None else self.detector.hours.maxima
 
     @property
+    def closest(self) -> float | None:
+        """How close the rows of the newest minute came to an alarm; None without limits."""
+        return None if self.detector is None else self.detector.closeness.share
+
+    @property
     def r2(self) -> Array:
         """(channels,), how well the others predict each: NaN while that is not known."""
         return np.tile(self.channels.stuck_detector.r2, self._lags)

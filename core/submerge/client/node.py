@@ -391,4 +391,5 @@ class ClientNode:
             lifetime=self.lifetime,
             scores=self._ingest.scores,
             alarm_status=self._ingest.alarm_status(now),
+            trail=self._ingest.trail,
         )
