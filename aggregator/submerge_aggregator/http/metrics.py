@@ -123,8 +123,7 @@ class _Collected(Collector):
             "Entries of the audit log that could not be written.",
             value=numbers.audit_dropped,
         )
-        if numbers.history is not None:
-            yield from _of_history(*numbers.history)
+        yield from _of_history(numbers.history)
         refused = CounterMetricFamily(
             "submerge_refused_messages",
             "Messages that were not taken; nothing but this counter changed.",
@@ -148,7 +147,10 @@ class _Collected(Collector):
             yield from of_alarms(numbers.groups)
 
 
-def _of_history(size: int, dropped: int) -> Iterator[Metric]:
+def _of_history(history: tuple[int, int] | None) -> Iterator[Metric]:
+    if history is None:
+        return
+    size, dropped = history
     yield GaugeMetricFamily(
         "submerge_history_bytes", "Bytes of the history on disk, at its last write.", value=size
     )

@@ -68,12 +68,12 @@ def test_pages_divide_no_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_versions_have_their_spectrum_and_the_angle_to_the_one_before(tmp_path: Path) -> None:
-    """The newest version comes first; without readings there is none."""
+    """The newest comes first, one in five minutes is kept, and none without readings."""
     rng = np.random.default_rng(1)
     with House(tmp_path, history_bytes=MIB) as house:
-        for at in range(3):
+        for at in range(6):
             house.hears("c", ROWS + at * rng.normal(size=ROWS.shape), lifetime=60)
-            house.passes(100.0)
+            house.passes(160.0)
         found = house.asks("GET", f"/versions/{GROUP}").json["versions"]
 
         assert 3 == len(found)
