@@ -35,6 +35,9 @@ from submerge_client.logs import say
 WRITE_S = 300.0
 """Between two writes; a question writes at once, so that who looks sees what is newest."""
 
+VERSION_S = 300.0
+"""Between two versions that are kept: a root may make a model twice a minute, for years."""
+
 AGAIN_S = 60.0
 """After a failure, the file is left alone for so long."""
 
@@ -181,8 +184,8 @@ class HistoryRecorder:
                     self._hours[key] = part if known is None else higher(known, part)
             case ModelHeard(model):
                 before = self._models.get(model.group)
-                self._models[model.group] = model
-                if before is None or before.version != model.version:
+                if before is None or abs(model.created - before.created) >= VERSION_S:
+                    self._models[model.group] = model
                     self._versions.append(version_row(model, before))
             case AlarmsChanged():
                 self._alarms.add(entry)

@@ -29,6 +29,9 @@ STEPS = 96
 MOST_SHOWN = 4000
 """Nodes of a picture: the worst."""
 
+FALLING = bytes(range(255, -1, -1))
+"""Each level as what sorts the higher one first."""
+
 MOST_KEPT = 16
 """Pictures that are kept."""
 
@@ -173,4 +176,4 @@ def _fitted(levels: bytes, count: int) -> bytes:
 
 def _reversed(levels: bytes) -> bytes:
     """Return a key that sorts what is bad now before what was."""
-    return bytes(255 - level for level in reversed(levels))
+    return levels[::-1].translate(FALLING)

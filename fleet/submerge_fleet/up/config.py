@@ -20,6 +20,7 @@ from submerge_aggregator.config import (
     StatusConfig,
 )
 from submerge_aggregator.downlink.config import ListenConfig
+from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
@@ -76,6 +77,8 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         Health and metrics; by default none.
     page : PageConfig, optional
         A page for browsers; left out, there is none.
+    history : HistoryConfig
+        Scores of the last days, past alarms and versions.
     log : {"debug", "info", "warning", "error"}
         The least level of a log line.
     """
@@ -96,6 +99,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     listen: BoxListen = BoxListen()
     status: StatusConfig = StatusConfig(address="")
     page: PageConfig | None = None
+    history: HistoryConfig = HistoryConfig()
     log: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
@@ -166,6 +170,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             groups={self.group: group},
             status=self.status,
             page=self.page,
+            history=self.history,
             timing=AggregatorTiming(report_every_s=OFTEN_S, model_every_s=OFTEN_S),
             log=self.log,
         )
