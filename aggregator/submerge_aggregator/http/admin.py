@@ -63,6 +63,9 @@ from submerge_aggregator.server import Server
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.wire import codec
 
+PARTS = (admin_alarms, admin_bans, admin_histories, admin_backup, admin_tree, admin_asked)
+"""Modules with further routes."""
+
 MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
 
@@ -131,12 +134,7 @@ def routes(server: Server) -> list[Route]:
         Route("/nodes/{group}/{node}", one),
         Route("/model/{group}", model),
         Route("/drills/{group}", drills),
-        *admin_alarms.routes(server),
-        *admin_bans.routes(server),
-        *admin_histories.routes(server),
-        *admin_backup.routes(server),
-        *admin_tree.routes(server),
-        *admin_asked.routes(server),
+        *(route for part in PARTS for route in part.routes(server)),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]
 
