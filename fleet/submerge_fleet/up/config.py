@@ -20,6 +20,7 @@ from submerge_aggregator.config import (
     StatusConfig,
 )
 from submerge_aggregator.downlink.config import ListenConfig
+from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
@@ -74,6 +75,9 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         How other machines reach it; left out, they cannot.
     status : StatusConfig
         Health and metrics; by default none.
+    operators : OperatorsConfig, optional
+        How operators on other machines reach it; left out, the socket in its folder is the only
+        way.
     page : PageConfig, optional
         A page for browsers; left out, there is none.
     log : {"debug", "info", "warning", "error"}
@@ -95,6 +99,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     discover: bool = False
     listen: BoxListen = BoxListen()
     status: StatusConfig = StatusConfig(address="")
+    operators: OperatorsConfig | None = None
     page: PageConfig | None = None
     log: Literal["debug", "info", "warning", "error"] = "warning"
 
@@ -165,6 +170,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             listen=listen,
             groups={self.group: group},
             status=self.status,
+            operators=self.operators,
             page=self.page,
             timing=AggregatorTiming(report_every_s=OFTEN_S, model_every_s=OFTEN_S),
             log=self.log,
