@@ -18,6 +18,8 @@ from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Alarmed,
+    Answered,
+    Consult,
     Event,
     Flush,
     Keep,
@@ -33,6 +35,7 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
+from submerge_client.asked.replies import Replies, no_replies
 from submerge_client.disk import RecordStore
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
@@ -103,6 +106,8 @@ class Agent:
         How long it waits at its end for the parent to have everything.
     watchdog : Watchdog or None
         Takes a tick with each round of the loop.
+    replies : callable
+        What is said to questions of operators.
 
     Attributes
     ----------
@@ -136,6 +141,7 @@ class Agent:
         gather_s: float = 0.0,
         linger_s: float = 10.0,
         watchdog: Watchdog | None = None,
+        replies: Replies = no_replies,
     ) -> None:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
@@ -145,7 +151,7 @@ class Agent:
         self._uplink, self.sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
         self._sinks = Sinks() if sinks is None else sinks
-        self._credentials, self._linger_s = credentials, linger_s
+        self._credentials, self._linger_s, self._replies = credentials, linger_s, replies
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._notes = Notes()
         self._inbox: SimpleQueue[Item] = SimpleQueue()
@@ -277,6 +283,8 @@ class Agent:
                     self._disk.keep(effect)
                 case Send():
                     self._send(effect)
+                case Consult(question):
+                    self._step(Answered(question, *self._replies(self.node, question, now)))
                 case Scored() if self._scores is not None:
                     schema, first = self.node.current.schema, self._first
                     self._scores.write(effect, schema, first=first, at=now.wall, alarms=alarms)

@@ -27,6 +27,7 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
     Alarmed,
+    Answered,
     Effect,
     Event,
     Flush,
@@ -176,6 +177,8 @@ class ClientNode:
             case Flush():
                 self._session.hurry()
                 self._checkpoint_at, self._ending = now.steady, True
+            case Answered():
+                effects += self._consulting.answer(event, self.current)
             case Tick():
                 effects += self._ingest.drill_on(self.current, now)  # readings go first
         self._advance(now, effects)
@@ -396,4 +399,5 @@ class ClientNode:
             lifetime=self.lifetime,
             scores=self._ingest.scores,
             alarm_status=self._ingest.alarm_status(now),
+            trail=self._ingest.trail,
         )

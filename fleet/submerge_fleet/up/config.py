@@ -66,6 +66,8 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     gaps : {"fill", "withhold"}
         As a client's.
     scores : ScoresConfig
+    share_values : bool
+        Whether operators of this machine, and its page, may look at readings in their units.
     discover : bool
         Whether channels of new devices are learnt by themselves; else a person accepts them.
     listen : BoxListen
@@ -89,6 +91,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     alarms: AlarmsConfig = AlarmsConfig()
     gaps: Literal["fill", "withhold"] = "fill"
     scores: ScoresConfig = ScoresConfig()
+    share_values: bool = True
     discover: bool = False
     listen: BoxListen = BoxListen()
     status: StatusConfig = StatusConfig(address="")
@@ -145,6 +148,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             alarms=self.alarms,
             gaps=self.gaps,
             scores=self.scores,
+            share_values=self.share_values,
             log=self.log,
         )
 

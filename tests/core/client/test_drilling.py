@@ -9,13 +9,11 @@ import pytest
 
 from submerge import Channel, Schema
 from submerge.client.asked.drilling import (
-    MOST_NUMBERS,
-    MOST_ROWS,
     ClientDrill,
     DrillTask,
-    RecentRows,
     normals,
 )
+from submerge.client.asked.recent_rows import MOST_NUMBERS, MOST_ROWS, RecentRows
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
 from submerge.judge.prepare import Block
