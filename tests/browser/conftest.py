@@ -26,7 +26,10 @@ NOT_YET = (
 
 @pytest.fixture
 def visit(chromium: Any) -> Iterator[Callable[..., Guarded]]:
-    """Open a context of a browser, as `Guarded` does; it is closed, and judged, in the end."""
+    """Open a context of a browser, as `Guarded` does; it is closed, and judged, in the end.
+
+    A test names it last: the browser lets go of a page's server before that ends.
+    """
     with ExitStack() as visits:
 
         def begun(**how: Any) -> Guarded:

@@ -22,7 +22,7 @@ def fleet(tmp_path_factory):
         yield paged
 
 
-def looked(visit, fleet, view, **how):
+def looked(fleet, visit, view, **how):
     visited = visit(**how)
     if view == "unknown":
         visited.expects("404 GET /nowhere")
@@ -31,13 +31,13 @@ def looked(visit, fleet, view, **how):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_grave(visit, fleet, view, scheme):
+def test_axe_finds_nothing_grave(fleet, visit, view, scheme):
     """Contrast in both colour schemes among what it looks for."""
-    assert [] == violations(looked(visit, fleet, view, color_scheme=scheme))
+    assert [] == violations(looked(fleet, visit, view, color_scheme=scheme))
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_phone_scrolls_no_page_sideways(visit, fleet, view):
-    page = looked(visit, fleet, view, viewport=PHONE)
+def test_a_phone_scrolls_no_page_sideways(fleet, visit, view):
+    page = looked(fleet, visit, view, viewport=PHONE)
 
     assert 375 == page.evaluate("document.documentElement.scrollWidth")

@@ -15,6 +15,9 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
+from submerge_aggregator.operators.scopes import Scope
+from support.paged import Paged
+
 OWN = ("127.0.0.1", "localhost")
 """Hosts that may be asked: this machine."""
 
@@ -74,6 +77,15 @@ class Guarded:
     def page(self) -> Any:
         """Return a new page."""
         return self.context.new_page()
+
+    def has_session(self, paged: Paged, scope: Scope, name: str = "night") -> None:
+        """Have a session of a new token, as if somebody had logged in."""
+        paged.logs_in(scope, name)
+        cookie, _, value = paged.cookie.partition("=")
+        paged.cookie = ""
+        self.context.add_cookies(
+            [{"name": cookie, "value": value, "url": paged.origin, "sameSite": "Strict"}]
+        )
 
     def expects(self, *parts: str) -> None:
         """Let what goes wrong contain one of these."""

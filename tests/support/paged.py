@@ -63,6 +63,10 @@ class Paged(PageClient):
         self.house.does(self._serving.stop())
         self.house.__exit__()
 
+    @property
+    def origin(self) -> str:
+        return f"http{'s' if 'cert' in self._page else ''}://127.0.0.1:{self.port}"
+
     def token(self, name: str, scope: Scope, *, until: float | None = None) -> str:
         """Make a token; return its text."""
         secret = new_secret()

@@ -81,7 +81,8 @@ def page_serving(
     # A command that can be copied; other machines are not shown where the store is.
     store = os.path.realpath(config.store) if page.is_local else ""
     drawing = Drawing(store, more.names, more.templates) if more else Drawing(store)
-    app = page_app(Watched(InsideCalls(api), wall), entering, StaticFiles(), drawing, more)
+    watched = Watched(InsideCalls(api), wall)
+    app = page_app(watched, entering, StaticFiles(), drawing, more)
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
     protocol = (
         NetworkProtocol
@@ -95,7 +96,7 @@ def page_serving(
     )
     url = url_of(listener, secure=tls is not None)
     say("page", url=url)
-    return Serving(gate, listener, protocol), url
+    return Serving(gate, listener, protocol, watched.changes.end), url
 
 
 def listening(page: PageConfig) -> socket.socket:
