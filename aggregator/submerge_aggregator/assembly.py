@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from logging import WARNING
 
 from submerge.aggregator.node import AggregatorNode
@@ -17,6 +18,8 @@ from submerge_aggregator.audit.files import AuditFiles
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
+from submerge_aggregator.history.config import history_path
+from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.limits import allocator
 from submerge_aggregator.limits.budget import MessageBudget
 from submerge_aggregator.notify.sinks import make_notifier
@@ -27,6 +30,7 @@ from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
+from submerge_client.asked.shown_settings import settings_reply
 from submerge_client.config.sizes import MQTT_LIMIT
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
@@ -95,6 +99,7 @@ def server_of(
         refusals=refusals,
         admission=admission,
         record=audit.record,
+        settings=partial(settings_reply, config.node, "aggregator", config),
     )
     return Server(
         worker,
@@ -106,6 +111,7 @@ def server_of(
         admits=admits,
         notifier=notifier,
         audit=audit,
+        history=_history(config),
         budget=MessageBudget(_waiting_bytes(config)),
     )
 
@@ -119,6 +125,11 @@ def _waiting_bytes(config: AggregatorConfig) -> int:
 def _audit(config: AggregatorConfig, now: Callable[[], Now]) -> AuditLog:
     path = audit_path(config.audit, config.store)
     return AuditLog(None if path is None else AuditFiles(path), lambda: now().wall)
+
+
+def _history(config: AggregatorConfig) -> HistoryRecorder:
+    kept = config.history.max_bytes
+    return HistoryRecorder(history_path(config.store) if kept else None, kept)
 
 
 def _credentials(config: AggregatorConfig) -> Credentials:

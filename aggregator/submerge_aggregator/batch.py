@@ -9,13 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from submerge.aggregator.alarms.below import ReportedAlarm
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.drill_report import DrillTaken
-from submerge.protocol.machine import Event, Now, Replied
+from submerge.protocol.machine import Consult, Event, Now, Replied
 from submerge.protocol.messages import Answer, Joined, Message, Reason, Report, Stamp
 from submerge.protocol.questions import ReplyTaken
 from submerge_aggregator.downlink import Inbound, Refusal
+from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_client.uplink import Heard
 from submerge_proto.wire import codec
 from submerge_proto.wire.codec import Kind
@@ -73,11 +75,13 @@ class AlarmsChanged(NamedTuple):
     """To people: the alarms that all below report now, of one group.
 
     whole : no open alarm was left out for lack of room
+    believed : the same alarms, and by which child they came
     """
 
     group: str
     alarms: tuple[Alarm, ...]
     whole: bool
+    believed: tuple[ReportedAlarm, ...] = ()
 
 
 class Reply(NamedTuple):
@@ -87,7 +91,10 @@ class Reply(NamedTuple):
     value: Any
 
 
-Out = Down | Refuse | Up | All | AlarmsChanged | Reply | Replied
+ForHistory = TrailHeard | ModelHeard | AlarmsChanged
+"""What the history takes."""
+
+Out = Down | Refuse | Up | All | AlarmsChanged | Reply | Replied | Consult | TrailHeard | ModelHeard
 
 
 @dataclass(slots=True)

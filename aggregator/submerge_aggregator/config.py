@@ -18,6 +18,7 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator.admission.config import SecurityConfig
 from submerge_aggregator.audit.config import AuditConfig
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
+from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.limits.message_size import largest_message
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_aggregator.operators.config import OperatorsConfig
@@ -31,6 +32,7 @@ from submerge_client.config.links import (
 from submerge_client.config.removed import AGGREGATOR
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
+    AnyText,
     Name,
     NamePattern,
     NodeName,
@@ -67,7 +69,7 @@ class StatusConfig(Section, frozen=True, kw_only=True):
         host:port; "" for none. It is unprotected: everybody who can connect can read it.
     """
 
-    address: str = "127.0.0.1:8471"
+    address: AnyText = "127.0.0.1:8471"
 
     def __post_init__(self) -> None:
         _ = self.endpoint
@@ -189,6 +191,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     page : PageConfig, optional
         A page for people, in a browser; without it there is none.
     audit : AuditConfig
+    history : HistoryConfig
     log : {"debug", "info", "warning", "error"}
         The lowest level that is logged.
     advanced : AdvancedConfig
@@ -208,6 +211,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     operators: OperatorsConfig | None = None
     page: PageConfig | None = None
     audit: AuditConfig = AuditConfig()
+    history: HistoryConfig = HistoryConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: AdvancedConfig = AdvancedConfig()
 

@@ -25,14 +25,21 @@ class OpenQuestions:
         self._waiting: dict[int, asyncio.Future[Replied]] = {}
 
     def begin(
-        self, group: str, path: tuple[str, ...], topic: str, *, about: str = "", after: str = ""
+        self,
+        group: str,
+        path: tuple[str, ...],
+        topic: str,
+        *,
+        about: str = "",
+        after: str = "",
+        span: tuple[int, int] = (0, 0),
     ) -> Ask:
         """Return the event that asks a node below; `wait` for its number."""
         number = 1 + secrets.randbelow(2**63 - 1)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         # The machine says which child it goes to, and for which of its incarnations.
         nowhere = Incarnation(0, 0)
-        return Ask(Question("", group, nowhere, number, path, topic, about, after))
+        return Ask(Question("", group, nowhere, number, path, topic, about, after, *span))
 
     def take(self, replied: Replied) -> None:
         """Take a reply; one that comes too late is dropped."""

@@ -16,10 +16,23 @@ from typing import Any
 
 from submerge import SubmergeError, __version__
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.machine import Event, Flush, Now, Replied
+from submerge.protocol.machine import Consult, Event, Flush, Now, Replied
 from submerge_aggregator.audit.log import AuditLog
-from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
+from submerge_aggregator.batch import (
+    AlarmsChanged,
+    All,
+    Asked,
+    Down,
+    ForHistory,
+    Item,
+    Out,
+    Refuse,
+    Reply,
+    Up,
+)
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
+from submerge_aggregator.history import answers
+from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
@@ -68,6 +81,8 @@ class Server:
         Sends alarms to people.
     audit : AuditLog or None
         Its file is closed when the server ends.
+    history : HistoryRecorder or None
+        Keeps scores, past alarms and versions, for people.
     budget : MessageBudget or None
         Bytes of messages that wait for their batch, or are in it.
 
@@ -78,6 +93,7 @@ class Server:
     refusals : Refusals
         The worker's.
     audit : AuditLog
+    history : HistoryRecorder
     order_log : OrderLog
     downlinks : tuple of Downlink
     clock : callable
@@ -97,6 +113,7 @@ class Server:
         admits: Admits = everybody,
         notifier: AlarmNotifier | None = None,
         audit: AuditLog | None = None,
+        history: HistoryRecorder | None = None,
         budget: MessageBudget | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
@@ -107,6 +124,7 @@ class Server:
         self.downlinks, self._uplink, self.clock = tuple(downlinks), uplink, clock
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
+        self.history = HistoryRecorder(None) if history is None else history
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
@@ -184,7 +202,15 @@ class Server:
         return await reply
 
     async def inquire(
-        self, group: str, path: tuple[str, ...], topic: str, *, about: str = "", after: str = ""
+        self,
+        group: str,
+        path: tuple[str, ...],
+        topic: str,
+        *,
+        about: str = "",
+        after: str = "",
+        since_s: int = 0,
+        step_s: int = 0,
     ) -> bytes:
         """Ask a node below; return what it replies, as JSON.
 
@@ -193,8 +219,9 @@ class Server:
         NoReply
             If it does not, or cannot.
         """
-        asked = self._questions.begin(group, path, topic, about=about, after=after)
-        self._put(Asked(asked, lambda *_: None, lambda _: None))
+        span = since_s, step_s
+        asked = self._questions.begin(group, path, topic, about=about, after=after, span=span)
+        self._tell(asked)
         return await self._questions.wait(asked)
 
     def take(self, inbound: Inbound) -> None:
@@ -214,6 +241,10 @@ class Server:
         self._put(inbound)
 
     # -- inside ----------------------------------------------------------------
+
+    def _tell(self, event: Event) -> None:
+        """Have the machine take an event to which nothing is answered here."""
+        self._put(Asked(event, lambda *_: None, lambda _: None))
 
     def _put(self, item: Item) -> None:
         self._inbox.append(item)
@@ -268,6 +299,10 @@ class Server:
 
     def _perform(self, outs: Sequence[Out]) -> None:
         for out in outs:
+            if isinstance(out, ForHistory):
+                self.history.take(out)
+            if isinstance(out, AlarmsChanged) and self._notifier is not None:
+                self._notifier.notify(out)
             match out:
                 case Down(inbound, _, _, kind, data) if inbound is not None:
                     inbound.answer(kind, data)
@@ -285,8 +320,8 @@ class Server:
                         self.sent_bytes += len(data)
                     except TooLarge as error:
                         say("report too large", level=logging.ERROR, why=str(error))
-                case AlarmsChanged() if self._notifier is not None:
-                    self._notifier.notify(out)
+                case Consult(question):
+                    answers.reply(self.history, question, self.clock().wall, self._tell)
                 case Reply(asked, value):
                     asked.reply(value)
                 case Replied():
@@ -328,7 +363,7 @@ class Server:
         self.ready = False
         say("stopping")
         self._watchdog.stopping(LINGER_S)
-        self._inbox.append(Asked(Flush(), lambda *_: None, lambda _: None))
+        self._tell(Flush())
         until = self.clock().steady + LINGER_S
         while (self._inbox or self._waits_for_parent()) and self.clock().steady < until:
             await self._commit_batch(loop)
@@ -345,6 +380,7 @@ class Server:
             await loop.run_in_executor(None, self._notifier.close)
         await loop.run_in_executor(self._thread, self.worker.close)
         self._thread.shutdown()
+        await loop.run_in_executor(None, self.history.close)
         self.audit.record("stop")
         await loop.run_in_executor(None, self.audit.close)
         traffic = {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}

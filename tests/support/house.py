@@ -29,6 +29,8 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
 from submerge_aggregator.downlink import Inbound
+from submerge_aggregator.history.config import history_path
+from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.http import admin as control
 from submerge_aggregator.http import status
 from submerge_aggregator.notify.notifier import AlarmNotifier
@@ -69,6 +71,7 @@ class House:
     """One root; `parent` makes it an aggregator that nobody has answered yet.
 
     notifier : makes what has people told of alarms
+    history_bytes : 0 for no history
 
     Attributes
     ----------
@@ -90,8 +93,11 @@ class House:
         parent: str | None = None,
         robust: bool = False,
         notifier: Callable[[Time], AlarmNotifier] | None = None,
+        history_bytes: int = 0,
     ) -> None:
         self.time, self.store = Time(), folder / "root.db"
+        kept = history_path(self.store) if history_bytes else None
+        self.history = HistoryRecorder(kept, history_bytes)
         self._notifier = None if notifier is None else notifier(self.time)
         summaries = Subspaces(RANK, oversample=OVERSAMPLE)
         plan = GroupPlan(summaries, None if parent else schema, robust=robust)
@@ -126,7 +132,12 @@ class House:
     def server_here(self) -> Server:
         """Return the server, not started, for the loop that runs here; in place of `with`."""
         return Server(
-            self._worker, downlinks=(), uplink=None, clock=self.time, notifier=self._notifier
+            self._worker,
+            downlinks=(),
+            uplink=None,
+            clock=self.time,
+            notifier=self._notifier,
+            history=self.history,
         )
 
     def lets_go(self) -> None:

@@ -40,11 +40,12 @@ class Paged(PageClient):
         folder: Path,
         *,
         groups: tuple[str, ...] = (GROUP,),
+        history_bytes: int = 0,
         schema: Schema = SCHEMA,
         **page: Any,
     ) -> None:
         self.folder, self._page = folder, {"address": "127.0.0.1:0"} | page
-        self.house = House(folder, groups=groups, schema=schema)
+        self.house = House(folder, groups=groups, schema=schema, history_bytes=history_bytes)
         self.recorded: list[dict[str, Any]] = []
         self._tokens: dict[str, Token] = {}
 

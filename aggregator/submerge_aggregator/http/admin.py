@@ -21,7 +21,8 @@ The last two, and forget, go down to aggregators below; with `anyway=1` also for
 unknown here.
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
-histories, `admin_backup` those for copies of the store.
+histories, `admin_backup` those for copies of the store, `admin_history` those for what was,
+`admin_tree` and `admin_asked` those for nodes further down.
 """
 
 from __future__ import annotations
@@ -47,9 +48,11 @@ from submerge.protocol.machine import Drop, Forget, Now, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import (
     admin_alarms,
+    admin_asked,
     admin_backup,
     admin_bans,
     admin_histories,
+    admin_history,
     admin_tree,
 )
 from submerge_aggregator.http.orders import note_order
@@ -60,6 +63,17 @@ from submerge_aggregator.questions.views import NodeView, ShownRank
 from submerge_aggregator.server import Server
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.wire import codec
+
+OTHERS = (
+    admin_alarms,
+    admin_bans,
+    admin_histories,
+    admin_backup,
+    admin_tree,
+    admin_asked,
+    admin_history,
+)
+"""The modules with the other routes."""
 
 MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
@@ -79,8 +93,9 @@ def api(server: Server) -> Starlette:
 def routes(server: Server) -> list[Route]:
     """Return the routes."""
 
-    async def about(_: Request) -> Response:
-        return as_json(await ask(server, lambda node, _: survey.about(node)))
+    async def about(request: Request) -> Response:
+        groups = request.scope["operator"].groups
+        return as_json(await ask(server, lambda node, _: survey.about(node, groups)))
 
     async def healthy(_: Request) -> Response:
         return as_json(health.health(server))
@@ -129,11 +144,7 @@ def routes(server: Server) -> list[Route]:
         Route("/nodes/{group}/{node}", one),
         Route("/model/{group}", model),
         Route("/drills/{group}", drills),
-        *admin_alarms.routes(server),
-        *admin_bans.routes(server),
-        *admin_histories.routes(server),
-        *admin_backup.routes(server),
-        *admin_tree.routes(server),
+        *(route for each in OTHERS for route in each.routes(server)),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]
 

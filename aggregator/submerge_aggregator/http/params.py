@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from starlette.requests import Request
 
 from submerge import UsageError
+from submerge.protocol.names import is_name
+from submerge.protocol.questions import DEEPEST
 from submerge_proto.wire import parts
 
 
@@ -43,3 +47,52 @@ def flag(request: Request, key: str) -> bool:
     if given not in ("0", "1"):
         raise UsageError(f"{key} is 0 or 1, got {given!r}")
     return given == "1"
+
+
+def whole(request: Request, key: str, default: int) -> int:
+    """Return a whole number in the query.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or below 0.
+    """
+    given = request.query_params.get(key)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdecimal() and len(given) <= 18):
+        raise UsageError(f"{key} is a whole number of at least 0, got {given!r}")
+    return int(given)
+
+
+def moment(request: Request, key: str) -> float:
+    """Return a time in the query, in Unix seconds; infinite if it is left out.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    given = request.query_params.get(key, "inf")
+    try:
+        found = float(given)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise UsageError(f"{key} is a time in Unix seconds, got {given!r}")
+    return found
+
+
+def tree_path(request: Request) -> tuple[str, ...]:
+    """Return the names of nodes below each other in the query's `path`; none for this one.
+
+    Raises
+    ------
+    UsageError
+        If one is no valid name, or there are too many.
+    """
+    text = request.query_params.get("path", "")
+    path = tuple(text.split("/")) if text else ()
+    if len(path) > DEEPEST or not all(map(is_name, path)):
+        raise UsageError(f"a path is like site-1/room-2, of {DEEPEST} names at most, got {text!r}")
+    return path

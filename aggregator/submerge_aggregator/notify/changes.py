@@ -53,4 +53,5 @@ class AlarmNews:
             for each in statuses
             if each is not None
         )
-        return AlarmsChanged(group, tuple(found.alarm for found in below.believed), whole)
+        alarms = tuple(found.alarm for found in below.believed)
+        return AlarmsChanged(group, alarms, whole, below.believed)

@@ -2,6 +2,7 @@
 
 GET  /data/fleet/G                      every node below
 GET  /data/node/G?path=site-1&node=N    one node: how it is, and what its aggregator shows of it
+GET  /data/scores/G?hours=24             how close they came to alarms, over time, the worst first
 GET  /data/model/G                      a group's model, for charts
 GET  /events                            what has changed, as server-sent events
 """
@@ -15,13 +16,16 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from submerge_aggregator.http.params import path_names, query_names
+from submerge_aggregator.http.params import path_names, query_names, whole
 from submerge_aggregator.http.serving import as_json
 from submerge_aggregator.operators.scopes import ApiCall, objection
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.model_view import model_view
 from submerge_aggregator.page.one_node import one_node
 from submerge_aggregator.page.watched import Watched
+
+HOURS = 24
+"""How far back scores are shown, unless a page asks otherwise."""
 
 LEAST_COMPRESSED = 1024
 """Bytes of an answer that is worth compressing."""
@@ -42,6 +46,10 @@ def routes(watched: Watched) -> list[Route]:
         found = await one_node(watched.calls, group, path, name, watched.wall())
         return _json(request, msgspec.json.encode(found))
 
+    async def scores(request: Request) -> Response:
+        group = _group(request, "/scores/{group}")
+        return _json(request, await watched.scores.body(group, whole(request, "hours", HOURS)))
+
     async def model(request: Request) -> Response:
         group = _group(request, "/model/{group}")
         data = await watched.calls.get(f"/model/{group}")
@@ -58,6 +66,7 @@ def routes(watched: Watched) -> list[Route]:
     return [
         Route("/data/fleet/{group}", fleet),
         Route("/data/node/{group}", node),
+        Route("/data/scores/{group}", scores),
         Route("/data/model/{group}", model),
         Route("/events", events),
     ]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from submerge_aggregator.page.calls import AdminCalls
 from submerge_aggregator.page.changes import Changes
 from submerge_aggregator.page.fleet_tree import FRESH_S, FleetTrees
+from submerge_aggregator.page.score_trees import FRESH_S as SCORES_FRESH_S
+from submerge_aggregator.page.score_trees import ScoreTrees
 
 
 class Watched:
@@ -18,14 +20,17 @@ class Watched:
     wall : callable
         Wall time, in seconds.
     trees : FleetTrees
+    scores : ScoreTrees
     changes : Changes
     """
 
     def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:
         self.calls, self.wall = calls, wall
         self.trees = FleetTrees(calls, wall)
+        self.scores = ScoreTrees(calls, self.trees, wall)
         self.changes = Changes(calls, self._stamp)
 
     def _stamp(self) -> dict[str, str]:
-        """Return what changes by the clock alone: when the tree of nodes is worth asking for."""
-        return {"fleet": str(int(self.wall() // FRESH_S))}
+        """Return what changes by the clock alone: when trees are worth asking for."""
+        wall = self.wall()
+        return {"fleet": str(int(wall // FRESH_S)), "scores": str(int(wall // SCORES_FRESH_S))}

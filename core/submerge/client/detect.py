@@ -42,6 +42,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.client.alarm_peak import InAlarm, is_believed
 from submerge.client.blame import Evidence, last_errors
+from submerge.client.closeness import NOT_CLOSE
 from submerge.client.detector import AlarmDetector, Situation
 from submerge.client.follow import Exceedance, follow
 from submerge.client.recent_scores import RecentScores, row_statistics, rows_needed
@@ -81,7 +82,7 @@ def detect(
     n = len(block)
     if not situation.ready:
         # Scores about a mean that is not known yet mean nothing.
-        detector = _freeze(replace(detector, recent=RecentScores(), errors=()))
+        detector = _freeze(replace(detector, recent=RecentScores(), errors=(), closeness=NOT_CLOSE))
         decision = Decision.learn(n)
         return detector, decision.withholding_all() if situation.paused else decision
     even = detector.recent.watched(scores.even)
@@ -120,11 +121,15 @@ def _watch(
     recent = span[:, -(n + of - 1) :]
     # So many scores have to be high for the statistic to be: mostly they are not, and that is all.
     least = [
-        [min(limit, detector.least_news(kind, n))] for kind, limit in zip(kinds, most, strict=True)
+        min(limit, detector.least_news(kind, n)) for kind, limit in zip(kinds, most, strict=True)
     ]
-    raised: Array | None = None
-    if ((recent > least).sum(axis=1) >= rows_needed(kinds, after)).any():
-        raised = row_statistics(kinds, recent, of, after)
+    close = detector.closeness.at(situation.now.wall)
+    lowest = [[min(pair)] for pair in zip(least, close.bounds(most), strict=True)]
+    raised = found = None
+    if ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
+        found = row_statistics(kinds, recent, of, after)
+        raised = found if (found > np.array(least)[:, None]).any() else None
+    close = close.after(most, found)
     alarmed = held = over = np.zeros(n, dtype=bool)
     if raised is not None:
         over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
@@ -158,6 +163,7 @@ def _watch(
         judged_by=judged_by,
         recent=RecentScores(kinds, span[:, n:]),
         errors=last_errors(detector.errors, scores.errors, of - 1) if predicted else (),
+        closeness=close,
     )
     return detector, alarmed, held
 
@@ -222,6 +228,9 @@ def _find_stuck(
     log = replace(log, excused=log.excused & frozenset(detector.channels.stuck_detector.stuck))
     detector = replace(detector, log=log)
     stuck = detector.stuck
+    if stuck:
+        # A trail shows it as just at its limit, for there is no statistic that has one.
+        detector = replace(detector, closeness=detector.closeness.at_least(1.0))
     if not stuck or log.serious is not None:
         return detector
     counted = detector.limits.promised

@@ -20,6 +20,7 @@ from submerge.client.alarm_log import AlarmLog
 from submerge.client.alarm_peak import InAlarm
 from submerge.client.blame import PeakRow
 from submerge.client.channels import ChannelState
+from submerge.client.closeness import NOT_CLOSE, Closeness
 from submerge.client.highest import HighestSoFar
 from submerge.client.recent_scores import RecentScores
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
@@ -116,6 +117,9 @@ class AlarmDetector:
         Rows that the group had learnt when its newest model was made.
     held : frozenset of kind
         Statistics that had promised limits: they keep them while half of their maxima are left.
+    closeness : Closeness
+        How close the rows of the newest minute came to an alarm; at least 1 while a channel is
+        stuck.
     """
 
     settings: AlarmSettings
@@ -130,6 +134,7 @@ class AlarmDetector:
     highest: HighestSoFar = field(default_factory=HighestSoFar)
     group_rows: int = 0
     held: frozenset[By] = frozenset()
+    closeness: Closeness = NOT_CLOSE
 
     @classmethod
     def of(

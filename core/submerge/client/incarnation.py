@@ -29,6 +29,7 @@ from submerge.protocol.messages import (
     ScoreSketches,
     Stamp,
 )
+from submerge.protocol.score_trail import NO_TRAIL, ScoreTrail
 from submerge.protocol.summaries import Learner, Summaries, Summary
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
@@ -211,6 +212,7 @@ class ClientIncarnation:
         lifetime: int,
         scores: ScoreSketches | None,
         alarm_status: AlarmStatus | None = None,
+        trail: ScoreTrail = NO_TRAIL,
     ) -> Report:
         """Return a report of everything that it has seen, under the next number.
 
@@ -232,12 +234,17 @@ class ClientIncarnation:
             lifetime=lifetime,
             scores=scores,
             alarm_status=alarm_status,
+            trail=trail,
         )
 
     def checkpoint(self, report: Report, now: Now) -> Checkpoint:
-        """Return a checkpoint: `report` as the last report of this incarnation."""
+        """Return a checkpoint: `report` as the last report of this incarnation, without its trail.
+
+        The trail is the process's: the next incarnation goes on with it.
+        """
         measured = self.measured(now)
-        return Checkpoint(replace(report, final=True), self.pin, self.delivered, measured)
+        final = replace(report, final=True, trail=NO_TRAIL)
+        return Checkpoint(final, self.pin, self.delivered, measured)
 
     def measured(self, now: Now) -> MeasuredRows | None:
         """Return the readings that have only been measured; None if it learns, or has none."""

@@ -29,6 +29,7 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Effect, Note, Now, Scored, Send
 from submerge.protocol.messages import Model, ScoreSketches, Stamp
 from submerge.protocol.randomness import RandomSource
+from submerge.protocol.score_trail import NO_TRAIL, level_of
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries, Summary
 from submerge.stats.quantile_sketch import SketchTally
@@ -50,6 +51,9 @@ class Ingest:
         None before the first row under a settled schema.
     drilled : DrillAnswer or None
         Of the newest drill; None before the first.
+    trail : ScoreTrail
+        How close rows came to an alarm, by the minute of wall time in which they were read. It is
+        lost with the process.
     """
 
     def __init__(self, summaries: Summaries, rng: RandomSource, settings: ClientSettings) -> None:
@@ -62,6 +66,7 @@ class Ingest:
         self._first_means: FirstMeans | None = None  # while the scaling is open
         self._drill: ClientDrill | None = None
         self.drilled: DrillAnswer | None = None
+        self.trail = NO_TRAIL
         self._clock = RowClock(0.0 if settings.alarms is None else settings.alarms.period_s)
 
     def load(self, kept: MonitorState | None) -> None:
@@ -195,6 +200,9 @@ class Ingest:
         if monitor is not None and model is not None and len(block):
             judgement = monitor.judge(block, model, now)
             self._count(judgement)
+        if len(block):
+            share = None if monitor is None or judgement is None else monitor.closest
+            self.trail = self.trail.add(now.wall, level_of(share))
         self._learn(block, judgement, current, now)
         if monitor is None or judgement is None:
             return None

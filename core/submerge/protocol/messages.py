@@ -19,6 +19,7 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge.protocol.randomness import RandomSource
+from submerge.protocol.score_trail import NO_TRAIL, ScoreTrail
 from submerge.protocol.summaries import Summary
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
@@ -179,6 +180,9 @@ class Report:
         Wall time at which its sender's certificate expires, for people; 0 without one.
     alarm_status : AlarmStatus or None
         Of a client, or of all below an aggregator.
+    trail : ScoreTrail
+        Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what was
+        kept. Two reports with one seq may have different ones.
     """
 
     stamp: Stamp
@@ -198,6 +202,7 @@ class Report:
     software: str = ""
     certified_until: float = 0.0
     alarm_status: AlarmStatus | None = None
+    trail: ScoreTrail = NO_TRAIL
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:

@@ -18,6 +18,9 @@ PATIENCE_S = 10.0
 MOST_BODY = 64 << 10
 """Bytes of a reply's body. What is longer comes in pages."""
 
+MOST_STEP_S = 86_400
+"""Seconds of the longest step."""
+
 DEEPEST = 16
 """Names on the way of a question."""
 
@@ -29,9 +32,12 @@ class Question(NamedTuple):
     pinned : of the parent that sends it
     number : names it, for its reply; drawn by whom an operator asks
     path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
-    topic : "nodes" of an aggregator; a node that does not know a topic says so
+    topic : "nodes" and "scores" of an aggregator; "settings" of any node; "recent" and "values" of
+        a client. A node that does not know a topic says so
     about : of one node only; empty: of all
     after : a page begins after this name; empty: from the first
+    since_s, step_s : of what happens over time: from this time on (Unix), in steps of so many
+        seconds; 0 where a topic has none
     """
 
     node: str
@@ -42,6 +48,8 @@ class Question(NamedTuple):
     topic: str
     about: str = ""
     after: str = ""
+    since_s: int = 0
+    step_s: int = 0
 
 
 class QuestionReply(NamedTuple):

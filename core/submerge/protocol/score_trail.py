@@ -2,7 +2,7 @@
 
 A report carries the trail of the last `MINUTES`, longer than two report intervals by default, so
 that an aggregator that misses a report misses nothing of it. Nothing is learnt from it and nothing
-is decided by it: it is for people who look.
+is decided by it: it is for people who look. It is lost with the process, and no store keeps it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from submerge.protocol.names import LAST_SECOND
+
 MINUTE_S = 60.0
 
 MINUTES = 32
-"""Minutes in a trail: so many bytes of a report."""
+"""Most minutes in a trail: so many bytes of a report."""
+
+LAST_MINUTE = LAST_SECOND // 60
+"""The last minute of the year 9999, in minutes since 1970; the first is 0."""
 
 NOTHING, UNLIMITED, LEAST, MOST = 0, 1, 2, 255
 """Levels: no row came in this minute; rows came, and there was no limit; the least and the highest
@@ -29,28 +34,39 @@ STEPS = 16
 class ScoreTrail(NamedTuple):
     """Levels of consecutive minutes.
 
-    last : the minute of the last level: wall time at the node, divided by 60 and rounded down
-    levels : one a minute, the oldest first, at most `MINUTES`; the last may still rise
+    last : the minute of the last level: wall time at the node, divided by 60 and rounded down;
+        0 to `LAST_MINUTE`
+    levels : one a minute, the oldest first, at most `MINUTES`, none before 1970; the last may
+        still rise. Empty: there is no trail.
     """
 
     last: int
     levels: bytes
 
+    @property
+    def first(self) -> int:
+        """The minute of the first level; above `last` if there is none."""
+        return self.last + 1 - len(self.levels)
+
     def add(self, wall: float, level: int) -> ScoreTrail:
         """Return it with a row of this moment; a clock that goes back a little rewrites no minute.
 
-        One that jumps begins another trail.
+        One that jumps begins another trail. One that no calendar knows adds nothing.
 
         wall : seconds
         level : as `level_of` returns it
         """
-        minute = int(wall // MINUTE_S)
-        if not self.levels or abs(minute - self.last) >= MINUTES:
+        if not 0 <= wall < (LAST_MINUTE + 1) * MINUTE_S:
+            return self
+        minute, levels = int(wall // MINUTE_S), self.levels
+        if not levels or abs(minute - self.last) >= MINUTES:
             return ScoreTrail(minute, bytes([level]))
-        gap = max(0, minute - self.last)
-        levels = bytearray(self.levels + bytes(gap))[-MINUTES:]
-        levels[-1] = max(levels[-1], level)
-        return ScoreTrail(max(minute, self.last), bytes(levels))
+        if minute <= self.last and level <= levels[-1]:
+            return self
+        last = max(minute, self.last)
+        longer = bytearray(levels + bytes(last - self.last))[-MINUTES:]
+        longer[-1] = max(longer[-1], level)
+        return ScoreTrail(last, bytes(longer))
 
 
 NO_TRAIL = ScoreTrail(0, b"")

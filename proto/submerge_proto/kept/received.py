@@ -3,7 +3,7 @@
 What a child has sent is bytes already, and `codec.decode` has checked them. Encoding the report
 again would take as long as decoding it did. What the reader has dropped or cut is dropped here,
 too: fields of a later version, which that version would find in its store unchecked, and text for
-people.
+people. So is the trail of scores, which no store keeps.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class ReceivedReports:
         message = pb.Row(as_of_s=record.as_of, digest=record.digest, as_received=True)
         message.report.MergeFromString(data)
         message.DiscardUnknownFields()
+        message.report.ClearField("trail")
         header, status = message.report.header, record.report.alarm_status
         header.versions[:] = [parts.VERSION]
         header.software = record.report.software

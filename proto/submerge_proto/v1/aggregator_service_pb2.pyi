@@ -84,7 +84,7 @@ class JoinResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., floor_ms: _Optional[int] = ..., schema: _Optional[bytes] = ..., lines: _Optional[_Iterable[str]] = ..., whole_scatter: bool = ...) -> None: ...
 
 class ReportRequest(_message.Message):
-    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status")
+    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status", "trail")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +102,7 @@ class ReportRequest(_message.Message):
     LINEAR_FIELD_NUMBER: _ClassVar[int]
     CERTIFIED_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     ALARM_STATUS_FIELD_NUMBER: _ClassVar[int]
+    TRAIL_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     final: bool
     pinned: _header_pb2.Incarnation
@@ -119,7 +120,16 @@ class ReportRequest(_message.Message):
     linear: _summary_pb2.Subspace
     certified_until_s: float
     alarm_status: AlarmStatus
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ...) -> None: ...
+    trail: ScoreTrail
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ..., trail: _Optional[_Union[ScoreTrail, _Mapping]] = ...) -> None: ...
+
+class ScoreTrail(_message.Message):
+    __slots__ = ("last_minute", "levels")
+    LAST_MINUTE_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    last_minute: int
+    levels: bytes
+    def __init__(self, last_minute: _Optional[int] = ..., levels: _Optional[bytes] = ...) -> None: ...
 
 class Alarm(_message.Message):
     __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict", "first", "deviations", "settled", "provisional")
@@ -352,20 +362,24 @@ class DrillResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
 
 class Question(_message.Message):
-    __slots__ = ("header", "number", "path", "topic", "about", "after")
+    __slots__ = ("header", "number", "path", "topic", "about", "after", "since_s", "step_s")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     ABOUT_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_S_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     number: int
     path: _containers.RepeatedScalarFieldContainer[str]
     topic: str
     about: str
     after: str
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., about: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...
+    since_s: int
+    step_s: int
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., number: _Optional[int] = ..., path: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., about: _Optional[str] = ..., after: _Optional[str] = ..., since_s: _Optional[int] = ..., step_s: _Optional[int] = ...) -> None: ...
 
 class ReplyRequest(_message.Message):
     __slots__ = ("header", "number", "body", "problem")

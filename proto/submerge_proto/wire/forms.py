@@ -22,9 +22,10 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.names import LAST_SECOND
+from submerge.protocol.score_trail import NO_TRAIL
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import alarms, factors, parts, scores, summaries
+from submerge_proto.wire import alarms, factors, parts, scores, summaries, trails
 from submerge_proto.wire.columns import MOST_RANK
 
 NO_INCARNATION = Incarnation(0, 0)
@@ -113,6 +114,8 @@ def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.Rep
         message.scores.CopyFrom(scores.scores(value.scores))
     if value.alarm_status is not None:
         message.alarm_status.CopyFrom(alarms.alarm_status(value.alarm_status))
+    if value.trail.levels and not kept:
+        message.trail.CopyFrom(trails.trail(value.trail))
     return message
 
 
@@ -138,6 +141,7 @@ def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
         certified_until=_certified_until_of(message.certified_until_s),
         alarm_status=alarms.alarm_status_of(message.alarm_status) if has("alarm_status") else None,
+        trail=trails.trail_of(message) if has("trail") else NO_TRAIL,
     )
     _check_readings(report)
     if report.alarm_status is not None and not report.fence:

@@ -7,6 +7,7 @@ from submerge.protocol.messages import Stamp
 from submerge.protocol.questions import (
     DEEPEST,
     MOST_BODY,
+    MOST_STEP_S,
     Question,
     QuestionReply,
     ReplyTaken,
@@ -27,6 +28,8 @@ def question(value: Question) -> pb.Question:
         topic=value.topic,
         about=value.about,
         after=value.after,
+        since_s=value.since_s,
+        step_s=value.step_s,
     )
 
 
@@ -46,6 +49,8 @@ def question_of(message: pb.Question) -> Question:
         parts.name(message.topic),
         parts.name(message.about) if message.about else "",
         parts.name(message.after) if message.after else "",
+        parts.number("a time", message.since_s),
+        parts.number("a step", message.step_s, MOST_STEP_S),
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 
 import pytest
 
 from submerge.protocol.alarm_status import Deviation
-from support.alarmed import alarm, message
+from submerge.protocol.score_trail import ScoreTrail, level_of
+from support.alarmed import ROWS, alarm, message
 from support.nodes import EPOCH
 from support.paged import Paged
 from support.score_pages import scores_of, serves_scores
@@ -35,7 +35,7 @@ def test_an_open_alarm_says_who_since_when_and_what(paged, page):
     """Values stand beside what was expected, with the channel's unit where the model has it."""
     off = (Deviation("mote-1", 27.93, 22.0), Deviation("mote-4", 19.2, 20.1))
     message(paged.house, "c", alarm("c", worst=13.2, deviations=off, provisional=True))
-    page.clock.set_fixed_time(datetime.fromtimestamp(EPOCH + 1 + 2 * 3600, UTC))
+    page.clock.set_fixed_time(EPOCH + 1 + 2 * 3600)
     serves_scores(page, scores_of({"c": [60] * 30}, at=time.time()))
     page.goto(f"{paged.origin}/?group=room")
     card = page.locator(".alarm-card")
@@ -50,15 +50,34 @@ def test_an_open_alarm_says_who_since_when_and_what(paged, page):
     assert "/node?group=room&node=c" == card.locator("h2 a").get_attribute("href")
 
 
+def test_the_trail_of_a_report_is_drawn(tmp_path, page):
+    """From a node's report, through the history and the tree, to the table of the picture."""
+    with Paged(tmp_path, history_bytes=1 << 20) as paged:
+        paged.house.time.steady = time.time() - EPOCH
+        minute = int(time.time() // 60)
+        for node, share in (("calm", 0.25), ("loud", 4.0)):
+            trail = ScoreTrail(minute, bytes([level_of(0.5), level_of(share)]))
+            paged.house.hears(node, ROWS, trail=trail)
+        page.goto(f"{paged.origin}/?hours=1")
+        page.click(".heatmap .twin summary")
+        page.locator(".twin tbody tr").first.wait_for()
+
+        found = page.locator(".twin tbody tr").all_inner_texts()
+        assert ["loud", "4.0× its limit"] == found[0].split("\t")[:2]  # noqa: RUF001
+        assert ["calm", "0.25× its limit"] == found[1].split("\t")[:2]  # noqa: RUF001
+
+
 def test_without_alarms_it_says_what_watches(paged, page):
     """And where no node has sent scores, when to expect them."""
     message(paged.house, "c", state="learning")
     serves_scores(page, scores_of({}, at=time.time()))
     page.goto(f"{paged.origin}/")
-    page.get_by_text("1 node watched; 1 learning.").wait_for()
-
-    assert "No open alarms" == page.inner_text("#state")
-    assert "No scores yet." in page.inner_text("#scores")
+    for place, text in (
+        ("#watched", "1 node watched; 1 learning."),
+        ("#state", "No open alarms"),
+        ("#scores", "No scores yet."),
+    ):
+        page.locator(place).get_by_text(text).wait_for()
 
 
 def test_a_length_of_time_is_chosen_and_stays(paged, page):
@@ -100,4 +119,4 @@ def test_a_history_that_does_not_answer_is_said(paged, page):
     page.wait_for_selector("#scores .problem")
 
     assert "No history of scores: it is full." == page.inner_text("#scores .problem")
-    assert "No open alarms" == page.inner_text("#state")
+    page.locator("#state").get_by_text("No open alarms").wait_for()

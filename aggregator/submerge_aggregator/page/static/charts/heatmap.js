@@ -71,7 +71,7 @@ function open(row) {
 function draw(chart, scene) {
   const { context, width, height, top, ratio, colour } = scene;
   const { data, places, names, columns } = chart;
-  chart.left = widest(context, names.slice(0, 200), Math.min(200, width * 0.3)) + GAP;
+  chart.left = widest(context, names.slice(0, 200), Math.min(200, width * 0.3)) + 2 * GAP;
   chart.width = Math.max(1, width - chart.left);
   const bins = Math.min(columns, Math.max(1, Math.floor(chart.width * ratio)));
   if (bins !== chart.bins) {
@@ -129,7 +129,7 @@ function namesOf(chart, { context, top, colour }, from, to) {
   }
 }
 
-function cursorOf(chart, { context, top, height, colour }) {
+function cursorOf(chart, { context, top, width, height, colour }) {
   const at = chart.stage.cursor;
   if (at === null || at.row >= chart.places.n) {
     return;
@@ -141,9 +141,8 @@ function cursorOf(chart, { context, top, height, colour }) {
   context.strokeStyle = colour("ink");
   context.lineWidth = 1.5;
   context.strokeRect(chart.left, y - 0.5, chart.width - 1, tall);
-  context.fillStyle = colour("ink");
-  context.fillRect(x + wide / 2 - 0.75, y - 4, 1.5, 4);
-  context.fillRect(x + wide / 2 - 0.75, y + tall, 1.5, 4);
+  context.lineWidth = 3;
+  context.strokeRect(Math.min(x, width - wide - 2), y - 0.5, wide, tall);
   context.lineWidth = 1;
   if (!chart.places.isTall(at.row)) {
     const middle = Math.min(Math.max(y + tall / 2, FONT_PX / 2), height - FOOT - FONT_PX / 2);
@@ -247,7 +246,8 @@ function table(chart) {
       share(last),
       share(highest),
       share(highest) && `${day(at)} ${clock(at)}`,
-      over ? `${Math.round((over * data.step_s) / 60)} min` : "",
+      // Of a step it is known that it was over at some time in it.
+      over ? `${data.step_s > 60 ? "≤ " : ""}${Math.round((over * data.step_s) / 60)} min` : "",
       row.note ?? "",
     ];
   });

@@ -22,7 +22,7 @@ const CAUSES = {
 /**
  * Return a table of alarms.
  *
- * about: `group`, and `units` by channel
+ * about: `group`, and `units` by channel; `remembered`: the ids of those that nodes still know
  */
 export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
   const now = Date.now() / 1000;
@@ -39,7 +39,7 @@ export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
       { number: alarm.worst ? `${figure(alarm.worst)} × limit` : "" },
       make("abbr", { title: CAUSES[alarm.cause] ?? "" }, alarm.cause),
       channels(alarm, about.units),
-      verdict(about.group, alarm),
+      verdict(about.group, alarm, about.remembered.has(alarm.id)),
     ];
   });
   return table(label, headings, rows, { stacks: true });
@@ -84,13 +84,17 @@ function channels(alarm, units) {
 
 // -- verdicts
 
-function verdict(group, alarm) {
+// A node takes a verdict on what it remembers alone.
+function verdict(group, alarm, remembered) {
   const said = [];
   if (alarm.verdict) {
     said.push(make("span", { class: `badge ${alarm.verdict}` }, alarm.verdict));
   }
   if (alarm.wanted) {
     said.push(make("small", {}, `to be ${alarm.wanted}: not confirmed yet`));
+  }
+  if (!remembered) {
+    return said.length ? said : make("small", { class: "quiet" }, "none; its node has forgotten it");
   }
   const orders = ["accept", "reject"]
     .filter((verb) => verdictOf(alarm) !== `${verb}ed`)

@@ -31,7 +31,7 @@ export async function drill(host, group) {
     { number: share(each.stuck) },
     { number: share(each.swap) },
     { number: each.r2.toFixed(2) },
-    each.blind ? make("span", { class: "problem" }, blind(each)) : "",
+    each.blind ? make("span", { class: "badge warn" }, blind(each)) : "",
   ]);
   const headings = ["Channel", "Bias", "Drift", "Noise", "Stuck", "Swap", "R2", "Blind"];
   const nodes = found.nodes.map((each) => [

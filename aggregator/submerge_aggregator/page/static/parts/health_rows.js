@@ -49,9 +49,8 @@ export function health(said, now) {
       act: said.audit_dropped > 0 && "The log's disk is full or too slow: make room.",
     },
     certificate(said.certified_until_s, now),
-    ...backup(said, now),
     { name: "Software", value: named(said.software), means: "The version that runs here.", act: "" },
-  ].filter(Boolean);
+  ];
 }
 
 function counted(said) {
@@ -82,22 +81,6 @@ function certificate(until, now) {
     means: until ? `Its certificate as a node ends ${moment(until)}.` : "It has none as a node.",
     act: until > 0 && left < SOON_S && "Renew its kit: submerge pki renew.",
   };
-}
-
-// Only an aggregator that knows of its backups says so.
-function backup(said, now) {
-  if (said.backup_s === undefined) {
-    return [];
-  }
-  const age = now - said.backup_s;
-  return [
-    {
-      name: "Last backup",
-      value: said.backup_s ? `${ago(age)} ago` : "never",
-      means: "A copy of the store that was fetched to its end.",
-      act: (!said.backup_s || age > 2 * DAY_S) && "Run submerge backup, each night.",
-    },
-  ];
 }
 
 function percent({ unanswered_bytes, most_unanswered_bytes }) {

@@ -37,11 +37,11 @@ export function nodeHead(host, where, view, row, at) {
     host,
     make(
       "p",
-      { class: "state" },
+      {},
       make("span", { class: `badge ${state}` }, state),
       " ",
       STATES[state] ?? "",
-      ...(row.note ? [" ", named(row.note), "."] : []),
+      ...(row.note ? [" ", named(row.note, 400), "."] : []),
     ),
     facts([
       ["Group", where.group],

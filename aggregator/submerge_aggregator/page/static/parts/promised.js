@@ -35,7 +35,7 @@ export function promised(host, chart, { watch, clients, widened = 1, waiting = "
   host.replaceChildren(
     facts([
       ["Nodes", states.join(", ")],
-      ["Waiting", waits && named(waits)],
+      ["Waiting", waits && named(waits, 400)],
       ["Watched", `${hours(watch.watched_s)}, all nodes together`],
       ["Promised", promise(watch)],
       [
@@ -99,5 +99,5 @@ function limits(watch, widened) {
 }
 
 function hours(seconds) {
-  return `${count(Math.round(seconds / 3600))} hours`;
+  return seconds < 2 * 3600 ? ago(seconds) : `${count(Math.round(seconds / 3600))} hours`;
 }

@@ -1,13 +1,17 @@
 // The scores of a node against its limits: the newest rows, and the hours before.
 
+import { inTime } from "./in_time.js";
+import { bars } from "../charts/bars.js";
 import { series } from "../charts/series.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { named, nothing } from "../shared/named.js";
+import { refill } from "../shared/refill.js";
 import { table } from "../shared/table.js";
 import { moment } from "../shared/words.js";
 
-const NEWEST = 12;
+const NEWEST = 30;
+const MOST_CHANNELS = 8;
 
 // As `score_trail`: 128 is just the limit, sixteen steps double it; below 2 there is no share.
 const ONE = 128;
@@ -24,12 +28,20 @@ const KINDS = {
 };
 
 /** Draw the newest rows: each statistic as a share of its limit, and the channels to blame. */
-export function newestScores(chart, blame, said) {
+export function newestScores({ chart, blame, rows }, reply) {
+  const sort = inTime(reply.at);
+  const said = {
+    ...reply,
+    at: sort(reply.at),
+    blame: sort(reply.blame),
+    kinds: reply.kinds.map((each) => ({ ...each, values: sort(each.values) })),
+  };
   const limited = said.kinds.filter((each) => each.limit > 0);
   const unlimited = said.kinds.filter((each) => !(each.limit > 0));
   if (!said.at.length) {
     chart.replaceChildren(nothing("It has scored no row yet: it waits for its first model."));
     blame.replaceChildren();
+    rows.replaceChildren();
     return;
   }
   const lines = limited.length
@@ -48,7 +60,32 @@ export function newestScores(chart, blame, said) {
     limits: limited.length ? [{ name: "limit", value: 1 }] : [],
     bands: [],
   });
-  blame.replaceChildren(blamed(said, limited));
+  contributions(blame, said);
+  refill(rows, unfolding(said, limited));
+}
+
+// Each channel's mean share in what is unusual of the newest rows.
+function contributions(chart, said) {
+  const newest = said.blame.slice(-NEWEST);
+  const sums = new Map();
+  for (const [channel, share] of newest.flat()) {
+    sums.set(channel, (sums.get(channel) ?? 0) + share);
+  }
+  const means = [...sums].map(([channel, sum]) => ({
+    name: said.channels[channel] ?? "?",
+    value: (100 * sum) / newest.length,
+  }));
+  means.sort((a, b) => b.value - a.value);
+  bars(chart, {
+    label: `Contributions to the scores of the newest ${newest.length} rows`,
+    unit: "%",
+    rows: means.slice(0, MOST_CHANNELS),
+  });
+}
+
+function unfolding(said, limited) {
+  const summary = make("summary", {}, "Row by row");
+  return make("details", { "data-key": "rows" }, summary, blamed(said, limited));
 }
 
 function blamed(said, limited) {

@@ -2,7 +2,8 @@
 
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { problem } from "../shared/named.js";
+import { nothing, problem } from "../shared/named.js";
+import { whyNot } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { shown } from "../shared/text.js";
 
@@ -10,6 +11,11 @@ const MOST = 1000;
 
 /** Have a button ask a node for its settings. */
 export function settings(button, host, { group, path, node }) {
+  // They say how a machine is reached, and where its files are.
+  button.disabled = Boolean(whyNot("judge"));
+  if (button.disabled) {
+    host.replaceChildren(nothing("To see them, log in with a token of scope judge."));
+  }
   button.addEventListener("click", async () => {
     button.disabled = true;
     host.setAttribute("aria-busy", "true");

@@ -1,12 +1,14 @@
 // The channels of a node: what each reads, and what the others say it should.
 
+import { inTime } from "./in_time.js";
 import { series } from "../charts/series.js";
 import { make } from "../shared/build.js";
-import { named, nothing } from "../shared/named.js";
+import { nothing } from "../shared/named.js";
 import { shown } from "../shared/text.js";
 
 const SPREAD = 3;
 const AT_FIRST = 6;
+const MOST = 40;
 
 /** Draws channels, the furthest from what is expected first; those that are drawn stay in place. */
 export class Channels {
@@ -19,7 +21,10 @@ export class Channels {
     form.replaceChildren(make("label", {}, "Search ", this.search), this.more);
   }
 
-  take(said) {
+  take(reply) {
+    const sort = inTime(reply.at);
+    const [values, expected] = [reply.values, reply.expected].map((each) => each.map(sort));
+    const said = { ...reply, at: sort(reply.at), values, expected };
     this.said = said;
     this.order ??= said.channels
       .map((_, i) => [strangeness(said, i), i])
@@ -54,24 +59,22 @@ export class Channels {
   channel(i) {
     if (!this.figures.has(i)) {
       const chart = make("div");
-      const { name, unit } = this.said.channels[i];
-      const title = make("h3", {}, named(name), ...(unit ? [" (", named(unit), ")"] : []));
-      this.figures.set(i, { whole: make("section", { class: "channel" }, title, chart), chart });
+      this.figures.set(i, chart);
     }
-    return this.figures.get(i).whole;
+    return this.figures.get(i);
   }
 
   series(i) {
     const { said } = this;
     const { name, unit } = said.channels[i];
-    const expected = said.expected?.[i] ?? [];
-    const sd = said.sd?.[i];
+    const expected = said.expected[i] ?? [];
+    const sd = said.sd[i];
     const known = sd > 0 && expected.some((each) => each !== null);
     const edge = (side) =>
       expected.map((each) => (each === null ? null : each + side * SPREAD * sd));
-    series(this.figures.get(i).chart, {
-      label: `${shown(name)}: readings, and what the other channels say`,
-      unit: shown(unit),
+    series(this.figures.get(i), {
+      label: shown(name, MOST),
+      unit: shown(unit, MOST),
       times: said.at,
       lines: [{ name: "reads", values: said.values[i] }],
       limits: [],

@@ -8,7 +8,7 @@ import { refill } from "../shared/refill.js";
 import { table } from "../shared/table.js";
 import { figure, moment } from "../shared/words.js";
 
-const MOST = 50;
+const MOST = 20;
 
 /** Ask for the versions of a group and draw them. */
 export async function versions(host, chart, group) {
@@ -39,7 +39,7 @@ export async function versions(host, chart, group) {
       each.rank,
       each.nodes,
       each.readings,
-      { number: each.angle_deg === null ? "the first" : `${figure(each.angle_deg)}°` },
+      { number: each.angle_deg === null ? "not known" : `${figure(each.angle_deg)}°` },
       { number: each.spectrum.slice(0, 5).map(figure).join(", ") },
     ]);
   const headings = ["Version of", "Rank", "Nodes", "Readings", "Angle to the one before"];

@@ -36,6 +36,16 @@ export function loginPath() {
   return `/login?back=${encodeURIComponent(pathname + search + hash)}`;
 }
 
+let leaving = false;
+
+/** Go where one logs in; several questions that are refused lead there once. */
+export function leave() {
+  if (!leaving) {
+    leaving = true;
+    location.assign(loginPath());
+  }
+}
+
 async function send(method, path) {
   const headers = method === "GET" ? {} : { "x-submerge-proof": meta("proof") };
   let answer;
@@ -47,7 +57,7 @@ async function send(method, path) {
   const said = await answer.json().catch(() => ({}));
   if (answer.status === 401 && method === "GET") {
     // A page that was left open until its session was over, where looking needs one, too.
-    location.assign(loginPath());
+    leave();
   }
   if (!answer.ok) {
     throw new Refused(said.error ?? `status ${answer.status}`, answer.status);

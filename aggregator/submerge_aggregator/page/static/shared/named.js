@@ -4,9 +4,12 @@ import { pathOf } from "./ask.js";
 import { make } from "./build.js";
 import { shown } from "./text.js";
 
+// Characters of a name in a line or a cell; one that is longer has no more to say there.
+const MOST = 80;
+
 /** Return a name as an element. */
-export function named(text) {
-  return make("bdi", {}, shown(text));
+export function named(text, most = MOST) {
+  return make("bdi", {}, shown(text, most));
 }
 
 /** Return a link to a node; `under` are the aggregators above it, undefined if unknown. */

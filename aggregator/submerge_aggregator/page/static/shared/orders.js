@@ -12,7 +12,7 @@
 //
 // It is sent, taken when the aggregator has it in its store, and done when it is confirmed.
 
-import { loginPath, meta, post } from "./ask.js";
+import { leave, loginPath, meta, post } from "./ask.js";
 import { make } from "./build.js";
 import { focusOn, keysAround } from "./refill.js";
 import { shown } from "./text.js";
@@ -110,7 +110,7 @@ function ask(order, keys) {
     } catch (error) {
       line.remove();
       if (error.status === 401) {
-        leave(order);
+        leaveFor(order);
         return;
       }
       problem.textContent = `It was refused: ${shown(error.message)}`;
@@ -121,9 +121,9 @@ function ask(order, keys) {
 }
 
 // A session that is over: log in, and come back here.
-function leave(order) {
+function leaveFor(order) {
   sessionStorage.setItem(LEFT, order.title);
-  location.assign(loginPath());
+  leave();
 }
 
 // -- how far it is

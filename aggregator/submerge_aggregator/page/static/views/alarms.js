@@ -21,7 +21,7 @@ const WHY = {
 
 const place = (id) => document.getElementById(id);
 const { group } = await start();
-const about = { group, units: new Map() };
+const about = { group, units: new Map(), remembered: new Set() };
 const search = place("search");
 const chosen = place("verdict");
 const provisional = place("provisional");
@@ -67,7 +67,7 @@ async function newest() {
     place("no-history").replaceChildren();
   } catch (error) {
     const words = "Only alarms that nodes still remember are listed, eight of each node: ";
-    place("no-history").replaceChildren(make("p", { class: "problem" }, words, named(error.message)));
+    place("no-history").replaceChildren(make("p", { class: "problem" }, words, named(error.message, 400)));
   }
 }
 
@@ -88,13 +88,17 @@ async function older() {
 
 function draw() {
   const known = new Set(current.map((each) => each.id));
+  about.remembered = known;
   const over = current.filter((each) => !each.open);
   const all = [...over, ...past.alarms.filter((each) => !known.has(each.id))];
   const ended = (each) => each.ended ?? each.began;
   all.sort((a, b) => ended(b) - ended(a));
   const open = current.filter((each) => each.open);
   show("open", "Open alarms", open, "No alarm is open.");
-  show("ended", "Alarms that are over", all.filter(isMeant), "No alarm was raised.");
+  const meant = all.filter(isMeant);
+  const left = all.length - meant.length;
+  const none = left ? `None but provisional ones: ${alarmsCount(left)}.` : "No alarm was raised.";
+  show("ended", "Alarms that are over", meant, none);
   place("older").hidden = !past.more;
 }
 

@@ -59,7 +59,7 @@ function healthTable(rows) {
 function nodes(fleet, bans) {
   const said = [];
   for (const each of fleet.silent) {
-    said.push(make("p", { class: "problem" }, "An aggregator did not reply: ", named(each)));
+    said.push(make("p", { class: "problem" }, "An aggregator did not reply: ", named(each, 400)));
   }
   for (const [state, means] of Object.entries(KEPT_OUT)) {
     const found = fleet.rows.filter((row) => row.holds.includes(state));
@@ -70,7 +70,7 @@ function nodes(fleet, bans) {
       nodeLink(group, row.node, row.under),
       named(row.under || "this aggregator"),
       { number: row.heard_s === null ? "never" : ago(fleet.at - row.heard_s) },
-      named(row.note),
+      named(row.note, 400),
     ]);
     const more = found.length > MOST ? [nothing(`${found.length - MOST} more are in the list of the fleet.`)] : [];
     said.push(

@@ -22,7 +22,7 @@ const BEFORE_S = 60;
 const place = (id) => document.getElementById(id);
 const { group } = await start();
 const asked = new URLSearchParams(location.search);
-const about = { group, units: new Map() };
+const about = { group, units: new Map(), remembered: new Set() };
 const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };
 
 let begun = false;
@@ -68,6 +68,7 @@ async function look() {
 
 async function alarms() {
   const known = await get(["api", "alarms"], { group, node: where.node });
+  about.remembered = new Set(known.map((each) => each.id));
   refill(
     place("alarms"),
     known.length
@@ -86,7 +87,7 @@ function watch() {
     EVERY_S,
     async () => {
       const said = await get(["api", "recent", group], { path: itself });
-      newestScores(place("newest"), place("blame"), said);
+      newestScores({ chart: place("newest"), blame: place("blame"), rows: place("rows") }, said);
     },
     say("newest-problem"),
   );

@@ -40,6 +40,8 @@ let [asked, turn] = [0, 0];
 follow("fleet", async () => {
   cards(alarms);
   await showWatch();
+});
+follow("scores", async () => {
   if (Date.now() / 1000 - asked >= Math.max(LEAST_AGAIN_S, AGAIN_S * hours)) {
     await showScores();
   }

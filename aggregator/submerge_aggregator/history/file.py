@@ -1,0 +1,337 @@
+"""HistoryFile: the history on disk: rings of rows in one SQLite database, in bounded bytes.
+
+1. For one thread. The store's lock keeps other processes away from it, too.
+2. Nothing waits for the disk (`synchronous=OFF`): the system writes when it likes. A process that
+   is killed loses nothing that was written; a computer that loses its power may lose the file.
+3. It is checked as a whole when it is opened. A damaged one is an error here, and the recorder
+   begins another.
+4. Database and log together stay below `max_bytes`: the database takes three quarters at most. The
+   oldest hour goes first; alarms and versions have a share of their own each, so that neither
+   drives out the other.
+5. It is its owner's alone (0600), and no symbolic link.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from submerge_aggregator.history.levels import higher
+from submerge_client.private_file import create_private, refuse_link
+
+FORM = 1
+"""Raise it when the tables change: a history of another form is not read, and a new one begins."""
+
+APPLICATION_ID = int.from_bytes(b"sub5", "big")
+
+PAGE_BYTES = 4096
+
+CACHE_KIB = 256
+
+CREATE = """
+CREATE TABLE levels (
+    hour INTEGER NOT NULL, grp TEXT NOT NULL, node TEXT NOT NULL, levels BLOB NOT NULL,
+    PRIMARY KEY (hour, grp, node)
+) WITHOUT ROWID;
+CREATE TABLE alarms (
+    grp TEXT NOT NULL, id TEXT NOT NULL, at REAL NOT NULL, view BLOB NOT NULL,
+    PRIMARY KEY (grp, id)
+) WITHOUT ROWID;
+CREATE INDEX newest_alarms ON alarms (grp, at);
+CREATE TABLE versions (
+    grp TEXT NOT NULL, created REAL NOT NULL, version INTEGER NOT NULL, view BLOB NOT NULL,
+    PRIMARY KEY (grp, created, version)
+) WITHOUT ROWID;
+"""
+
+# One step down the tree for each hour; DISTINCT would read all rows.
+KNOWN_HOURS = """
+WITH RECURSIVE known (hour) AS (
+    SELECT min(hour) FROM levels WHERE hour >= ?1
+    UNION ALL
+    SELECT (SELECT min(hour) FROM levels WHERE hour > known.hour) FROM known WHERE hour < ?2
+)
+SELECT hour FROM known WHERE hour < ?2
+"""
+
+
+OF_NODE = "SELECT node, levels FROM levels WHERE hour = ? AND grp = ? AND node = ? LIMIT ?"
+OF_NODES = (
+    "SELECT node, levels FROM levels WHERE hour = ? AND grp = ? AND node > ? ORDER BY node LIMIT ?"
+)
+
+
+class Ring(NamedTuple):
+    """A table with a share of the bytes: one part in `part`.
+
+    size : selects its bytes, names and index too, and its rows
+    delete : deletes so many rows, the oldest
+    """
+
+    part: int
+    size: str
+    delete: str
+
+
+ALARMS = Ring(
+    8,
+    "SELECT total(length(view) + 150), count(*) FROM alarms",
+    "DELETE FROM alarms WHERE at <= (SELECT at FROM alarms ORDER BY at LIMIT 1 OFFSET ?)",
+)
+VERSIONS = Ring(
+    16,
+    "SELECT total(length(view) + 150), count(*) FROM versions",
+    "DELETE FROM versions"
+    " WHERE created <= (SELECT created FROM versions ORDER BY created LIMIT 1 OFFSET ?)",
+)
+
+
+class LevelsKey(NamedTuple):
+    """Names an hour of a node."""
+
+    hour: int
+    group: str
+    node: str
+
+
+class AlarmRow(NamedTuple):
+    """An alarm as it is kept.
+
+    at : when it ended, or began if it is open; alarms are in this order
+    view : its AlarmView, as JSON
+    """
+
+    group: str
+    id: str
+    at: float
+    view: bytes
+
+
+class VersionRow(NamedTuple):
+    """A version of a model as it is kept; `view` is its VersionView, as JSON."""
+
+    group: str
+    created: float
+    version: int
+    view: bytes
+
+
+class HistoryFile:
+    """The history in a file, which is created if it is missing.
+
+    Parameters
+    ----------
+    path : Path
+    max_bytes : int
+
+    Raises
+    ------
+    sqlite3.Error
+        If it is damaged, of another form, or cannot be read.
+    OSError, UsageError
+        If it cannot be created, or is a symbolic link.
+    """
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self.path, self._max_bytes = path, max_bytes
+        self._most_pages = max_bytes * 3 // 4 // PAGE_BYTES
+        self._present: int | None = None
+        for each in files_of(path):
+            refuse_link(each, what="the history")
+        if not path.exists():
+            # A log would be taken for that of the new database.
+            for each in files_of(path):
+                each.unlink(missing_ok=True)
+        create_private(path)
+        self._file_id = _id_of(path)
+        self._sql = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._open()
+        except BaseException:
+            self._sql.close()
+            raise
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk, with the log."""
+        total = 0
+        for each in files_of(self.path):
+            with suppress(OSError):
+                total += os.stat(each).st_size
+        return total
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file is still in its place."""
+        return self._file_id == _id_of(self.path)
+
+    @property
+    def at_once(self) -> int:
+        """Rows of one transaction: each may change two pages, and the log has little room."""
+        return max(16, self._max_bytes // 16 // PAGE_BYTES)
+
+    def close(self) -> None:
+        """Write the log into the database, and close it."""
+        self._sql.close()
+
+    # -- writing ---------------------------------------------------------------
+
+    def put_levels(self, hours: Mapping[LevelsKey, bytes]) -> None:
+        """Take over levels of hours: of each minute the higher level stays."""
+        keys = sorted(hours)
+        # Trails are near now: it is the hour by our clock, or the next one.
+        self._present = max((key.hour for key in keys), default=self._present)
+        for at in range(0, len(keys), self.at_once):
+            with self._transaction():
+                for key in keys[at : at + self.at_once]:
+                    self._put_hour(key, hours[key])
+            self._bound()
+
+    def _put_hour(self, key: LevelsKey, levels: bytes) -> None:
+        found = self._sql.execute(
+            "SELECT levels FROM levels WHERE hour = ? AND grp = ? AND node = ?", key
+        ).fetchone()
+        if found is not None:
+            levels = higher(found[0], levels)
+            if levels == found[0]:
+                return
+        self._sql.execute("REPLACE INTO levels VALUES (?, ?, ?, ?)", (*key, levels))
+
+    def put_alarms(self, alarms: Sequence[AlarmRow]) -> None:
+        """Take over the newest state of alarms."""
+        at_once = max(1, self.at_once // 8)  # a view may take several pages
+        for at in range(0, len(alarms), at_once):
+            with self._transaction():
+                self._sql.executemany(
+                    "REPLACE INTO alarms VALUES (?, ?, ?, ?)", alarms[at : at + at_once]
+                )
+            self._shorten(ALARMS)
+            self._bound()
+
+    def put_versions(self, versions: Sequence[VersionRow]) -> None:
+        """Take over versions of models; one that is known stays as it is."""
+        with self._transaction():
+            self._sql.executemany("INSERT OR IGNORE INTO versions VALUES (?, ?, ?, ?)", versions)
+        self._shorten(VERSIONS)
+        self._bound()
+
+    # -- reading ---------------------------------------------------------------
+
+    def levels(
+        self, group: str, hours: range, *, node: str = "", after: str = "", most: int
+    ) -> dict[str, dict[int, bytes]]:
+        """Return the known hours of the first nodes that follow after a name, by their names.
+
+        node : of this one only
+        most : nodes
+        """
+        found: dict[str, dict[int, bytes]] = {}
+        known = self._sql.execute(KNOWN_HOURS, (hours.start, hours.stop)).fetchall()
+        select, name = (OF_NODE, node) if node else (OF_NODES, after)
+        for (hour,) in known:
+            for each, levels in self._sql.execute(select, (hour, group, name, most)):
+                found.setdefault(each, {})[hour] = levels
+        return {name: found[name] for name in sorted(found)[:most]}
+
+    def alarms(self, group: str, before: float, most: int) -> list[AlarmRow]:
+        """Return the newest alarms before a time, the newest first."""
+        rows = self._sql.execute(
+            "SELECT grp, id, at, view FROM alarms WHERE grp = ? AND at < ?"
+            " ORDER BY at DESC, id LIMIT ?",
+            (group, before, most),
+        )
+        return [AlarmRow(*row) for row in rows]
+
+    def versions(self, group: str, most: int) -> list[VersionRow]:
+        """Return the newest versions, the newest first."""
+        rows = self._sql.execute(
+            "SELECT grp, created, version, view FROM versions WHERE grp = ?"
+            " ORDER BY created DESC, version DESC LIMIT ?",
+            (group, most),
+        )
+        return [VersionRow(*row) for row in rows]
+
+    # -- its size --------------------------------------------------------------
+
+    def _bound(self) -> None:
+        """Forget the oldest hours while there are too many pages, and empty a long log."""
+        while self._number("page_count") - self._number("freelist_count") > self._most_pages * 0.9:
+            oldest, newest = self._sql.execute("SELECT min(hour), max(hour) FROM levels").fetchone()
+            if oldest is None:
+                break
+            # Hours to come were written while our clock was ahead.
+            ahead = self._present is not None and newest > self._present + 1
+            with self._transaction():
+                forgotten = newest if ahead else oldest
+                self._sql.execute("DELETE FROM levels WHERE hour = ?", (forgotten,))
+        with suppress(OSError):
+            if os.stat(f"{self.path}-wal").st_size > self._max_bytes // 8:
+                self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _shorten(self, ring: Ring) -> None:
+        """Forget a tenth of a ring, the oldest, where it takes too many bytes."""
+        size, rows = self._sql.execute(ring.size).fetchone()
+        if size > self._max_bytes // ring.part:
+            with self._transaction():
+                self._sql.execute(ring.delete, (rows // 10,))
+
+    # -- inside ----------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._sql.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._sql.execute("PRAGMA trusted_schema = OFF")
+        self._sql.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        self._sql.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        self._sql.execute("PRAGMA temp_store = MEMORY")
+        self._sql.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        if not self._sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            self._sql.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._sql.execute(f"PRAGMA user_version = {FORM}")
+            self._sql.executescript(CREATE)
+        form = self._number("application_id"), self._number("user_version")
+        if form != (APPLICATION_ID, FORM):
+            raise sqlite3.DatabaseError(f"expected form {FORM}, got {form[1]}")
+        (verdict,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(str(verdict).splitlines()[-1])
+        self._sql.execute("PRAGMA journal_mode = WAL")
+        self._sql.execute("PRAGMA synchronous = OFF")
+        self._sql.execute(f"PRAGMA wal_autocheckpoint = {self._max_bytes // 16 // PAGE_BYTES}")
+        self._bound()
+        if self._number("page_count") > self._most_pages:  # it had more room before
+            # A page a step: `execute` would make one step.
+            self._sql.executescript("PRAGMA incremental_vacuum")
+            self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._sql.execute(f"PRAGMA max_page_count = {self._most_pages}")
+
+    def _number(self, pragma: str) -> int:
+        (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()
+        return int(number)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._sql.execute("COMMIT")
+        finally:
+            if self._sql.in_transaction:
+                self._sql.execute("ROLLBACK")
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Return the files of a history: the database, its log, and what SQLite may leave beside."""
+    return path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))
+
+
+def _id_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another in its place."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,276 @@
+"""HistoryRecorder: the history's thread: entries go into a queue, and this thread writes them.
+
+1. `take` and `ask` never wait, and may be called from any thread. A full queue drops entries.
+2. The file is written every `WRITE_S`, so that a memory card wears little. A process that is killed
+   loses nothing for good: a trail reaches back for longer than that, and the next report has it
+   again.
+3. A file that is damaged, gone or of another form is removed, and another one begun. While the disk
+   is full or read-only, entries are dropped. Either has one line in the log, and costs nothing
+   else.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar
+
+from submerge import SubmergeError
+from submerge.protocol.messages import Model
+from submerge_aggregator.batch import AlarmsChanged
+from submerge_aggregator.history.alarm_rows import AlarmRows
+from submerge_aggregator.history.entries import ModelHeard, TrailHeard
+from submerge_aggregator.history.file import HistoryFile, LevelsKey, VersionRow, files_of
+from submerge_aggregator.history.levels import higher, hours_of
+from submerge_aggregator.history.versions import version_row
+from submerge_client.logs import say
+
+WRITE_S = 300.0
+"""Between two writes; a question writes at once, so that who looks sees what is newest."""
+
+VERSION_S = 300.0
+"""Between two versions that are kept: a root may make a model twice a minute, for years."""
+
+AGAIN_S = 60.0
+"""After a failure, the file is left alone for so long."""
+
+MOST_WAITING = 10_000
+"""Entries that wait for the thread."""
+
+MOST_ASKED = 64
+"""Questions that wait for the thread."""
+
+MOST_HOURS = 8192
+"""Hours of nodes that wait for the disk, some 250 bytes each; with more they are written."""
+
+PATIENCE_S = 5.0
+"""At the end, the longest wait for the disk."""
+
+OUT_OF_REACH = frozenset(
+    # They say nothing about the file's contents, and may be over soon.
+    {
+        *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN),
+        *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM),
+    }
+)
+
+Entry = TrailHeard | ModelHeard | AlarmsChanged
+T = TypeVar("T")
+
+
+class HistoryUnavailable(SubmergeError):
+    """No history is kept, or it cannot be read now."""
+
+
+class HistoryRecorder:
+    """The history of one aggregator.
+
+    Parameters
+    ----------
+    path : Path or None
+        None: no history is kept.
+    max_bytes : int
+
+    Attributes
+    ----------
+    dropped : int
+        Entries that were not written, and are lost.
+    bytes : int
+        Bytes on disk, at the last write.
+    """
+
+    def __init__(self, path: Path | None, max_bytes: int = 0) -> None:
+        self._path, self._max_bytes = path, max_bytes
+        self.dropped = self.bytes = 0
+        self._waiting: deque[Entry] = deque()
+        self._asked: deque[tuple[Callable[[HistoryFile], Any], Future[Any]]] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        # From here on for the thread alone.
+        self._file: HistoryFile | None = None
+        self._failed_at = -AGAIN_S
+        self._failing = False
+        self._write_at = 0.0
+        self._hours: dict[LevelsKey, bytes] = {}
+        self._versions: list[VersionRow] = []
+        self._models: dict[str, Model] = {}
+        self._alarms = AlarmRows()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a history."""
+        return self._path is not None
+
+    def take(self, entry: Entry) -> None:
+        """Take an entry of a batch that is committed."""
+        if self._path is None:
+            return
+        with self._changed:
+            if self._closing or len(self._waiting) >= MOST_WAITING:
+                self.dropped += 1
+                return
+            self._waiting.append(entry)
+            self._stir()
+
+    def ask(self, question: Callable[[HistoryFile], T]) -> Future[T]:
+        """Have the thread answer a question from the file.
+
+        The future raises `HistoryUnavailable` where there is none, or what the question raises.
+        """
+        reply: Future[T] = Future()
+        with self._changed:
+            if self._path is None:
+                reply.set_exception(HistoryUnavailable("no history is kept here"))
+            elif self._closing or len(self._asked) >= MOST_ASKED:
+                reply.set_exception(HistoryUnavailable("the history is asked too much at once"))
+            else:
+                self._asked.append((question, reply))
+                self._stir()
+        return reply
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(PATIENCE_S)
+
+    # -- the thread ------------------------------------------------------------
+
+    def _stir(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="history", daemon=True)
+            self._thread.start()
+        self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._waiting or self._asked or self._closing):
+                    left = self._write_at - monotonic()
+                    if left <= 0.0 or not self._changed.wait(left):
+                        break
+                entries, asked = list(self._waiting), list(self._asked)
+                self._waiting.clear()
+                self._asked.clear()
+                ends = self._closing
+            for entry in entries:
+                self._gather(entry)
+            if asked or ends or len(self._hours) > MOST_HOURS or monotonic() >= self._write_at:
+                self._write()
+            for question, reply in asked:
+                self._answer(question, reply)
+            if ends:
+                break
+        if self._file is not None:
+            self._file.close()
+
+    def _gather(self, entry: Entry) -> None:
+        """Add an entry to what the next write has."""
+        match entry:
+            case TrailHeard(group, node, first, levels):
+                for hour, part in hours_of(first, levels):
+                    key = LevelsKey(hour, group, node)
+                    known = self._hours.get(key)
+                    self._hours[key] = part if known is None else higher(known, part)
+            case ModelHeard(model):
+                before = self._models.get(model.group)
+                if before is None or abs(model.created - before.created) >= VERSION_S:
+                    self._models[model.group] = model
+                    self._versions.append(version_row(model, before))
+            case AlarmsChanged():
+                self._alarms.add(entry)
+
+    def _write(self) -> None:
+        """Write what was gathered; what cannot be written is dropped."""
+        self._write_at = monotonic() + WRITE_S
+        hours, self._hours = self._hours, {}
+        versions, self._versions = self._versions, []
+        alarms = self._alarms.taken()
+        if not (hours or versions or alarms or self._file is None):
+            return
+        try:
+            file = self._opened()
+            file.put_levels(hours)
+            file.put_alarms(alarms)
+            file.put_versions(versions)
+            self.bytes = file.size_bytes
+            if self._failing and (hours or versions or alarms):
+                self._failing = False
+                say("history written again", dropped=self.dropped)
+        except (sqlite3.Error, OSError, SubmergeError) as error:
+            self.dropped += len(hours) + len(versions) + len(alarms)
+            self._fail(error)
+
+    def _answer(self, question: Callable[[HistoryFile], Any], reply: Future[Any]) -> None:
+        try:
+            reply.set_result(question(self._opened()))
+        except (sqlite3.Error, OSError) as error:
+            self._fail(error)
+            reply.set_exception(HistoryUnavailable(f"the history cannot be read: {error}"))
+        except Exception as error:  # it is for the one who asked; bugs are, too
+            reply.set_exception(error)
+
+    # -- the file --------------------------------------------------------------
+
+    def _opened(self) -> HistoryFile:
+        """Return the file, open; another one where it is gone, or damaged."""
+        if self._path is None:
+            raise HistoryUnavailable("no history is kept here")
+        if self._file is not None and not self._file.is_there:
+            self._close()
+            say("history is gone, another one begins", level=logging.WARNING, path=str(self._path))
+        if self._file is None:
+            if monotonic() < self._failed_at + AGAIN_S:
+                raise HistoryUnavailable("the history cannot be used now: see the log")
+            try:
+                self._file = HistoryFile(self._path, self._max_bytes)
+            except sqlite3.Error as error:
+                self._remove(error)
+                self._file = HistoryFile(self._path, self._max_bytes)
+        return self._file
+
+    def _fail(self, error: Exception) -> None:
+        """Close the file: remove it if it is damaged, and else leave it alone for a while."""
+        self._close()
+        self._alarms.forget()
+        try:
+            if isinstance(error, HistoryUnavailable):
+                return
+            if not isinstance(error, sqlite3.Error):
+                raise error
+            self._remove(error)
+        except (sqlite3.Error, OSError, SubmergeError) as why:
+            self._failed_at = monotonic()
+            if not self._failing:
+                self._failing = True
+                say("history not written, entries are dropped", level=logging.WARNING, why=str(why))
+
+    def _remove(self, error: sqlite3.Error) -> None:
+        """Remove a file that is damaged; raise the error again if it is not."""
+        if self._path is None or _code(error) in OUT_OF_REACH:
+            raise error
+        for each in files_of(self._path):
+            each.unlink(missing_ok=True)
+        why = " ".join(str(error).split())
+        say("history is damaged, another one begins", level=logging.WARNING, why=why)
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(sqlite3.Error):
+                file.close()
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary error code."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF

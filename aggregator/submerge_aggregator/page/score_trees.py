@@ -1,0 +1,179 @@
+"""ScoreTrees: how close all nodes of a group came to alarms, over time, for all who look at once.
+
+The aggregators of a group's `FleetTree` are asked for what reports to them. As that tree, it is
+asked for only while a page is open, and at most every `FRESH_S`; one that says nothing is named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from submerge_aggregator.history.scores import ScoreSteps
+from submerge_aggregator.history.views import ScoresPage
+from submerge_aggregator.page.calls import AdminCalls, CallRefused
+from submerge_aggregator.page.fleet_tree import AGAIN_S, AT_ONCE, TRIES, FleetTrees
+
+FRESH_S = 60.0
+"""How long levels are shown before they are asked for again: a step has one minute at least, and
+nodes report every few minutes."""
+
+MOST_HOURS = 168
+
+STEPS = 96
+"""Steps of a picture, or somewhat fewer; of 24 hours each is of 15 minutes."""
+
+MOST_SHOWN = 4000
+"""Nodes of a picture: the worst."""
+
+FALLING = bytes(range(255, -1, -1))
+"""Each level as what sorts the higher one first."""
+
+MOST_KEPT = 16
+"""Pictures that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """The levels of a node, and the aggregators above it."""
+
+    under: str
+    node: str
+    levels: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTree:
+    """The levels of a group's nodes, the worst first.
+
+    Attributes
+    ----------
+    at : float
+        When they were asked for, Unix seconds.
+    first_s, step_s : int
+        As in `ScoresPage`.
+    nodes : list of ScoreRow
+    silent : list of str
+        Aggregators that said nothing, a line each.
+    more : bool
+        There are more than are shown.
+    """
+
+    group: str
+    at: float
+    first_s: int
+    step_s: int
+    nodes: list[ScoreRow]
+    silent: list[str]
+    more: bool
+
+
+class ScoreTrees:
+    """The newest levels of each group.
+
+    Parameters
+    ----------
+    calls : AdminCalls
+    trees : FleetTrees
+    wall : callable
+        Wall time, in seconds.
+    """
+
+    def __init__(self, calls: AdminCalls, trees: FleetTrees, wall: Callable[[], float]) -> None:
+        self._calls, self._trees, self._wall = calls, trees, wall
+        self._known: dict[tuple[str, int], tuple[float, bytes]] = {}
+        self._under_way: dict[tuple[str, int], asyncio.Task[bytes]] = {}
+
+    async def body(self, group: str, hours: int) -> bytes:
+        """Return a group's levels as JSON, as `ScoreTree`; new ones where the last are too old.
+
+        Raises
+        ------
+        CallRefused
+            If the aggregator itself does not answer, or so many hours cannot be shown.
+        """
+        if not 1 <= hours <= MOST_HOURS:
+            raise CallRefused(400, f"expected 1 to {MOST_HOURS} hours, got {hours}")
+        key = group, hours
+        at, body = self._known.get(key, (0.0, b""))
+        if body and abs(self._wall() - at) < FRESH_S:
+            return body
+        task = self._under_way.get(key)
+        if task is None:
+            task = asyncio.create_task(self._collect(group, hours))
+            self._under_way[key] = task
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        # One who leaves ends nothing for the others.
+        return await asyncio.shield(task)
+
+    async def _collect(self, group: str, hours: int) -> bytes:
+        at = self._wall()
+        step_s = step_of(hours)
+        steps = ScoreSteps(max(0, int(at) - hours * 3600 + step_s), step_s)
+        fleet = await self._trees.tree(group)
+        paths = [""] + [
+            f"{row.under}/{row.node}".lstrip("/") for row in fleet.rows if row.kind == "aggregator"
+        ]
+        turns = asyncio.Semaphore(AT_ONCE)
+        found = await asyncio.gather(*(self._ask(group, path, steps, turns) for path in paths))
+        rows = [row for each, _ in found for row in each]
+        count = steps.count(at)
+        rows = [ScoreRow(row.under, row.node, _fitted(row.levels, count)) for row in rows]
+        rows.sort(key=lambda row: (-max(row.levels), _reversed(row.levels), row.under, row.node))
+        silent = [line for _, lines in found for line in lines]
+        more = fleet.more or len(rows) > MOST_SHOWN
+        shown = rows[:MOST_SHOWN]
+        tree = ScoreTree(group, at, steps.first_s, step_s, shown, silent, more)
+        body = msgspec.json.encode(tree)
+        self._known.pop((group, hours), None)
+        self._known[group, hours] = at, body
+        if len(self._known) > MOST_KEPT:
+            del self._known[next(iter(self._known))]
+        return body
+
+    async def _ask(
+        self, group: str, under: str, steps: ScoreSteps, turns: asyncio.Semaphore
+    ) -> tuple[list[ScoreRow], list[str]]:
+        """Return the levels of the nodes that report to one aggregator, and what it did not say."""
+        rows, after, more = list[ScoreRow](), "", True
+        while more:
+            try:
+                async with turns:
+                    page = await self._page(group, under, after, steps)
+            except CallRefused as error:
+                return rows, [f"{under}: {error}" if under else str(error)]
+            rows += [ScoreRow(under, each.node, each.levels) for each in page.nodes]
+            more, after = page.more, page.nodes[-1].node if page.nodes else ""
+        return rows, []
+
+    async def _page(self, group: str, under: str, after: str, steps: ScoreSteps) -> ScoresPage:
+        since, step = str(steps.since_s), str(steps.step_s)
+        for left in reversed(range(TRIES)):
+            try:
+                body = await self._calls.get(
+                    f"/scores/{group}", path=under, after=after, since=since, step=step
+                )
+                return msgspec.json.decode(body, type=ScoresPage)
+            except CallRefused as error:
+                if not left or "asked too much" not in str(error):
+                    raise
+            await asyncio.sleep(AGAIN_S)
+        raise AssertionError("the last try returns or raises")
+
+
+def step_of(hours: int) -> int:
+    """Return the step in which so many hours are shown: whole minutes, `STEPS` of them at most."""
+    return 60 * -(-hours * 60 // STEPS)
+
+
+def _fitted(levels: bytes, count: int) -> bytes:
+    """Return so many levels: another clock may be a step ahead or behind."""
+    return levels[:count].ljust(count, b"\0")
+
+
+def _reversed(levels: bytes) -> bytes:
+    """Return a key that sorts what is bad now before what was."""
+    return levels[::-1].translate(FALLING)
