@@ -38,13 +38,12 @@ EVERY_S = MINUTES * 60.0
 AT = EPOCH + 100.0 + 3 * EVERY_S + 1.0
 """Wall time at the root and in a browser, once the nodes have reported three times."""
 
-MIX = np.random.default_rng(5).normal(size=(2, len(CHANNELS)))
 
-
-def rows_of(seed: int, n: int = 400) -> np.ndarray:
+def rows_of(seed: int, n: int = 400, width: int = len(CHANNELS)) -> np.ndarray:
     """Return rows of a pump without a fault."""
+    mix = np.random.default_rng(5).normal(size=(2, width))
     rng = np.random.default_rng(seed)
-    return 20 + 3 * rng.normal(size=(n, 2)) @ MIX + 0.3 * rng.normal(size=(n, len(CHANNELS)))
+    return 20 + 3 * rng.normal(size=(n, 2)) @ mix + 0.3 * rng.normal(size=(n, width))
 
 
 class PagedFleet(Paged):
@@ -88,7 +87,7 @@ class PagedFleet(Paged):
         known = {"watched_s": 3e6, "allowed": 1.2, "raised": len(alarms)} | said
         return self.house.hears(
             node,
-            rows_of(seed),
+            rows_of(seed, width=self.schema.width),
             schema=self.schema,
             alarm_status=alarm_status(*alarms, state=state, **known),
             trail=self._trail(node, seed, bool(alarms)),
@@ -122,4 +121,5 @@ class PagedFleet(Paged):
 
     async def _asked(self, group: str, path: tuple[str, ...], topic: str, **more: object) -> bytes:
         """Reply for a node, as it does itself when somebody looks."""
-        return replies(topic, path[-1], group, self.schema.named, rows_of(3, 90), self.now)
+        rows = rows_of(3, 90, self.schema.width)
+        return replies(topic, path[-1], group, self.schema.named, rows, self.now)

@@ -9,6 +9,7 @@ import numpy as np
 
 from submerge import Array, Channel
 from submerge_client.asked.shapes import (
+    LETTERS,
     Blamed,
     KindScores,
     RecentReply,
@@ -38,7 +39,7 @@ def replies(
     smooth = (rows + np.roll(rows, 1, axis=0)) / 2
     off = np.abs(rows - smooth) / rows.std(axis=0)
     if topic == "values":
-        shown = [ShownChannel(name=each.name[:200], unit=each.unit[:200]) for each in channels]
+        shown = [ShownChannel(name=cut(each.name), unit=cut(each.unit)) for each in channels]
         reply = ValuesReply(
             at=at,
             channels=shown,
@@ -59,8 +60,13 @@ def replies(
                 KindScores(kind="spe", limit=3.0, values=worst),
                 KindScores(kind="t2", limit=4.0, values=[each**0.5 for each in worst]),
             ],
-            channels=[each.name[:200] for each in channels],
+            channels=[cut(each.name) for each in channels],
             blame=blame,
             **known,
         )
     )
+
+
+def cut(text: str) -> str:
+    """Return a name as a reply may have it; the border lets no other through."""
+    return "".join(each if each.isprintable() else "?" for each in text[:LETTERS])
