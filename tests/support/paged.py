@@ -54,10 +54,17 @@ class Paged(PageClient):
         self.house.does(self._serving.stop())
         self.house.__exit__()
 
-    def token(self, name: str, scope: Scope, *, until: float | None = None) -> str:
+    def token(
+        self,
+        name: str,
+        scope: Scope,
+        *,
+        until: float | None = None,
+        groups: tuple[str, ...] = (),
+    ) -> str:
         """Make a token; return its text."""
         secret = new_secret()
-        self._tokens[name] = Token(name, scope, 0.0, until, digest_of(secret))
+        self._tokens[name] = Token(name, scope, 0.0, until, digest_of(secret), groups)
         self._write()
         return secret
 
