@@ -67,10 +67,17 @@ class Paged(PageClient):
     def origin(self) -> str:
         return f"http{'s' if 'cert' in self._page else ''}://127.0.0.1:{self.port}"
 
-    def token(self, name: str, scope: Scope, *, until: float | None = None) -> str:
+    def token(
+        self,
+        name: str,
+        scope: Scope,
+        *,
+        until: float | None = None,
+        groups: tuple[str, ...] = (),
+    ) -> str:
         """Make a token; return its text."""
         secret = new_secret()
-        self._tokens[name] = Token(name, scope, 0.0, until, digest_of(secret))
+        self._tokens[name] = Token(name, scope, 0.0, until, digest_of(secret), groups)
         self._write()
         return secret
 
