@@ -19,6 +19,7 @@ PACKAGES = {
 }
 
 PAGE = "submerge_aggregator/page/"
+DEMO_PAGE = "submerge_fleet/demo/page/"
 
 
 def modules_after(statement: str) -> set[str]:
