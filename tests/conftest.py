@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from support.chromium import chromium, marks_loop  # noqa: F401 - a fixture
+
 # Before NumPy loads: threads that wait for one another make small matrices slow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Before scipy loads: scikit-learn skips its array API check without it.
@@ -18,6 +20,12 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The browser's event loop seems to run in its own tests, and in no others."""
+    marks_loop(wanted="chromium" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,8 @@ PACKAGES = {
     "submerge_fleet",
 }
 
+PAGE = "submerge_aggregator/page/"
+
 
 def modules_after(statement: str) -> set[str]:
     """Top-level names in sys.modules of a fresh interpreter after a statement."""
@@ -89,7 +91,7 @@ def test_imports_keep_their_contracts():
 
 @pytest.mark.slow
 def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
-    """Exactly our package names, typed, with a licence; no tests, no data."""
+    """Exactly our package names, typed, with a licence; the page's files; no tests, no data."""
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path, ROOT],
         check=True,
@@ -102,7 +104,12 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
     assert PACKAGES == {top for top in tops if not top.endswith(".dist-info")}
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {"frame.html"} <= {
+        name.rpartition("/")[2] for name in names if f"{PAGE}templates/" in name
+    }
     assert all(
-        name.endswith((".py", ".pyi", ".proto", "py.typed")) or ".dist-info/" in name
+        name.endswith((".py", ".pyi", ".proto", "py.typed"))
+        or ".dist-info/" in name
+        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/"))
         for name in names
     )

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from logging import WARNING
 
 from submerge.aggregator.node import AggregatorNode
@@ -29,6 +30,7 @@ from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
+from submerge_client.asked.shown_settings import settings_reply
 from submerge_client.config.sizes import MQTT_LIMIT
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
@@ -97,6 +99,7 @@ def server_of(
         refusals=refusals,
         admission=admission,
         record=audit.record,
+        settings=partial(settings_reply, config.node, "aggregator", config),
     )
     return Server(
         worker,

@@ -32,6 +32,7 @@ from submerge_client.config.links import (
 from submerge_client.config.removed import AGGREGATOR
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
+    AnyText,
     Name,
     NamePattern,
     NodeName,
@@ -68,7 +69,7 @@ class StatusConfig(Section, frozen=True, kw_only=True):
         host:port; "" for none. It is unprotected: everybody who can connect can read it.
     """
 
-    address: str = "127.0.0.1:8471"
+    address: AnyText = "127.0.0.1:8471"
 
     def __post_init__(self) -> None:
         _ = self.endpoint

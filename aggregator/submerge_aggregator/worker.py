@@ -60,7 +60,7 @@ from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.history.answers import SCORES
 from submerge_aggregator.history.entries import entries_of, models_of
 from submerge_aggregator.notify.changes import AlarmNews
-from submerge_aggregator.questions.consulted import consulted
+from submerge_aggregator.questions.consulted import Settings, consulted, no_settings
 from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged
 from submerge_aggregator.unwritten import refuse_all
@@ -94,6 +94,8 @@ class CommitWorker:
         Which joins and reports are for the machine.
     record : callable
         Records joins and what the machine notes, once they are committed.
+    settings : callable
+        Returns what is said of the program's configuration.
 
     Attributes
     ----------
@@ -114,11 +116,12 @@ class CommitWorker:
         refusals: Refusals | None = None,
         admission: AdmissionControl | None = None,
         record: Record = record_nothing,
+        settings: Settings = no_settings,
     ) -> None:
         self.node: AggregatorNode | None = None
         self.tallies = Tallies()
         self.wakes_at = 0.0
-        self.credentials = credentials
+        self.credentials, self.settings = credentials, settings
         self.refusals = Refusals(lambda: clock().steady) if refusals is None else refusals
         self.admission = AdmissionControl() if admission is None else admission
         self._make_node, self._store, self._clock, self._coarse = make_node, store, clock, coarse
@@ -288,7 +291,9 @@ class CommitWorker:
                 outs.append(effect)  # the history has a thread of its own
                 continue
             if isinstance(effect, Consult):
-                said = Answered(effect.question, *consulted(node, now, effect.question))
+                said = Answered(
+                    effect.question, *consulted(node, now, effect.question, self.settings)
+                )
                 outs += self._step(node, said, now, None, keeps)
                 continue
             if isinstance(effect, Send) and isinstance(effect.message, Joined | Answer):

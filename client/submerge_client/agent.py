@@ -18,6 +18,8 @@ from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Alarmed,
+    Answered,
+    Consult,
     Event,
     Flush,
     Keep,
@@ -33,12 +35,13 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
+from submerge_client.asked.replies import Replies, no_replies
 from submerge_client.disk import RecordStore
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
-from submerge_client.sensors.gather import RowGatherer
+from submerge_client.sensors.gather import RowGatherer, RowsWaiting, SensorEnded
 from submerge_client.sensors.lags import Lags
 from submerge_client.sensors.newest_values import NewestValues
 from submerge_client.uplink import (
@@ -62,18 +65,8 @@ LAST_ROWS_S = 0.5
 """For a sensor to hand over what came while it waited for more; it looks for its end that often."""
 
 
-class SensorEnded(NamedTuple):
-    """The sensor has no more rows; `error` if it failed."""
-
-    error: Exception | None
-
-
 class Stopped(NamedTuple):
     """A signal or a caller asked the program to end."""
-
-
-class RowsWaiting(NamedTuple):
-    """Rows of the sensor are to be taken."""
 
 
 Item = Heard | RowsWaiting | SensorEnded | Stopped
@@ -103,6 +96,8 @@ class Agent:
         How long it waits at its end for the parent to have everything.
     watchdog : Watchdog or None
         Takes a tick with each round of the loop.
+    replies : callable
+        What is said to questions of operators.
 
     Attributes
     ----------
@@ -136,6 +131,7 @@ class Agent:
         gather_s: float = 0.0,
         linger_s: float = 10.0,
         watchdog: Watchdog | None = None,
+        replies: Replies = no_replies,
     ) -> None:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
@@ -145,7 +141,7 @@ class Agent:
         self._uplink, self.sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores, clock, coarse
         self._sinks = Sinks() if sinks is None else sinks
-        self._credentials, self._linger_s = credentials, linger_s
+        self._credentials, self._linger_s, self._replies = credentials, linger_s, replies
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._notes = Notes()
         self._inbox: SimpleQueue[Item] = SimpleQueue()
@@ -277,6 +273,8 @@ class Agent:
                     self._disk.keep(effect)
                 case Send():
                     self._send(effect)
+                case Consult(question):
+                    self._step(Answered(question, *self._replies(self.node, question, now)))
                 case Scored() if self._scores is not None:
                     schema, first = self.node.current.schema, self._first
                     self._scores.write(effect, schema, first=first, at=now.wall, alarms=alarms)

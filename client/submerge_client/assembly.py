@@ -13,6 +13,7 @@ from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.alarms.factory import links_of, sinks_of
 from submerge_client.alarms.standard_output import write_whole
+from submerge_client.asked.replies import ClientReplies
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.sensors import MqttSensor
@@ -73,6 +74,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         credentials=credentials,
         gather_s=config.timing.gather_s,
         watchdog=Watchdog(config.silence_s, alive=config.watch.alive, environ=os.environ),
+        replies=ClientReplies(config),
     )
 
 

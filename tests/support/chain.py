@@ -19,9 +19,15 @@ CLIENT = "pump"
 
 
 class Chain:
-    """Three aggregators below one another, and a client below the last."""
+    """Three aggregators below one another, and a client below the last.
 
-    def __init__(self, way: Way, programs: Programs, *, every_s: float = 3600.0) -> None:
+    pump : what the client's configuration says besides, at its top
+    """
+
+    def __init__(
+        self, way: Way, programs: Programs, *, every_s: float = 3600.0, pump: str = ""
+    ) -> None:
+        self._pump = pump
         self._way, self._programs, self._every_s = way, programs, every_s
         self.running: dict[str, Program] = {}
         for node in (*CHAIN, CLIENT):
@@ -33,9 +39,13 @@ class Chain:
         program = self.running[node] = self._programs.start(kind, "--config", config)
         program.until("reading" if node == CLIENT else "serving")
         if node == CLIENT:
-            for row in range(40):
-                program.write(f"[{row % 7}, {row % 5}, {row % 3}]\n".encode())
+            self.reads(40)
         return program
+
+    def reads(self, rows: int) -> None:
+        """Give the client more rows."""
+        for row in range(rows):
+            self.running[CLIENT].write(f"[{row % 7}, {row % 5}, {row % 3}]\n".encode())
 
     def kill(self, node: str) -> None:
         self.running[node].kill()
@@ -50,10 +60,14 @@ class Chain:
 
     def below(self, *path: str, **query: str) -> dict[str, Any]:
         """Return what the root says of the nodes of an aggregator below it."""
+        return self.asked("tree", *path, **query)
+
+    def asked(self, topic: str, *path: str, **query: str) -> dict[str, Any]:
+        """Return what a node says when the root asks it."""
         admin = AdminClient(UnixSocket(socket_of(self._programs.folder / "root.store")))
         time.sleep(0.1)  # it answers so many a second
         try:
-            return json.loads(admin.get("tree", "pumps", path="/".join(path), **query))
+            return json.loads(admin.get(topic, "pumps", path="/".join(path), **query))
         except SubmergeError as error:
             return {"error": str(error)}
 
@@ -67,12 +81,13 @@ class Chain:
         if node == CLIENT:
             return (
                 f'node = "{node}"\ngroup = "pumps"\nparent = "room"\n'
-                f'state = "{folder / node}.state"\n[uplink]\n{self._way.up("room")}'
+                f'state = "{folder / node}.state"\n{self._pump}[uplink]\n{self._way.up("room")}'
                 f'[sensor]\nkind = "ndjson"\n{channels}{timing}min_rows = 1\n'
             )
         parent = CHAIN[node]
         above = "" if parent is None else f'[parent]\nname = "{parent}"\n{self._way.up(parent)}'
         schema = channels.replace("[schema]", "[groups.pumps.schema]") if parent is None else ""
+        timing += f"model_every_s = {min(self._every_s, 60.0)}\n"
         return (
             f'node = "{node}"\nstore = "{folder / node}.store"\n{self._way.listens(node)}{above}'
             f'[status]\naddress = ""\n[groups.pumps.summary]\nrank = 2\n{schema}{timing}'

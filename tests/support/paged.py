@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from submerge.schema import Schema
 from submerge_aggregator.admission import watched_file
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
@@ -19,7 +20,7 @@ from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import Token, digest_of, new_secret, tokens_text
 from submerge_aggregator.page.opening import page_serving
 from submerge_client.config.decoding import decoded
-from support.house import House
+from support.house import SCHEMA, House
 from support.nodes import GROUP
 from support.page_client import PageAnswer, PageClient
 
@@ -40,10 +41,11 @@ class Paged(PageClient):
         *,
         groups: tuple[str, ...] = (GROUP,),
         history_bytes: int = 0,
+        schema: Schema = SCHEMA,
         **page: Any,
     ) -> None:
         self.folder, self._page = folder, {"address": "127.0.0.1:0"} | page
-        self.house = House(folder, groups=groups, history_bytes=history_bytes)
+        self.house = House(folder, groups=groups, schema=schema, history_bytes=history_bytes)
         self.recorded: list[dict[str, Any]] = []
         self._tokens: dict[str, Token] = {}
 
@@ -60,6 +62,10 @@ class Paged(PageClient):
         watched_file.LOOK_S = self._look_s
         self.house.does(self._serving.stop())
         self.house.__exit__()
+
+    @property
+    def origin(self) -> str:
+        return f"http{'s' if 'cert' in self._page else ''}://127.0.0.1:{self.port}"
 
     def token(self, name: str, scope: Scope, *, until: float | None = None) -> str:
         """Make a token; return its text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from submerge_client.config.sections import Section
+from submerge_client.config.sections import AnyText, Section
 
 
 class AuditConfig(Section, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class AuditConfig(Section, frozen=True, kw_only=True):
         A file, which is rotated; left out, STORE.audit.jsonl beside the store; "" for none.
     """
 
-    path: str | None = None
+    path: AnyText | None = None
 
 
 def audit_path(config: AuditConfig, store: str | os.PathLike[str]) -> Path | None:

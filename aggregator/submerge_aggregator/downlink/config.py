@@ -14,7 +14,7 @@ from submerge_client.config.links import (
     endpoint_of,
     is_here,
 )
-from submerge_client.config.sections import AboveZero, Name, Section, Whole, refusal, shown
+from submerge_client.config.sections import AboveZero, AnyText, Name, Section, Whole, refusal, shown
 
 
 class GrpcListen(Section, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class GrpcListen(Section, frozen=True, kw_only=True):
         Further connections are closed at once. Each child has one, and each takes up to 100 KiB.
     """
 
-    address: str = "0.0.0.0:8470"
+    address: AnyText = "0.0.0.0:8470"
     insecure: bool = False
     cert: Path | None = None
     key: Path | None = None

@@ -21,7 +21,8 @@ The last two, and forget, go down to aggregators below; with `anyway=1` also for
 unknown here.
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
-histories, `admin_backup` those for copies of the store, `admin_history` those for what was.
+histories, `admin_backup` those for copies of the store, `admin_history` those for what was,
+`admin_tree` and `admin_asked` those for nodes further down.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from submerge.protocol.machine import Drop, Forget, Now, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import (
     admin_alarms,
+    admin_asked,
     admin_backup,
     admin_bans,
     admin_histories,
@@ -68,6 +70,7 @@ OTHERS = (
     admin_histories,
     admin_backup,
     admin_tree,
+    admin_asked,
     admin_history,
 )
 """The modules with the other routes."""
@@ -90,8 +93,9 @@ def api(server: Server) -> Starlette:
 def routes(server: Server) -> list[Route]:
     """Return the routes."""
 
-    async def about(_: Request) -> Response:
-        return as_json(await ask(server, lambda node, _: survey.about(node)))
+    async def about(request: Request) -> Response:
+        groups = request.scope["operator"].groups
+        return as_json(await ask(server, lambda node, _: survey.about(node, groups)))
 
     async def healthy(_: Request) -> Response:
         return as_json(health.health(server))

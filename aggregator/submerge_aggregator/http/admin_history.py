@@ -22,8 +22,8 @@ from submerge.aggregator.node import AggregatorNode
 from submerge_aggregator.history.answers import SCORES, read
 from submerge_aggregator.history.past import past_alarms, versions
 from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps, scores_page
-from submerge_aggregator.http.admin_tree import Pages, path_of
-from submerge_aggregator.http.params import moment, path_names, query_names, whole
+from submerge_aggregator.http.admin_tree import Pages
+from submerge_aggregator.http.params import moment, path_names, query_names, tree_path, whole
 from submerge_aggregator.http.serving import as_json, ask
 from submerge_aggregator.inquiring import NoReply
 from submerge_aggregator.questions.foreign_scores import read_scores
@@ -47,7 +47,7 @@ def routes(server: Server) -> list[Route]:
         )
         steps.count(wall)  # it checks it, before others are asked
         asked = ScoresAsked(group, steps, node or "", after or "")
-        path = path_of(request.query_params.get("path", ""))
+        path = tree_path(request)
         if path:
             return Response(await _below(asked, path), media_type="application/json")
         me = await ask(server, lambda machine, _: name_of(machine, group))

@@ -17,11 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from submerge import PeerError, UsageError
+from submerge import PeerError
 from submerge.protocol.messages import Incarnation
-from submerge.protocol.names import is_name
-from submerge.protocol.questions import DEEPEST, Question
-from submerge_aggregator.http.params import path_names, query_names
+from submerge.protocol.questions import Question
+from submerge_aggregator.http.params import path_names, query_names, tree_path
 from submerge_aggregator.http.serving import as_json, ask
 from submerge_aggregator.inquiring import NoReply
 from submerge_aggregator.questions.consulted import nodes_page
@@ -59,7 +58,7 @@ def routes(server: Server) -> list[Route]:
     async def nodes(request: Request) -> Response:
         (group,) = path_names(request, "group")
         about, after = query_names(request, "node", "after")
-        path = path_of(request.query_params.get("path", ""))
+        path = tree_path(request)
         if not path:
             asked = Question("", group, Incarnation(0, 0), 0, (), "nodes", about or "", after or "")
             return as_json(await ask(server, lambda node, now: nodes_page(node, now, asked)))
@@ -75,17 +74,3 @@ def routes(server: Server) -> list[Route]:
         return Response(body, media_type="application/json")
 
     return [Route("/tree/{group}", nodes)]
-
-
-def path_of(text: str) -> tuple[str, ...]:
-    """Return the names of aggregators below one another, with slashes between.
-
-    Raises
-    ------
-    UsageError
-        If it is no such path.
-    """
-    path = tuple(text.split("/")) if text else ()
-    if len(path) > DEEPEST or not all(map(is_name, path)):
-        raise UsageError(f"a path is like site-1/room-2, of {DEEPEST} names at most, got {text!r}")
-    return path

@@ -7,6 +7,8 @@ import math
 from starlette.requests import Request
 
 from submerge import UsageError
+from submerge.protocol.names import is_name
+from submerge.protocol.questions import DEEPEST
 from submerge_proto.wire import parts
 
 
@@ -79,3 +81,18 @@ def moment(request: Request, key: str) -> float:
     if math.isnan(found):
         raise UsageError(f"{key} is a time in Unix seconds, got {given!r}")
     return found
+
+
+def tree_path(request: Request) -> tuple[str, ...]:
+    """Return the names of nodes below each other in the query's `path`; none for this one.
+
+    Raises
+    ------
+    UsageError
+        If one is no valid name, or there are too many.
+    """
+    text = request.query_params.get("path", "")
+    path = tuple(text.split("/")) if text else ()
+    if len(path) > DEEPEST or not all(map(is_name, path)):
+        raise UsageError(f"a path is like site-1/room-2, of {DEEPEST} names at most, got {text!r}")
+    return path

@@ -12,7 +12,7 @@ from submerge_client.config.links import (
     endpoint_of,
     is_here,
 )
-from submerge_client.config.sections import Section, refusal, shown
+from submerge_client.config.sections import AnyText, Section, refusal, shown
 
 PORT = 8472
 """Where no other is named; 8471 is that of the status address."""
@@ -37,7 +37,7 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
         beside the store. It is read again when it changes.
     """
 
-    address: str = f"0.0.0.0:{PORT}"
+    address: AnyText = f"0.0.0.0:{PORT}"
     insecure: bool = False
     cert: Path | None = None
     key: Path | None = None

@@ -46,6 +46,7 @@ class Changes:
         self._marks: dict[str, str] = {}
         self._changed = asyncio.Condition()
         self._looking: asyncio.Task[None] | None = None
+        self._is_over = False
 
     @property
     def is_full(self) -> bool:
@@ -61,15 +62,24 @@ class Changes:
             self._looking = asyncio.create_task(self._look())
         try:
             yield f"retry: {RETRY_MS}\n\n".encode()
-            while (left := until - loop.time()) > 0:
+            while not self._is_over and (left := until - loop.time()) > 0:
                 if self._marks != seen:
                     seen = dict(self._marks)
                     yield b"event: marks\ndata: " + msgspec.json.encode(seen) + b"\n\n"
                 with suppress(TimeoutError):
                     async with self._changed:
-                        await asyncio.wait_for(self._changed.wait(), left)
+                        if not self._is_over:
+                            await asyncio.wait_for(self._changed.wait(), left)
         finally:
             self._listeners -= 1
+
+    async def end(self) -> None:
+        """End every stream: nothing is served any more, and nobody waits for an open page."""
+        self._is_over = True
+        if self._looking is not None:
+            self._looking.cancel()
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _look(self) -> None:
         """Look while a page listens, and once more."""

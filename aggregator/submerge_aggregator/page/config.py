@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submerge_client.config.links import Endpoint, check_pair, endpoint_of, is_here
-from submerge_client.config.sections import Section, Text, refusal, shown
+from submerge_client.config.sections import AnyText, Section, Text, refusal, shown
 
 PORT = 8473
 """Where no other is named; the ports before it are those of children, status and operators."""
@@ -31,7 +31,7 @@ class PageConfig(Section, frozen=True, kw_only=True):
         the node's kit. On 127.0.0.1 there is no TLS without them.
     """
 
-    address: str | None = None
+    address: AnyText | None = None
     names: tuple[Text, ...] = ()
     cert: Path | None = None
     key: Path | None = None

@@ -1,9 +1,10 @@
 """Data of the page that the admin API has not in this form, and the stream of what changes.
 
-GET  /data/fleet/G         every node below
-GET  /data/scores/G?hours=24       how close they came to alarms, over time, the worst first
-GET  /data/model/G         a group's model, for charts
-GET  /events               what has changed, as server-sent events
+GET  /data/fleet/G                      every node below
+GET  /data/node/G?path=site-1&node=N    one node: how it is, and what its aggregator shows of it
+GET  /data/scores/G?hours=24             how close they came to alarms, over time, the worst first
+GET  /data/model/G                      a group's model, for charts
+GET  /events                            what has changed, as server-sent events
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from submerge_aggregator.http.params import path_names, whole
+from submerge_aggregator.http.params import path_names, query_names, whole
 from submerge_aggregator.http.serving import as_json
 from submerge_aggregator.operators.scopes import ApiCall, objection
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.model_view import model_view
+from submerge_aggregator.page.one_node import one_node
 from submerge_aggregator.page.watched import Watched
 
 HOURS = 24
@@ -34,6 +36,15 @@ def routes(watched: Watched) -> list[Route]:
 
     async def fleet(request: Request) -> Response:
         return _json(request, await watched.trees.body(_group(request, "/tree/{group}")))
+
+    async def node(request: Request) -> Response:
+        group = _group(request, "/tree/{group}")
+        (name,) = query_names(request, "node")
+        if name is None:
+            raise CallRefused(400, "expected the name of a node, got none")
+        path = request.query_params.get("path", "")  # the admin API looks at it
+        found = await one_node(watched.calls, group, path, name, watched.wall())
+        return _json(request, msgspec.json.encode(found))
 
     async def scores(request: Request) -> Response:
         group = _group(request, "/scores/{group}")
@@ -54,6 +65,7 @@ def routes(watched: Watched) -> list[Route]:
 
     return [
         Route("/data/fleet/{group}", fleet),
+        Route("/data/node/{group}", node),
         Route("/data/scores/{group}", scores),
         Route("/data/model/{group}", model),
         Route("/events", events),

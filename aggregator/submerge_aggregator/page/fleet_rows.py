@@ -30,6 +30,8 @@ class FleetRow:
     ----------
     under : str
         Their names, from the one below the aggregator that is asked, with slashes between.
+    holds : list of str
+        Every state that holds, the worst first: `state` is the first of them.
     open : int
         Open alarms, of all nodes below an aggregator.
     nodes : int
@@ -46,6 +48,7 @@ class FleetRow:
     node: str
     kind: str
     state: State
+    holds: list[State]
     open: int
     nodes: int
     heard_s: float | None
@@ -65,13 +68,15 @@ def row_of(view: NodeView, under: str, at: float) -> FleetRow:
     at : wall time at which the view was made
     """
     last = view.rows[0] if view.rows else None
+    states = states_of(view)
     parts: list[RowView | SealedView] = [*view.rows, *view.sealed]
     watch = view.watch
     return FleetRow(
         under,
         view.node,
         view.kind or "",
-        state_of(view),
+        states[0] if states else "unwatched",
+        states,
         0 if watch is None else watch.open,
         0 if watch is None else watch.nodes,
         None if last is None else round(at - last.silent_s, 1),
@@ -86,8 +91,8 @@ def row_of(view: NodeView, under: str, at: float) -> FleetRow:
     )
 
 
-def state_of(view: NodeView) -> State:
-    """Return how a node is: the worst that holds."""
+def states_of(view: NodeView) -> list[State]:
+    """Return how a node is: every state that holds, the worst first."""
     last, watch = (view.rows[0] if view.rows else None), view.watch
     found: set[State] = set()
     if watch is not None and watch.open:
@@ -107,7 +112,7 @@ def state_of(view: NodeView) -> State:
         found |= {state for state, nodes in watch.states.items() if nodes}
     elif watch is not None and any(watch.states.values()):
         found.add("armed" if watch.states.get("armed") else "learning")
-    return min(found, key=STATES.index, default="unwatched")
+    return sorted(found, key=STATES.index)
 
 
 def _note(view: NodeView) -> str:

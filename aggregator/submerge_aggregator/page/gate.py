@@ -36,7 +36,8 @@ ALWAYS = {
     b"content-security-policy": POLICY.encode(),
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
-    b"referrer-policy": b"no-referrer",
+    # Not "no-referrer": a browser's form would have the origin null then, and open no session.
+    b"referrer-policy": b"same-origin",
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
 }

@@ -17,18 +17,20 @@ class Watched:
     Attributes
     ----------
     calls : AdminCalls
+    wall : callable
+        Wall time, in seconds.
     trees : FleetTrees
     scores : ScoreTrees
     changes : Changes
     """
 
     def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:
-        self.calls, self._wall = calls, wall
+        self.calls, self.wall = calls, wall
         self.trees = FleetTrees(calls, wall)
         self.scores = ScoreTrees(calls, self.trees, wall)
         self.changes = Changes(calls, self._stamp)
 
     def _stamp(self) -> dict[str, str]:
         """Return what changes by the clock alone: when trees are worth asking for."""
-        wall = self._wall()
+        wall = self.wall()
         return {"fleet": str(int(wall // FRESH_S)), "scores": str(int(wall // SCORES_FRESH_S))}

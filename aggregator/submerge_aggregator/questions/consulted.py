@@ -1,6 +1,10 @@
-"""What an aggregator says to a question that came down the tree: its nodes, a page at a time."""
+"""What an aggregator says to a question that came down the tree: its nodes, a page at a time, and
+its settings.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import msgspec
 
@@ -11,10 +15,22 @@ from submerge.protocol.questions import MOST_BODY, Question
 from submerge_aggregator.questions import survey
 from submerge_aggregator.questions.views import NodesPage, NodeView
 
+Settings = Callable[[], bytes]
+"""Returns the reply on what the program is configured with (`settings_reply`)."""
 
-def consulted(node: AggregatorNode, now: Now, question: Question) -> tuple[bytes, str]:
+
+def no_settings() -> bytes:
+    """Return nothing, for an aggregator that a program made without a configuration."""
+    return b"{}"
+
+
+def consulted(
+    node: AggregatorNode, now: Now, question: Question, settings: Settings
+) -> tuple[bytes, str]:
     """Return JSON, or why there is none, in one line."""
     me = node.settings.node
+    if question.topic == "settings":
+        return settings(), ""
     if question.topic != "nodes":
         return b"", f"{me} is an aggregator, and knows nothing of {question.topic}"
     try:

@@ -11,7 +11,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from submerge_client.config.links import Link, UplinkConfig, check_insecure, is_here
-from submerge_client.config.sections import Name, Section, Text, refusal, shown
+from submerge_client.config.sections import SHOWN, Name, Secret, Section, refusal, shown
 
 PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"
 """The topic prefixes that Home Assistant allows."""
@@ -20,7 +20,12 @@ TOPIC = re.compile(r"/([A-Za-z0-9_-]{1,64})/?")
 """The path of a url that is a topic of ntfy."""
 
 Prefix = Annotated[
-    str, Meta(pattern=rf"^({PREFIX})?\Z", description='a topic such as "homeassistant", or ""')
+    str,
+    Meta(
+        pattern=rf"^({PREFIX})?\Z",
+        description='a topic such as "homeassistant", or ""',
+        extra=SHOWN,
+    ),
 ]
 Shape = Literal["alertmanager", "ntfy", "json"]
 
@@ -59,12 +64,12 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
         A page about the node; {node}, {group} and {id} are replaced.
     """
 
-    url: Text
+    url: Secret
     shape: Shape = "json"
     token_file: Path | None = None
     ca: Path | None = None
     insecure: bool = False
-    link: Text | None = None
+    link: Secret | None = None
 
     def __post_init__(self) -> None:
         parts = _parts("url", self.url)

@@ -15,7 +15,15 @@ from submerge_client.config.alarm_sinks import BrokerConfig, Prefix, WebhookConf
 from submerge_client.config.hints import nearest
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.schemas import SchemaConfig
-from submerge_client.config.sections import BadSetting, Seconds, Section, Text, refusal, shown
+from submerge_client.config.sections import (
+    SHOWN,
+    BadSetting,
+    Seconds,
+    Section,
+    Text,
+    refusal,
+    shown,
+)
 from submerge_client.config.spans import NUMBER, SECONDS, seconds
 
 PER = {
@@ -39,8 +47,12 @@ OFF = "off"
 MOST_NAMED = 10
 """Most channels that an error line lists."""
 
-When = Annotated[str, Meta(min_length=1, description="a condition in quotes, such as 'rpm > 50'")]
-Span = Annotated[str, Meta(min_length=1, description='a time in quotes, such as "12h" or "3d"')]
+When = Annotated[
+    str, Meta(min_length=1, description="a condition in quotes, such as 'rpm > 50'", extra=SHOWN)
+]
+Span = Annotated[
+    str, Meta(min_length=1, description='a time in quotes, such as "12h" or "3d"', extra=SHOWN)
+]
 
 
 class LearnConfig(Section, frozen=True, kw_only=True):

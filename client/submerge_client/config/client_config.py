@@ -136,6 +136,9 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     gaps : {"fill", "withhold"}
         A row with a gap: fill it with the most likely value, or do not learn the row.
     scores : ScoresConfig
+    share_values : bool
+        Whether operators at an aggregator above may look at its newest readings, in their units.
+        They leave the node only while a person looks.
     watch : WatchConfig
     log : {"debug", "info", "warning", "error"}
         The least level of a log line.
@@ -157,6 +160,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     alarms: AlarmsConfig = AlarmsConfig()
     gaps: Literal["fill", "withhold"] = "fill"
     scores: ScoresConfig = ScoresConfig()
+    share_values: bool = False
     watch: WatchConfig = WatchConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: RetryConfig = RetryConfig()

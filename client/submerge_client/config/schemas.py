@@ -18,6 +18,7 @@ from submerge.schema import Center
 from submerge_client.config.features import FeaturesConfig
 from submerge_client.config.sections import (
     AboveZero,
+    AnyText,
     Finite,
     Seconds,
     Section,
@@ -52,7 +53,7 @@ class ChannelConfig(Section, frozen=True, kw_only=True):
     """
 
     name: Text
-    unit: str = ""
+    unit: AnyText = ""
     offset: Finite | None = None
     scale: AboveZero | None = None
 
@@ -80,7 +81,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         A kernel: what is normal may then be curved. Left out, it is flat.
     """
 
-    channels: tuple[str | ChannelConfig, ...]
+    channels: tuple[AnyText | ChannelConfig, ...]
     lags: Whole = 1
     center: Center = "own"
     half_life_s: Seconds | None = None

@@ -24,10 +24,20 @@ MOST = sys.float_info.max
 Key = str | int
 """The key of a table, or the index in a list."""
 
-Name = Annotated[str, Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}")]
+SHOWN = {"shown": True}
+"""Marks text that other machines may read; text without the mark is shown to none."""
+
+Name = Annotated[
+    str,
+    Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}", extra=SHOWN),
+]
 NamePattern = Annotated[
     str,
-    Meta(pattern=r"^[A-Za-z0-9._*?-]{1,64}\Z", description="a name in quotes, or one with * and ?"),
+    Meta(
+        pattern=r"^[A-Za-z0-9._*?-]{1,64}\Z",
+        description="a name in quotes, or one with * and ?",
+        extra=SHOWN,
+    ),
 ]
 """Fits a certificate, a topic and a file."""
 
@@ -36,11 +46,17 @@ NodeName = Annotated[
     Meta(
         pattern=rf"^(?!(?i:{'|'.join(sorted(RESERVED))})\Z){NAME}\Z",
         description=f"a name in quotes, {NAME_RULE}, and no word of MQTT topics, as `score` is",
+        extra=SHOWN,
     ),
 ]
 """Names a node: below its name are topics of its own."""
 
-Text = Annotated[str, Meta(min_length=1, description="text in quotes")]
+Text = Annotated[str, Meta(min_length=1, description="text in quotes", extra=SHOWN)]
+AnyText = Annotated[str, Meta(description="text in quotes", extra=SHOWN)]
+Secret = Annotated[str, Meta(min_length=1, description="text in quotes")]
+"""Text that lets its reader in somewhere, or may: a url that takes posts, an argument of a program.
+It is shown to no other machine (`submerge_client.asked.shown_settings`)."""
+
 Whole = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
 Spare = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
 # TOML knows inf and nan, which no setting takes.

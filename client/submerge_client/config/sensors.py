@@ -12,9 +12,11 @@ import msgspec
 
 from submerge_client.config.links import Link
 from submerge_client.config.sections import (
+    AnyText,
     Finite,
     NotBelowZero,
     Seconds,
+    Secret,
     Section,
     Text,
     refusal,
@@ -52,7 +54,7 @@ class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file
     paths: tuple[Path, ...]
     speed: NotBelowZero = 0.0
     loop: bool = False
-    skip: tuple[str, ...] = ()
+    skip: tuple[AnyText, ...] = ()
     zero_is_missing: bool = False
     quantity: Literal["temperature", "humidity", "light", "voltage", "all"] = "temperature"
 
@@ -105,11 +107,11 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
     topics: tuple[Text, ...] = ()
     include: tuple[Text, ...] = ("*",)
     exclude: tuple[Text, ...] = ()
-    states: dict[str, Finite] = msgspec.field(default_factory=dict)
+    states: dict[AnyText, Finite] = msgspec.field(default_factory=dict)
     rebirth: bool = False
-    topic: str = ""
-    value: str = "value"
-    time: str = ""
+    topic: AnyText = ""
+    value: AnyText = "value"
+    time: AnyText = ""
     period_s: Seconds = 10.0
     lateness_s: NotBelowZero = 2.0
     max_age_s: NotBelowZero | None = None
@@ -185,7 +187,7 @@ class ProgramSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="p
         is started again.
     """
 
-    command: tuple[Text, ...]
+    command: tuple[Secret, ...]
 
     def __post_init__(self) -> None:
         if not self.command:

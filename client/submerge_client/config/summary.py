@@ -11,13 +11,15 @@ from submerge.pca.budget import DEFAULT_MEMORY
 from submerge.protocol.summaries import Subspaces, below
 from submerge_client.config.byte_sizes import in_bytes
 from submerge_client.config.schemas import SchemaConfig
-from submerge_client.config.sections import BadSetting, Section, Spare, Whole, refusal
+from submerge_client.config.sections import SHOWN, BadSetting, Section, Spare, Whole, refusal
 from submerge_client.config.sizes import Linear
 
 START = 8
 """Directions that are shown until the root has chosen how many."""
 
-Size = Annotated[str, Meta(min_length=1, description='a size in quotes, such as "1MB"')]
+Size = Annotated[
+    str, Meta(min_length=1, description='a size in quotes, such as "1MB"', extra=SHOWN)
+]
 
 
 class SummaryConfig(Section, frozen=True, kw_only=True):

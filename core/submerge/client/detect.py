@@ -42,7 +42,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.client.alarm_peak import InAlarm, is_believed
 from submerge.client.blame import Evidence, last_errors
-from submerge.client.closeness import Closeness
+from submerge.client.closeness import NOT_CLOSE
 from submerge.client.detector import AlarmDetector, Situation
 from submerge.client.follow import Exceedance, follow
 from submerge.client.recent_scores import RecentScores, row_statistics, rows_needed
@@ -82,9 +82,7 @@ def detect(
     n = len(block)
     if not situation.ready:
         # Scores about a mean that is not known yet mean nothing.
-        detector = _freeze(
-            replace(detector, recent=RecentScores(), errors=(), closeness=Closeness())
-        )
+        detector = _freeze(replace(detector, recent=RecentScores(), errors=(), closeness=NOT_CLOSE))
         decision = Decision.learn(n)
         return detector, decision.withholding_all() if situation.paused else decision
     even = detector.recent.watched(scores.even)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array, Storage
-from submerge.client.asked.drilling import DrillTask, RecentRows
+from submerge.client.asked.drilling import DrillTask
+from submerge.client.asked.recent_rows import RecentRows
 from submerge.client.channels import ChannelState
 from submerge.client.detect import detect
 from submerge.client.detector import AlarmDetector, DetectorState, Situation
@@ -75,7 +76,7 @@ class NodeMonitor:
     detector : AlarmDetector or None
         None if it raises no alarms.
     recent_rows : RecentRows
-        The newest that were scored, for a drill.
+        The newest that were scored, for a drill and for people who look.
     """
 
     def __init__(
@@ -246,7 +247,7 @@ class NodeMonitor:
         scores = score(block, scoring, own, self.channels.residual_scale)
         decision = Decision.learn(len(block))
         if self.detector is not None:
-            self.recent_rows.add(block)
+            self.recent_rows.add(block, now.wall)
             situation = Situation(
                 now,
                 reference.version,
@@ -260,6 +261,11 @@ class NodeMonitor:
         elif not self.learns:
             decision = decision.withholding_all()
         return Judgement(scores, decision, reference, scoring.center(own), offset)
+
+    @property
+    def scored_by(self) -> int:
+        """Version of the model that rows are scored by now; 0 without one."""
+        return 0 if self._heard is None else self._reference_for(self._heard)[0].version
 
     def drill_task(self) -> DrillTask | None:
         """Return what a drill works with; None before a model, or without alarms."""

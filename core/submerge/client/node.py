@@ -27,6 +27,7 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
     Alarmed,
+    Answered,
     Effect,
     Event,
     Flush,
@@ -176,6 +177,8 @@ class ClientNode:
             case Flush():
                 self._session.hurry()
                 self._checkpoint_at, self._ending = now.steady, True
+            case Answered():
+                effects += self._consulting.answer(event, self.current)
             case Tick():
                 effects += self._ingest.drill_on(self.current, now)  # readings go first
         self._advance(now, effects)
@@ -274,7 +277,12 @@ class ClientNode:
             monitor = self._ingest.monitor_for(current)
             if current.pin != pin and monitor is not None:
                 monitor.change_parent()
-            current.pin = pin
+            before, current.pin = current.pin, pin
+            if before is None and self._kept[0]:
+                # After a kill, one of before the join is given up: also what is reported by then.
+                self._kept = current.progress
+                checkpoint = current.checkpoint(self._report(now), now)
+                effects.append(Keep({CHECKPOINT: checkpoint, PAST: self.finals.past}))
             self.finals.meet(pin, current, self._summaries, effects)
             if session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
                 current.delivered = current.held = 0

@@ -248,7 +248,7 @@ class Alarmed(NamedTuple):
 
 
 class Consult(NamedTuple):
-    """The parent asks this node: the driver answers with `Answered`."""
+    """The parent asks this node, a client or an aggregator: the driver answers with `Answered`."""
 
     question: Question
 

@@ -32,7 +32,8 @@ class Question(NamedTuple):
     pinned : of the parent that sends it
     number : names it, for its reply; drawn by whom an operator asks
     path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
-    topic : "nodes" and "scores" of an aggregator; a node that does not know a topic says so
+    topic : "nodes" and "scores" of an aggregator; "settings" of any node; "recent" and "values" of
+        a client. A node that does not know a topic says so
     about : of one node only; empty: of all
     after : a page begins after this name; empty: from the first
     since_s, step_s : of what happens over time: from this time on (Unix), in steps of so many

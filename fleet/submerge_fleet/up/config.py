@@ -21,6 +21,7 @@ from submerge_aggregator.config import (
 )
 from submerge_aggregator.downlink.config import ListenConfig
 from submerge_aggregator.history.config import HistoryConfig
+from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
@@ -67,12 +68,17 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     gaps : {"fill", "withhold"}
         As a client's.
     scores : ScoresConfig
+    share_values : bool
+        Whether operators of this machine, and its page, may look at readings in their units.
     discover : bool
         Whether channels of new devices are learnt by themselves; else a person accepts them.
     listen : BoxListen
         How other machines reach it; left out, they cannot.
     status : StatusConfig
         Health and metrics; by default none.
+    operators : OperatorsConfig, optional
+        How operators on other machines reach it; left out, the socket in its folder is the only
+        way.
     page : PageConfig, optional
         A page for browsers; left out, there is none.
     history : HistoryConfig
@@ -92,9 +98,11 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     alarms: AlarmsConfig = AlarmsConfig()
     gaps: Literal["fill", "withhold"] = "fill"
     scores: ScoresConfig = ScoresConfig()
+    share_values: bool = True
     discover: bool = False
     listen: BoxListen = BoxListen()
     status: StatusConfig = StatusConfig(address="")
+    operators: OperatorsConfig | None = None
     page: PageConfig | None = None
     history: HistoryConfig = HistoryConfig()
     log: Literal["debug", "info", "warning", "error"] = "warning"
@@ -149,6 +157,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             alarms=self.alarms,
             gaps=self.gaps,
             scores=self.scores,
+            share_values=self.share_values,
             log=self.log,
         )
 
@@ -165,6 +174,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             listen=listen,
             groups={self.group: group},
             status=self.status,
+            operators=self.operators,
             page=self.page,
             history=self.history,
             timing=AggregatorTiming(report_every_s=OFTEN_S, model_every_s=OFTEN_S),

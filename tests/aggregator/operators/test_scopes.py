@@ -26,17 +26,21 @@ def test_each_route_has_a_scope_and_each_scope_a_route(routes):
 
 
 def test_what_only_looks_needs_read_and_what_changes_needs_more(routes):
-    """A copy of the store holds all that there is: to fetch one is no look."""
-    looks = {(method, path) for method, path in routes if method == "GET" and "backup" not in path}
+    """A copy of the store holds all that there is: to fetch one is no look. Settings name hosts."""
+    looks = {
+        (method, path)
+        for method, path in routes
+        if method == "GET" and not path.startswith(("/backup", "/settings"))
+    }
     assert {"read"} == {ROUTES[each].scope for each in looks}
     assert {"operate"} == {rule.scope for (_, path), rule in ROUTES.items() if "backup" in path}
     assert {"judge", "operate"} == {ROUTES[each].scope for each in routes if each[0] == "POST"}
 
 
-def test_verdicts_on_alarms_alone_need_judge():
+def test_verdicts_on_alarms_and_settings_alone_need_judge():
     judged = [path for (_, path), rule in ROUTES.items() if rule.scope == "judge"]
 
-    assert ["/alarms/{group}/{id}/{verb}"] == judged
+    assert ["/settings/{group}", "/alarms/{group}/{id}/{verb}"] == judged
 
 
 def call(method: str, path: str, **more: str) -> ApiCall:

@@ -150,7 +150,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(paged, path):
     assert headers["content-security-policy"].startswith("default-src 'self';")
     assert "unsafe" not in headers["content-security-policy"]
     assert "nosniff" == headers["x-content-type-options"]
-    assert "no-referrer" == headers["referrer-policy"]
+    assert "same-origin" == headers["referrer-policy"]
     assert "cache-control" in headers
 
 

@@ -1,7 +1,6 @@
 """A drill at a client: which faults its own detector would find, tried on its newest rows.
 
-1. The newest prepared rows are in memory, as float32: `MOST_ROWS` of them, and `MOST_NUMBERS`
-   numbers (400 kB) at most. They are on no disk and in no report.
+1. The newest prepared rows are in memory (`recent_rows`).
 2. A drill runs in slices, one kind of fault at one channel each, with `PAUSE_S` between them.
    Readings that come in meanwhile go first.
 3. It reads the node's model, mean, typical errors and limits of the moment that it begins, and
@@ -17,13 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge._linalg import Array, Storage
+from submerge._linalg import Array
 from submerge.drill.detection import spans
 from submerge.drill.drill import ChannelAnswer, Drill
 from submerge.drill.packed import packed
 from submerge.drill.response import DrillModel
 from submerge.errors import UsageError
-from submerge.judge.prepare import Block
 from submerge.protocol.drill_report import DrillReport
 from submerge.protocol.machine import Note, Now
 from submerge.protocol.messages import Stamp
@@ -31,9 +29,6 @@ from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import block_rows
 from submerge.stats.block_maxima import By
-
-MOST_ROWS, MOST_NUMBERS = 256, 256 * 400
-"""Newest rows, and numbers in them, that a client holds for a drill."""
 
 MOST_WITHIN = 128
 """Most rows in which a fault has to be found: half of the rows, so that there are many spans."""
@@ -43,40 +38,6 @@ PAUSE_S = 0.05
 
 NAMED = 8
 """Blind channels that a log line names."""
-
-
-class RecentRows:
-    """The newest prepared rows of a client, in a ring.
-
-    Parameters
-    ----------
-    width : int
-        Numbers in a row, lags included.
-    """
-
-    def __init__(self, width: int) -> None:
-        most = max(1, min(MOST_ROWS, MOST_NUMBERS // width))
-        self._ring: Storage = np.empty((most, width), dtype=np.float32)
-        self._next = self._held = 0
-
-    def add(self, block: Block) -> None:
-        """Add the rows of a block, gaps as gaps."""
-        most = len(self._ring)
-        rows = block.rows[-most:]
-        places = (self._next + np.arange(len(rows))) % most
-        self._ring[places] = rows
-        if block.gaps is not None:
-            gaps = self._ring[places]
-            gaps[block.gaps[-most:]] = np.nan
-            self._ring[places] = gaps
-        self._next = (self._next + len(rows)) % most
-        self._held = min(self._held + len(rows), most)
-
-    @property
-    def rows(self) -> Array:
-        """(n, width), oldest first, in float64: a copy."""
-        order = (self._next - self._held + np.arange(self._held)) % len(self._ring)
-        return self._ring[order].astype(np.float64)
 
 
 class DrillTask(NamedTuple):

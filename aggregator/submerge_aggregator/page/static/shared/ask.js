@@ -30,6 +30,22 @@ export function post(parts, query) {
   return send("POST", pathOf(parts, query));
 }
 
+/** Return where one logs in, and comes back from to this page. */
+export function loginPath() {
+  const { pathname, search, hash } = location;
+  return `/login?back=${encodeURIComponent(pathname + search + hash)}`;
+}
+
+let leaving = false;
+
+/** Go where one logs in; several questions that are refused lead there once. */
+export function leave() {
+  if (!leaving) {
+    leaving = true;
+    location.assign(loginPath());
+  }
+}
+
 async function send(method, path) {
   const headers = method === "GET" ? {} : { "x-submerge-proof": meta("proof") };
   let answer;
@@ -39,6 +55,10 @@ async function send(method, path) {
     throw new Refused("the aggregator does not answer", 0);
   }
   const said = await answer.json().catch(() => ({}));
+  if (answer.status === 401 && method === "GET") {
+    // A page that was left open until its session was over, where looking needs one, too.
+    leave();
+  }
   if (!answer.ok) {
     throw new Refused(said.error ?? `status ${answer.status}`, answer.status);
   }

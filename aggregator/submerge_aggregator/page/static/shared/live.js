@@ -3,6 +3,8 @@
 // An event has a short text for each thing that is shown. A view asks again for what differs from
 // what it has; so a page that was hidden, or left open while the aggregator began again, goes on.
 
+import { get } from "./ask.js";
+
 const heard = new Map();
 const asked = new Map();
 let stream = null;
@@ -61,6 +63,8 @@ function lost() {
   clearTimeout(waiting);
   if (stream?.readyState === EventSource.CLOSED) {
     waiting = setTimeout(open, 2000);
+    // It does not say why it was refused; if the session is over, this leads to the login.
+    get(["api", ""]).catch(() => {});
   } else {
     // A stream ends every now and then: only one that does not come back is worth a word.
     waiting = setTimeout(() => show("the aggregator does not answer: trying on"), 4000);

@@ -1,6 +1,6 @@
 // What every view begins with: the group that it is about, and the way out of a session.
 
-import { get, post } from "./ask.js";
+import { get, loginPath, post } from "./ask.js";
 import { listen } from "./live.js";
 import { make } from "./build.js";
 
@@ -19,6 +19,7 @@ export async function start() {
   for (const link of document.querySelectorAll("a[data-keeps-group]")) {
     link.search = `?group=${encodeURIComponent(group)}`;
   }
+  document.getElementById("login")?.setAttribute("href", loginPath());
   document.getElementById("logout")?.addEventListener("click", async () => {
     await post(["logout"]);
     location.reload();

@@ -9,9 +9,11 @@ export function ago(seconds) {
   return `${Math.round(size / unit)} ${name}`;
 }
 
+const WHOLE = new Intl.NumberFormat("en");
+
 /** Return a whole number with separators. */
 export function count(n) {
-  return n.toLocaleString("en");
+  return WHOLE.format(n);
 }
 
 /** Return a number with four digits. */

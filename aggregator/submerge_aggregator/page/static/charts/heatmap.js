@@ -1,0 +1,256 @@
+// heatmap(): how close rows came to their limit over time, a colour for each step of time.
+//
+//     heatmap(host, {label, first_s, step_s, rows: [{name, levels: Uint8Array, href, note}]})
+//
+// Rows are drawn in the order in which they come: the worst first. Where steps are narrower than a
+// dot of the screen, a dot has the highest of its steps: no minute over a limit gets lost.
+
+import { make } from "../shared/build.js";
+import { shown } from "../shared/text.js";
+import { FONT_PX, cursor, fill, fitting, say, stage, timeAxis, widest } from "./canvas.js";
+import { LEAST, ONE, STEPS, UNLIMITED, binned, colourOf, levelWords, palette, shareOf } from "./levels.js";
+import { MOST_TALL, TALL, rowPlaces } from "./row_places.js";
+import { clock, day, linear, timeTicks } from "./scales.js";
+import { MOST_ROWS, twin } from "./twin.js";
+
+const FOOT = 22;
+const GAP = 8;
+
+const charts = new WeakMap();
+
+/** Draw a heat map in a host, or draw the one that is there again. */
+export function heatmap(host, data) {
+  let chart = charts.get(host);
+  if (!chart?.stage.figure.isConnected) {
+    chart = begun(host);
+    charts.set(host, chart);
+  }
+  const columns = data.rows.reduce((most, row) => Math.max(most, row.levels.length), 1);
+  const over = data.rows.filter((row) => row.levels.some((level) => level > ONE)).length;
+  const same = chart.data?.rows.length === data.rows.length;
+  Object.assign(chart, { data, columns, names: data.rows.map((row) => shown(row.name)) });
+  chart.places = rowPlaces(data.rows.length);
+  if (!same) {
+    chart.stage.cursor = null;
+  }
+  fill(chart.stage, {
+    label: data.label,
+    about:
+      `${data.rows.length} rows, ${over} of them over their limit at some time, the worst first. ` +
+      "Arrow keys move a cursor that is read out below; Enter opens its row. A table follows.",
+    height: Math.max(chart.places.height, TALL) + FOOT,
+    // Many rows scroll in a box that is smaller than the window; few are all there.
+    most: chart.places.n <= MOST_TALL ? Infinity : Math.max(400, window.innerHeight * 0.8),
+  });
+  readOut(chart, chart.stage.cursor, false);
+  chart.build();
+}
+
+function begun(host) {
+  const chart = { picture: document.createElement("canvas"), bins: 1, left: 0, width: 1, swatches: [] };
+  chart.stage = stage(host, "heatmap", (scene) => draw(chart, scene));
+  chart.stage.legend.append(...legend(chart));
+  chart.build = twin(chart.stage.figure, () => table(chart));
+  cursor(chart.stage, {
+    at: (x, y) => placeAt(chart, x, y),
+    step: (key, from) => stepped(chart, key, from),
+    moved: (where, keyed) => readOut(chart, where, keyed),
+    chosen: ({ row }) => open(chart.data.rows[row]),
+  });
+  return chart;
+}
+
+function open(row) {
+  if (row?.href) {
+    location.assign(row.href);
+  }
+}
+
+// -- drawing
+
+function draw(chart, scene) {
+  const { context, width, height, top, ratio, colour } = scene;
+  const { data, places, names, columns } = chart;
+  chart.left = widest(context, names.slice(0, 200), Math.min(200, width * 0.3)) + 2 * GAP;
+  chart.width = Math.max(1, width - chart.left);
+  const bins = Math.min(columns, Math.max(1, Math.floor(chart.width * ratio)));
+  if (bins !== chart.bins) {
+    [chart.bins, chart.stage.cursor] = [bins, null];
+  }
+  const bottom = height - FOOT;
+  const from = places.at(top) ?? 0;
+  const to = (places.at(top + bottom - 1) ?? places.n - 1) + 1;
+  const picture = pictureOf(chart, from, to, colour);
+  context.save();
+  context.beginPath();
+  context.rect(0, 0, width, bottom);
+  context.clip();
+  context.imageSmoothingEnabled = false;
+  context.fillStyle = colour("heat-nothing");
+  context.fillRect(chart.left, 0, chart.width, bottom);
+  const sharp = (y) => Math.round(y * ratio) / ratio;
+  for (let i = from; i < to; i++) {
+    const y = sharp(places.top(i) - top);
+    const tall = sharp(places.top(i + 1) - top) - y - (places.isTall(i) ? 1 : 0);
+    context.drawImage(picture, 0, i - from, bins, 1, chart.left, y, chart.width, tall);
+  }
+  namesOf(chart, scene, from, to);
+  cursorOf(chart, scene);
+  context.restore();
+  const [first, last] = [data.first_s, data.first_s + columns * data.step_s];
+  const place = linear([first, last], [chart.left, width]);
+  const marks = timeTicks(first, last, Math.max(2, chart.width / 110));
+  timeAxis(scene, marks, place, { top: 0, bottom, left: chart.left, right: width, lines: false });
+}
+
+function pictureOf(chart, from, to, colour) {
+  const { bins, columns, picture } = chart;
+  const rows = chart.data.rows.slice(from, to);
+  const colours = palette(colour);
+  for (const [swatch, level] of chart.swatches) {
+    swatch.style.backgroundColor = level ? colourOf(colours, level) : colour("heat-nothing");
+  }
+  [picture.width, picture.height] = [bins, Math.max(1, rows.length)];
+  const image = new ImageData(bins, Math.max(1, rows.length));
+  const dots = new Uint32Array(image.data.buffer);
+  binned(rows, columns, bins).forEach((level, i) => {
+    dots[i] = colours[level];
+  });
+  picture.getContext("2d").putImageData(image, 0, 0);
+  return picture;
+}
+
+function namesOf(chart, { context, top, colour }, from, to) {
+  context.textAlign = "right";
+  context.fillStyle = colour("ink");
+  for (let i = from; i < to && chart.places.isTall(i); i++) {
+    const name = fitting(context, chart.names[i], chart.left - GAP);
+    context.fillText(name, chart.left - GAP, chart.places.top(i) - top + TALL / 2);
+  }
+}
+
+function cursorOf(chart, { context, top, width, height, colour }) {
+  const at = chart.stage.cursor;
+  if (at === null || at.row >= chart.places.n) {
+    return;
+  }
+  const y = chart.places.top(at.row) - top;
+  const tall = chart.places.top(at.row + 1) - top - y;
+  const x = chart.left + (at.bin * chart.width) / chart.bins;
+  const wide = Math.max(chart.width / chart.bins, 3);
+  context.strokeStyle = colour("ink");
+  context.lineWidth = 1.5;
+  context.strokeRect(chart.left, y - 0.5, chart.width - 1, tall);
+  context.lineWidth = 3;
+  context.strokeRect(Math.min(x, width - wide - 2), y - 0.5, wide, tall);
+  context.lineWidth = 1;
+  if (!chart.places.isTall(at.row)) {
+    const middle = Math.min(Math.max(y + tall / 2, FONT_PX / 2), height - FOOT - FONT_PX / 2);
+    context.fillStyle = colour("surface");
+    context.fillRect(0, middle - TALL / 2, chart.left - GAP / 2, TALL);
+    context.fillStyle = colour("ink");
+    context.textAlign = "right";
+    context.fillText(fitting(context, chart.names[at.row], chart.left - GAP), chart.left - GAP, middle);
+  }
+}
+
+// -- the cursor
+
+function placeAt(chart, x, y) {
+  const { box, canvas } = chart.stage;
+  const row = y < canvas.clientHeight - FOOT ? chart.places.at(y + box.scrollTop) : null;
+  const bin = Math.floor(((x - chart.left) / chart.width) * chart.bins);
+  return row === null ? null : { row, bin: Math.min(Math.max(bin, 0), chart.bins - 1) };
+}
+
+function stepped(chart, key, from) {
+  const { n } = chart.places;
+  const page = 10;
+  const ways = {
+    ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
+    Home: [0, -Infinity], End: [0, Infinity], PageUp: [-page, 0], PageDown: [page, 0],
+  };
+  if (!(key in ways) || n === 0) {
+    return undefined;
+  }
+  const at = from ?? { row: 0, bin: chart.bins - 1 };
+  const [down, right] = from === null ? [0, 0] : ways[key];
+  const held = (value, most) => Math.min(Math.max(value, 0), most);
+  const row = held(at.row + down, n - 1);
+  reveal(chart, row);
+  return { row, bin: held(at.bin + right, chart.bins - 1) };
+}
+
+function reveal(chart, row) {
+  const { box } = chart.stage;
+  const [top, bottom] = [chart.places.top(row), chart.places.top(row + 1)];
+  const seen = box.clientHeight - FOOT;
+  if (top < box.scrollTop) {
+    box.scrollTop = top;
+  } else if (bottom > box.scrollTop + seen) {
+    box.scrollTop = bottom - seen;
+  }
+}
+
+function readOut(chart, at, keyed) {
+  const row = at && chart.data.rows[at.row];
+  if (!row) {
+    say(chart.stage, hint(chart));
+    return;
+  }
+  const { first_s: first, step_s: step } = chart.data;
+  const bounds = [at.bin, at.bin + 1].map((bin) => Math.ceil((bin * chart.columns) / chart.bins));
+  const level = row.levels.subarray(...bounds).reduce((most, each) => Math.max(most, each), 0);
+  const [from, to] = bounds.map((column) => first + column * step);
+  const name = make("bdi", { class: "name" }, chart.names[at.row]);
+  const named = keyed && row.href ? make("a", { href: row.href }, name) : name;
+  const when = `${day(from)} ${clock(from)} to ${clock(to)}: `;
+  const note = row.note ? `; ${shown(row.note)}` : "";
+  say(chart.stage, named, ` ${when}`, make("strong", {}, levelWords(level)), note);
+}
+
+function hint(chart) {
+  return chart.data.rows.length ? "Point at a row, or move with the arrow keys." : "";
+}
+
+// -- in words
+
+function legend(chart) {
+  const marks = [
+    ["no readings", 0],
+    ["no limit yet", UNLIMITED],
+    ["a quarter of the limit", ONE - 2 * STEPS],
+    ["half", ONE - STEPS],
+    ["just the limit", ONE],
+    ["over it", ONE + 1],
+    ["8 times and more", ONE + 3 * STEPS],
+  ];
+  return marks.map(([text, level]) => {
+    const swatch = make("span", { class: "swatch" });
+    chart.swatches.push([swatch, level]);
+    return make("li", {}, swatch, text);
+  });
+}
+
+function table(chart) {
+  const { data } = chart;
+  const rows = data.rows.slice(0, MOST_ROWS).map((row, i) => {
+    const highest = row.levels.reduce((best, level, j) => (level > row.levels[best] ? j : best), 0);
+    const over = row.levels.reduce((n, level) => n + (level > ONE), 0);
+    const last = row.levels.findLastIndex((level) => level >= LEAST);
+    const name = make("bdi", {}, chart.names[i]);
+    const share = (j) => (shareOf(row.levels[j] ?? 0) === null ? "" : levelWords(row.levels[j]));
+    const at = data.first_s + highest * data.step_s;
+    return [
+      row.href ? make("a", { href: row.href }, name) : name,
+      share(last),
+      share(highest),
+      share(highest) && `${day(at)} ${clock(at)}`,
+      // Of a step it is known that it was over at some time in it.
+      over ? `${data.step_s > 60 ? "≤ " : ""}${Math.round((over * data.step_s) / 60)} min` : "",
+      row.note ?? "",
+    ];
+  });
+  const heads = ["node", "last", "highest", "at", "over its limit", "note"];
+  return { heads, rows, numbers: 4, all: data.rows.length };
+}

@@ -1,0 +1,260 @@
+// series(): values over time as lines, with limits as level lines and bands of what is expected.
+//
+//     series(host, {label, unit, times: [Unix s], lines: [{name, values}],
+//                   limits: [{name, value}], bands: [{name, low: [...], high: [...]}],
+//                   height, log})
+//
+// A value that is null is a gap, and so is a time in which several values are missing. `log` has a
+// logarithmic axis; `height` is in pixels, 200 if not given.
+
+import { make } from "../shared/build.js";
+import { shown } from "../shared/text.js";
+import { cursor, fill, fitting, say, stage, timeAxis, widest } from "./canvas.js";
+import {
+  clock, day, extent, linear, logarithmic, powers, short, ticks, timeTicks,
+} from "./scales.js";
+import { MOST_ROWS, twin } from "./twin.js";
+
+// Lines that styles know a colour and a dash for; further ones begin again.
+export const LINES = 6;
+
+const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
+const [HEAD, FOOT, GAP] = [8, 22, 8];
+
+const charts = new WeakMap();
+
+/** Draw series in a host, or draw those that are there again. */
+export function series(host, data) {
+  let chart = charts.get(host);
+  if (!chart?.stage.figure.isConnected) {
+    chart = begun(host);
+    charts.set(host, chart);
+  }
+  const { lines, limits = [], bands = [], unit = "", height = 200 } = data;
+  const all = [lines.map((each) => each.values), bands.map((each) => [...each.low, ...each.high])];
+  const positive = (value) => !data.log || value > 0;
+  const values = [...all.flat(2), ...limits.map((each) => each.value)].filter(
+    (value) => typeof value === "number" && positive(value),
+  );
+  const range = extent(data.log ? values.map(Math.log) : values) ?? [0, 1];
+  chart.range = data.log ? range.map(Math.exp) : range;
+  chart.data = { ...data, lines, limits, bands, unit };
+  chart.names = lines.map((each) => shown(each.name));
+  chart.gap_s = 2.5 * usualStep(data.times);
+  fill(chart.stage, {
+    label: unit ? `${data.label} (${shown(unit)})` : data.label,
+    about: `${lines.length} lines of ${data.times.length} values over time. Arrow keys move a cursor that is read out below. A table follows.`,
+    height,
+  });
+  chart.stage.legend.replaceChildren(...legend(chart));
+  readOut(chart, chart.stage.cursor);
+  chart.build();
+}
+
+function begun(host) {
+  const chart = { left: 0, right: 1 };
+  chart.stage = stage(host, "series", (scene) => draw(chart, scene));
+  chart.build = twin(chart.stage.figure, () => table(chart));
+  cursor(chart.stage, {
+    at: (x) => nearest(chart, x),
+    step: (key, from) => stepped(chart, key, from),
+    moved: (where) => readOut(chart, where),
+  });
+  return chart;
+}
+
+function usualStep(times) {
+  const steps = times.slice(1).map((at, i) => at - times[i]);
+  steps.sort((a, b) => a - b);
+  return steps[steps.length >> 1] || 60;
+}
+
+// -- drawing
+
+function draw(chart, scene) {
+  const { context, width, height, colour } = scene;
+  const { data, range } = chart;
+  const bottom = height - FOOT;
+  const marks = data.log ? powers(...range) : ticks(...range, height / 40);
+  const left = widest(context, marks.map(short), width * 0.25) + GAP;
+  const [first, last] = bounds(data.times);
+  const x = linear([first, last], [left + 2, width - 4]);
+  const y = (data.log ? logarithmic : linear)(range, [bottom, HEAD]);
+  Object.assign(chart, { left, right: width - 4, x });
+  context.textAlign = "right";
+  for (const mark of marks) {
+    const at = Math.round(y(mark)) + 0.5;
+    line(context, colour("rule"), [left, at], [width, at]);
+    context.fillStyle = colour("quiet");
+    context.fillText(short(mark), left - GAP, at);
+  }
+  const times = timeTicks(first, last, Math.max(2, (width - left) / 110));
+  timeAxis(scene, times, x, { top: HEAD, bottom, left, right: width });
+  data.bands.forEach((band, i) => area(chart, scene, band, y, i));
+  data.lines.forEach(({ values }, i) => path(chart, scene, values, y, i));
+  for (const { name, value } of data.limits) {
+    limit(scene, shown(name), y(value), left);
+  }
+  const at = chart.stage.cursor;
+  if (at !== null && at < data.times.length) {
+    const place = Math.round(x(data.times[at])) + 0.5;
+    line(context, colour("ink"), [place, HEAD], [place, bottom]);
+  }
+}
+
+function bounds(times) {
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 60];
+  return last > first ? [first, last] : [first - 30, first + 30];
+}
+
+function line(context, style, from, to) {
+  context.strokeStyle = style;
+  context.beginPath();
+  context.moveTo(...from);
+  context.lineTo(...to);
+  context.stroke();
+}
+
+function limit({ context, width, colour }, name, y, left) {
+  context.setLineDash([5, 3]);
+  context.lineWidth = 1.5;
+  line(context, colour("limit"), [left, y], [width, y]);
+  context.lineWidth = 1;
+  context.setLineDash([]);
+  context.textAlign = "right";
+  const text = fitting(context, name, (width - left) / 2);
+  const wide = context.measureText(text).width;
+  const above = y > HEAD + 16 ? y - 9 : y + 9;
+  context.fillStyle = colour("surface");
+  context.fillRect(width - wide - 6, above - 8, wide + 6, 15);
+  context.fillStyle = colour("limit");
+  context.fillText(text, width - 3, above);
+}
+
+// Runs of values without a gap: each a list of places in time.
+function runs(chart, known) {
+  const { times } = chart.data;
+  const found = [];
+  let run = null;
+  for (let i = 0; i < times.length; i++) {
+    if (!known(i)) {
+      run = null;
+      continue;
+    }
+    if (run === null || times[i] - times[i - 1] > chart.gap_s) {
+      run = [];
+      found.push(run);
+    }
+    run.push(i);
+  }
+  return found;
+}
+
+function path(chart, { context, colour }, values, y, number) {
+  const { x, data } = chart;
+  context.strokeStyle = context.fillStyle = colour(`line-${number % LINES}`);
+  context.setLineDash(DASHES[number % LINES]);
+  context.lineWidth = 1.5;
+  context.lineJoin = "round";
+  for (const run of runs(chart, (i) => Number.isFinite(values[i]))) {
+    context.beginPath();
+    for (const i of run) {
+      context.lineTo(x(data.times[i]), y(values[i]));
+    }
+    context.stroke();
+    if (run.length === 1) {
+      context.fillRect(x(data.times[run[0]]) - 1.5, y(values[run[0]]) - 1.5, 3, 3);
+    }
+  }
+  context.setLineDash([]);
+  context.lineWidth = 1;
+}
+
+function area(chart, { context, colour }, { low, high }, y, number) {
+  const { x, data } = chart;
+  context.fillStyle = colour(`band-${number % 2}`);
+  for (const run of runs(chart, (i) => Number.isFinite(low[i]) && Number.isFinite(high[i]))) {
+    context.beginPath();
+    for (const i of run) {
+      context.lineTo(x(data.times[i]), y(high[i]));
+    }
+    for (const i of run.toReversed()) {
+      context.lineTo(x(data.times[i]), y(low[i]));
+    }
+    context.fill();
+  }
+}
+
+// -- the cursor
+
+function nearest(chart, px) {
+  const { data, x } = chart;
+  let best = null;
+  data.times.forEach((at, i) => {
+    if (best === null || Math.abs(x(at) - px) < Math.abs(x(data.times[best]) - px)) {
+      best = i;
+    }
+  });
+  return best;
+}
+
+function stepped(chart, key, from) {
+  const last = chart.data.times.length - 1;
+  const ways = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -last, End: last };
+  if (!(key in ways) || last < 0) {
+    return undefined;
+  }
+  return from === null ? last : Math.min(Math.max(from + ways[key], 0), last);
+}
+
+function readOut(chart, at) {
+  const { times, lines, bands } = chart.data;
+  if (at === null || at === undefined || at >= times.length) {
+    say(chart.stage);
+    return;
+  }
+  const parts = lines.map(({ values }, i) => part(chart.names[i], text(values[at])));
+  const ranges = bands.map(({ name, low, high }) => part(shown(name), span(low[at], high[at])));
+  say(chart.stage, `${day(times[at])} ${clock(times[at], true)}`, ...parts, ...ranges);
+}
+
+function part(name, value) {
+  return make("span", {}, make("bdi", {}, name), " ", make("strong", {}, value));
+}
+
+function text(value) {
+  return Number.isFinite(value) ? short(value) : "–";
+}
+
+function span(low, high) {
+  return Number.isFinite(low) && Number.isFinite(high) ? `${short(low)} to ${short(high)}` : "–";
+}
+
+// -- in words
+
+function legend(chart) {
+  const { lines, bands } = chart.data;
+  const known = [
+    ...lines.map((_, i) => [`swatch line line-${i % LINES}`, chart.names[i]]),
+    ...bands.map(({ name }, i) => [`swatch band-${i % 2}`, shown(name)]),
+  ];
+  return known.map(([kind, name]) =>
+    make("li", {}, make("span", { class: kind }), make("bdi", {}, name)),
+  );
+}
+
+function table(chart) {
+  const { times, lines, limits, bands } = chart.data;
+  const heads = ["time", ...chart.names, ...bands.map(({ name }) => shown(name))];
+  // The newest are what is asked for; of many an even choice would hide the one that matters.
+  const newest = times.map((_, i) => i).reverse().slice(0, MOST_ROWS);
+  const rows = newest.map((i) => [
+    `${day(times[i])} ${clock(times[i], true)}`,
+    ...lines.map(({ values }) => text(values[i])),
+    ...bands.map(({ low, high }) => span(low[i], high[i])),
+  ]);
+  const level = limits.map(({ name, value }) => [
+    `limit: ${shown(name)}`, ...lines.map(() => text(value)), ...bands.map(() => ""),
+  ]);
+  return { heads, rows: [...level, ...rows], all: level.length + times.length };
+}

@@ -1,0 +1,143 @@
+// Alarms as a table, with their verdicts; the views of alarms and of a node have it.
+
+import { get } from "../shared/ask.js";
+import { make } from "../shared/build.js";
+import { named, nodeLink } from "../shared/named.js";
+import { orderButton } from "../shared/orders.js";
+import { table } from "../shared/table.js";
+import { ago, count, figure, moment } from "../shared/words.js";
+
+const SILENT_S = 900;
+
+const CAUSES = {
+  spe: "squared prediction error: channels disagree more than usual",
+  t2: "Hotelling's T-squared: channels agree, but lie further out than usual",
+  linear: "squared prediction error of the readings themselves",
+  distance: "rows lie further from normal than usual, whichever way",
+  smoothed: "rows differ from normal little by little: the mean of recent distances",
+  channel: "one sensor differs from what the others predict",
+  stuck: "a channel keeps its value while others move",
+};
+
+/**
+ * Return a table of alarms.
+ *
+ * about: `group`, and `units` by channel; `remembered`: the ids of those that nodes still know
+ */
+export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
+  const now = Date.now() / 1000;
+  const headings = ["Alarm", ...(ofNode ? [] : ["Node"]), "State", "Began", "Lasted"];
+  headings.push("Score", "Cause", "Channels: value, expected", "Verdict");
+  const rows = alarms.map((alarm) => {
+    const lasted = (alarm.ended ?? now) - alarm.began;
+    return [
+      named(alarm.id),
+      ...(ofNode ? [] : [nodeLink(about.group, alarm.node)]),
+      state(alarm),
+      moment(alarm.began),
+      { number: ago(lasted) },
+      { number: alarm.worst ? `${figure(alarm.worst)} × limit` : "" },
+      make("abbr", { title: CAUSES[alarm.cause] ?? "" }, alarm.cause),
+      channels(alarm, about.units),
+      verdict(about.group, alarm, about.remembered.has(alarm.id)),
+    ];
+  });
+  return table(label, headings, rows, { stacks: true });
+}
+
+/** Return the words of an alarm's state that a filter knows. */
+export function verdictOf(alarm) {
+  return alarm.wanted || alarm.verdict || "none";
+}
+
+function state(alarm) {
+  const words = alarm.open
+    ? [make("span", { class: "badge alarm" }, "open")]
+    : [make("span", { class: "badge sealed" }, "over")];
+  const more = [];
+  if (alarm.settled) {
+    more.push("settled at a new level");
+  }
+  if (alarm.provisional) {
+    more.push("provisional limit");
+  }
+  if (alarm.open && alarm.silent_s > SILENT_S) {
+    more.push(`${alarm.reported_by} silent for ${ago(alarm.silent_s)}`);
+  }
+  if (alarm.denied_by?.length) {
+    more.push(`denied by ${alarm.denied_by.join(", ")}, which is not believed`);
+  }
+  return more.length ? [...words, " ", make("small", {}, more.join("; "))] : words;
+}
+
+function channels(alarm, units) {
+  const items = Object.entries(alarm.top).map(([name, share]) => {
+    const off = alarm.deviations[name];
+    const unit = units?.get(name);
+    const said = off
+      ? [`: ${figure(off.value)}, expected ${figure(off.expected)}`, ...(unit ? [" ", named(unit)] : [])]
+      : [];
+    return make("li", {}, named(name), ` ${Math.round(100 * share)} %`, ...said);
+  });
+  return items.length ? [make("ul", { class: "plain" }, ...items)] : "";
+}
+
+// -- verdicts
+
+// A node takes a verdict on what it remembers alone.
+function verdict(group, alarm, remembered) {
+  const said = [];
+  if (alarm.verdict) {
+    said.push(make("span", { class: `badge ${alarm.verdict}` }, alarm.verdict));
+  }
+  if (alarm.wanted) {
+    said.push(make("small", {}, `to be ${alarm.wanted}: not confirmed yet`));
+  }
+  if (!remembered) {
+    return said.length ? said : make("small", { class: "quiet" }, "none; its node has forgotten it");
+  }
+  const orders = ["accept", "reject"]
+    .filter((verb) => verdictOf(alarm) !== `${verb}ed`)
+    .map((verb) => orderButton(verdictOrder(group, alarm, verb)));
+  const key = `verdict ${alarm.id}`;
+  return make("div", { "data-key": key, tabindex: "-1" }, ...said, make("div", { class: "orders" }, ...orders));
+}
+
+function verdictOrder(group, alarm, verb) {
+  const accept = verb === "accept";
+  const wanted = `${verb}ed`;
+  return {
+    key: `${verb} ${alarm.id}`,
+    label: accept ? "Accept" : "Reject",
+    title: `${accept ? "Accept" : "Reject"} ${alarm.id}`,
+    says: accept ? accepted(alarm) : rejected(alarm),
+    cannot: accept ? "This cannot be taken back." : "",
+    scope: "judge",
+    parts: ["api", "alarms", group, alarm.id, verb],
+    query: { anyway: "1" },
+    danger: accept,
+    done: async () => {
+      const known = await get(["api", "alarms"], { group, node: alarm.node });
+      return known.some((each) => each.id === alarm.id && each.verdict === wanted);
+    },
+  };
+}
+
+function accepted(alarm) {
+  return alarm.open
+    ? `This is normal from now on: ${alarm.node} learns it, the alarm ends, and readings like` +
+        " these raise no other."
+    : "The alarm is marked as normal; what was withheld during it is not learnt.";
+}
+
+function rejected(alarm) {
+  const counts = "and it counts as a true alarm where false ones are counted.";
+  return alarm.open
+    ? `This is a fault: ${alarm.node} never learns these readings, however long it lasts, ${counts}`
+    : `This was a fault, ${counts}`;
+}
+
+/** Return how many alarms there are, in words. */
+export function alarmsCount(n) {
+  return `${count(n)} ${n === 1 ? "alarm" : "alarms"}`;
+}

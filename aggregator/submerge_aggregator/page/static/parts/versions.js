@@ -1,0 +1,92 @@
+// Versions of a model, and how far each turned from the one before.
+
+import { series } from "../charts/series.js";
+import { get } from "../shared/ask.js";
+import { make } from "../shared/build.js";
+import { named, nothing, problem } from "../shared/named.js";
+import { refill } from "../shared/refill.js";
+import { table } from "../shared/table.js";
+import { figure, moment } from "../shared/words.js";
+
+const MOST = 20;
+
+/** Ask for the versions of a group and draw them. */
+export async function versions(host, chart, group) {
+  let found;
+  try {
+    found = (await get(["api", "versions", group])).versions;
+  } catch (error) {
+    chart.hidden = true;
+    refill(host, problem(error));
+    return;
+  }
+  const turned = found.filter((each) => each.angle_deg !== null).reverse();
+  chart.hidden = turned.length < 2;
+  if (!chart.hidden) {
+    series(chart, {
+      label: "Largest angle between a version and the one before",
+      unit: "°",
+      times: turned.map((each) => each.created_s),
+      lines: [{ name: "angle", values: turned.map((each) => each.angle_deg) }],
+      limits: [],
+      bands: [],
+    });
+  }
+  const rows = found
+    .slice(0, MOST)
+    .map((each) => [
+      moment(each.created_s),
+      each.rank,
+      each.nodes,
+      each.readings,
+      { number: each.angle_deg === null ? "not known" : `${figure(each.angle_deg)}°` },
+      { number: each.spectrum.slice(0, 5).map(figure).join(", ") },
+    ]);
+  const headings = ["Version of", "Rank", "Nodes", "Readings", "Angle to the one before"];
+  headings.push("Variance by direction");
+  refill(
+    host,
+    found.length
+      ? table("Versions of the model", headings, rows)
+      : nothing("The history has no version yet."),
+  );
+  if (found.length > MOST) {
+    host.append(nothing(`${found.length - MOST} older ones are in the chart alone.`));
+  }
+}
+
+/** Ask for the histories that a group merges and draw them. */
+export async function histories(host, group) {
+  let found;
+  try {
+    found = await get(["api", "histories", group]);
+  } catch (error) {
+    refill(host, problem(error));
+    return;
+  }
+  const day = (seconds) => (seconds === null ? "?" : moment(seconds).slice(0, 10));
+  const rows = found.map((each) => [
+    named(each.name),
+    each.rows,
+    { number: figure(each.counts_for) },
+    { number: each.most_rows === null ? "" : figure(each.most_rows) },
+    { number: `${Math.round(100 * each.left)} %` },
+    `${day(each.first_s)} to ${day(each.last_s)}`,
+    named(each.machines.join(", ")),
+    named(each.origin || each.files.join(", ")),
+    moment(each.pushed_s),
+    each.current ? "in the model" : "of another schema: in no model",
+  ]);
+  const headings = ["History", "Rows", "Counts for", "At most", "Left by its age", "Its time"];
+  headings.push("Machines", "From", "Pushed", "State");
+  refill(
+    host,
+    found.length
+      ? table("Histories that the model holds", headings, rows)
+      : nothing(
+          "None: the model holds what nodes have reported. ",
+          make("code", {}, "submerge model push"),
+          " adds one.",
+        ),
+  );
+}

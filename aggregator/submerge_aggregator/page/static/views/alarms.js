@@ -1,0 +1,141 @@
+// Alarms: how the group is watched, what is open, and what was.
+
+import { alarmTable, alarmsCount, verdictOf } from "../parts/alarm_table.js";
+import { promised } from "../parts/promised.js";
+import { get } from "../shared/ask.js";
+import { make } from "../shared/build.js";
+import { follow } from "../shared/live.js";
+import { named, nothing, problem } from "../shared/named.js";
+import { ORDERED, reason } from "../shared/orders.js";
+import { refill } from "../shared/refill.js";
+import { start } from "../shared/start.js";
+import { table } from "../shared/table.js";
+
+const WHY = {
+  "its node reports here":
+    "its node reports to this aggregator itself, and says otherwise",
+  "an aggregator has no alarms": "it is said to be of an aggregator, which raises none",
+  "another child says that it is open": "it is reported as over, and as open by another child",
+  "more than a node has": "a node reports nine alarms at most, and there are more",
+};
+
+const place = (id) => document.getElementById(id);
+const { group } = await start();
+const about = { group, units: new Map(), remembered: new Set() };
+const search = place("search");
+const chosen = place("verdict");
+const provisional = place("provisional");
+let current = [];
+let past = { alarms: [], more: false };
+
+search.value = new URLSearchParams(location.search).get("node") ?? "";
+for (const each of [search, chosen, provisional]) {
+  each.addEventListener("input", draw);
+}
+place("older").addEventListener("click", older);
+place("why").replaceChildren(...reason("judge"));
+document.addEventListener(ORDERED, () => look().catch(() => {}));
+follow("alarms", look);
+// Units stand in the model, if there is one yet.
+get(["data", "model", group])
+  .then(({ channels, units }) => {
+    about.units = new Map(channels.map((name, i) => [name, units[i]]));
+    draw();
+  })
+  .catch(() => {});
+
+async function look() {
+  const [alarms, watches] = await Promise.all([
+    get(["api", "alarms"], { group }),
+    get(["api", "alarm-status"], { group }),
+    newest(),
+  ]);
+  current = alarms;
+  promised(place("promised"), place("promised-chart"), watches[0]);
+  drawLeftOut(watches[0].left_out);
+  draw();
+}
+
+// -- alarms that are over: of the history, and those that nodes still remember
+
+async function newest() {
+  try {
+    const page = await get(["api", "past-alarms", group]);
+    const seen = new Set(page.alarms.map((each) => each.id));
+    const before = past.alarms.filter((each) => !seen.has(each.id));
+    past = { alarms: [...page.alarms, ...before], more: before.length ? past.more : page.more };
+    place("no-history").replaceChildren();
+  } catch (error) {
+    const words = "Only alarms that nodes still remember are listed, eight of each node: ";
+    place("no-history").replaceChildren(make("p", { class: "problem" }, words, named(error.message, 400)));
+  }
+}
+
+async function older() {
+  const last = Math.min(...past.alarms.map((each) => each.ended ?? each.began));
+  try {
+    const page = await get(["api", "past-alarms", group], { before: last });
+    const seen = new Set(past.alarms.map((each) => each.id));
+    const more = page.alarms.filter((each) => !seen.has(each.id));
+    past = { alarms: [...past.alarms, ...more], more: page.more && more.length > 0 };
+  } catch (error) {
+    place("no-history").replaceChildren(problem(error));
+  }
+  draw();
+}
+
+// -- drawing
+
+function draw() {
+  const known = new Set(current.map((each) => each.id));
+  about.remembered = known;
+  const over = current.filter((each) => !each.open);
+  const all = [...over, ...past.alarms.filter((each) => !known.has(each.id))];
+  const ended = (each) => each.ended ?? each.began;
+  all.sort((a, b) => ended(b) - ended(a));
+  const open = current.filter((each) => each.open);
+  show("open", "Open alarms", open, "No alarm is open.");
+  const meant = all.filter(isMeant);
+  const left = all.length - meant.length;
+  const none = left ? `None but provisional ones: ${alarmsCount(left)}.` : "No alarm was raised.";
+  show("ended", "Alarms that are over", meant, none);
+  place("older").hidden = !past.more;
+}
+
+function show(id, label, alarms, none) {
+  const wanted = alarms.filter(isWanted);
+  const host = place(id);
+  place(`${id}-count`).textContent =
+    wanted.length === alarms.length
+      ? alarmsCount(alarms.length)
+      : `${wanted.length} of ${alarmsCount(alarms.length)}`;
+  refill(
+    host,
+    wanted.length
+      ? alarmTable(label, wanted, about)
+      : nothing(alarms.length ? "No alarm is as the filter says." : none),
+  );
+}
+
+function isMeant(alarm) {
+  return !alarm.provisional || provisional.checked;
+}
+
+function isWanted(alarm) {
+  const text = search.value.trim().toLowerCase();
+  const words = [alarm.node, alarm.id, ...Object.keys(alarm.top)].join(" ").toLowerCase();
+  return (!chosen.value || verdictOf(alarm) === chosen.value) && words.includes(text);
+}
+
+function drawLeftOut(alarms) {
+  place("left-out-part").hidden = alarms.length === 0;
+  const rows = alarms.map((each) => [
+    named(each.id),
+    named(each.node),
+    each.open ? "open" : "over",
+    named(each.by),
+    WHY[each.why] ?? each.why,
+  ]);
+  const headings = ["Alarm", "Node", "State", "Reported by", "Why it is not believed"];
+  refill(place("left-out"), table("Alarms that are not believed", headings, rows));
+}

@@ -1,0 +1,113 @@
+// A node: how it is, its alarms, its scores and channels, and orders to it.
+
+import { alarmTable } from "../parts/alarm_table.js";
+import { incarnations, nodeHead } from "../parts/node_head.js";
+import { nodeOrders, oneNode } from "../parts/node_orders.js";
+import { promised } from "../parts/promised.js";
+import { newestScores, scoresBefore } from "../parts/scores.js";
+import { settings } from "../parts/settings.js";
+import { Channels } from "../parts/values.js";
+import { get } from "../shared/ask.js";
+import { follow } from "../shared/live.js";
+import { whileLooked } from "../shared/looked.js";
+import { named, nothing, problem } from "../shared/named.js";
+import { ORDERED, reason } from "../shared/orders.js";
+import { refill } from "../shared/refill.js";
+import { start } from "../shared/start.js";
+import { shown } from "../shared/text.js";
+
+const EVERY_S = 2.5;
+const BEFORE_S = 60;
+
+const place = (id) => document.getElementById(id);
+const { group } = await start();
+const asked = new URLSearchParams(location.search);
+const about = { group, units: new Map(), remembered: new Set() };
+const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };
+
+let begun = false;
+
+if (where.node) {
+  await begin();
+} else {
+  place("head").replaceChildren(nothing("No node is named: choose one in the list of the fleet."));
+}
+
+async function begin() {
+  place("name").replaceChildren(named(where.node));
+  document.title = `${shown(where.node, 64)} - submerge`;
+  if (!asked.has("path")) {
+    await findPath();
+  }
+  place("whole").hidden = false;
+  settings(place("ask-settings"), place("settings"), where);
+  document.addEventListener(ORDERED, () => look().catch(() => {}));
+  place("why").replaceChildren(...reason("judge"));
+  follow("fleet", look);
+  follow("alarms", alarms);
+}
+
+// A link from an alarm does not say where its node reports.
+async function findPath() {
+  const { rows } = await get(["data", "fleet", group]).catch(() => ({ rows: [] }));
+  where.path = rows.find((each) => each.node === where.node)?.under ?? "";
+}
+
+async function look() {
+  const { view, row, at } = await oneNode(where);
+  nodeHead(place("head"), where, view, row, at);
+  incarnations(place("incarnations"), view);
+  nodeOrders(place("to-node"), where, view);
+  promised(place("promised"), place("promised-chart"), { watch: view?.watch, clients: 0 });
+  place("live").hidden = view?.kind === "aggregator";
+  if (!begun && view?.kind !== "aggregator") {
+    begun = true;
+    watch();
+  }
+}
+
+async function alarms() {
+  const known = await get(["api", "alarms"], { group, node: where.node });
+  about.remembered = new Set(known.map((each) => each.id));
+  refill(
+    place("alarms"),
+    known.length
+      ? alarmTable("Alarms of this node", known, about, { ofNode: true })
+      : nothing("It remembers no alarm."),
+  );
+}
+
+// -- what it says itself, while somebody looks
+
+function watch() {
+  const itself = where.path ? `${where.path}/${where.node}` : where.node;
+  const say = (id) => (error) => refill(place(id), ...(error ? [problem(error)] : []));
+  whileLooked(
+    place("newest-part"),
+    EVERY_S,
+    async () => {
+      const said = await get(["api", "recent", group], { path: itself });
+      newestScores({ chart: place("newest"), blame: place("blame"), rows: place("rows") }, said);
+    },
+    say("newest-problem"),
+  );
+  const hours = place("hours");
+  const before = whileLooked(
+    place("before-part"),
+    BEFORE_S,
+    () => scoresBefore(place("before"), where, ...hours.value.split(" ").map(Number)),
+    say("before-problem"),
+  );
+  hours.addEventListener("input", before);
+  const channels = new Channels(place("channels"), place("channels-form"));
+  whileLooked(
+    place("channels-part"),
+    EVERY_S,
+    async () => {
+      const said = await get(["api", "values", group], { path: itself });
+      about.units = new Map(said.channels.map(({ name, unit }) => [name, unit]));
+      channels.take(said);
+    },
+    say("channels-problem"),
+  );
+}

@@ -1,0 +1,3 @@
+"""What a client says when operators ask: its settings, and what its machine knows of its newest
+rows.
+"""

@@ -1,0 +1,104 @@
+"""What the page's scripts draw: nodes, the model, and who may have which of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from submerge.protocol.machine import SetQuarantine
+from support.paged import Paged
+
+ROWS = np.random.default_rng(0).normal(size=(60, 6))
+
+
+@pytest.fixture
+def paged(tmp_path):
+    with Paged(tmp_path) as paged:
+        paged.house.hears("c", ROWS)
+        yield paged
+
+
+def test_a_node_comes_with_its_row_of_the_fleet(paged):
+    """What the fleet's list says of a node, its own view says too."""
+    said = paged.get("/data/node/room?node=c").json
+    (row,) = paged.get("/data/fleet/room").json["rows"]
+
+    assert row | {"heard_s": 0} == said["row"] | {"heard_s": 0}
+    assert ["c", 60] == [said["view"]["node"], said["view"]["rows"][0]["learnt"]]
+
+
+def test_a_node_that_is_unknown_is_null(paged):
+    """It was forgotten, or reports elsewhere: that is no error."""
+    said = paged.get("/data/node/room?node=nowhere").json
+
+    assert [None, None] == [said["row"], said["view"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("", 400),
+        ("node=", 400),
+        ("node=%3Cb%3E", 400),
+        ("node=c&path=a%2F%3Cb%3E", 400),
+        ("node=c&path=nowhere", 503),
+    ],
+)
+def test_a_question_that_is_none_is_refused(paged, query, status):
+    assert status == paged.get(f"/data/node/room?{query}").status
+
+
+def test_a_node_holds_several_states_and_shows_the_worst(paged):
+    """Health lists it under each; the fleet sorts it by one."""
+    paged.house.does(paged.house.server.ask(lambda *_: None, SetQuarantine("room", "c")))
+    paged.house.passes(2 * 900.0)
+
+    row = paged.get("/data/node/room?node=c").json["row"]
+    assert ["silent", ["silent", "quarantined"]] == [row["state"], row["holds"]]
+
+
+ALL_READ = ["/data/fleet/room", "/data/node/room?node=c", "/api/alarms?group=room", "/api/health"]
+
+
+@pytest.mark.parametrize("path", ALL_READ)
+def test_looking_needs_scope_read_where_others_could_look(tmp_path, path):
+    """Under another name than this machine's own."""
+    with Paged(tmp_path, names=["fleet.example"]) as paged:
+        paged.house.hears("c", ROWS)
+        assert 401 == paged.get(path, host="fleet.example").status
+
+        paged.logs_in("read")
+        assert 200 == paged.get(path, host="fleet.example").status
+
+
+@pytest.mark.parametrize(
+    ("order", "scope"),
+    [
+        ("/api/alarms/room/c-1/accept", "judge"),
+        ("/api/alarms/room/c-1/reject", "judge"),
+        *(
+            (f"/api/nodes/room/c/{verb}", "operate")
+            for verb in ("pause", "resume", "quarantine", "release", "forget", "drill")
+        ),
+        ("/api/bans/c/ban", "operate"),
+        ("/api/bans/c/unban", "operate"),
+    ],
+)
+def test_each_order_of_the_page_needs_its_scope(paged, order, scope):
+    """The page's own table of scopes only greys buttons: the aggregator decides."""
+    less = {"judge": "read", "operate": "judge"}[scope]
+    paged.logs_in(less, "less")
+    refused = paged.post(f"{order}?anyway=1" if "bans" not in order else order)
+    assert (403, f"this needs scope {scope}, yours is {less}") == (
+        refused.status,
+        refused.json["error"],
+    )
+
+    paged.logs_in(scope, "enough")
+    allowed = paged.post(f"{order}?anyway=1" if "bans" not in order else order)
+    assert allowed.status in (200, 404)  # 404: nothing to take back
+
+
+def test_a_group_that_is_unknown_is_refused(paged):
+    for path in ("/data/model/nowhere", "/data/node/nowhere?node=c", "/data/fleet/nowhere"):
+        assert 404 == paged.get(path).status

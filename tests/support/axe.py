@@ -1,0 +1,20 @@
+"""What axe finds wrong in a page, as lines: its rule, how bad, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+GRAVE = ("serious", "critical")
+
+
+def violations(page: Any) -> list[str]:
+    """Return what is serious or critical."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']} ({each['impact']}): {node['target']} {node.get('failureSummary', '')}"
+        for each in found
+        if each["impact"] in GRAVE
+        for node in each["nodes"]
+    ]
