@@ -119,16 +119,13 @@ def _watch(
     unknown = math.inf if was_open else 0.0
     span = detector.recent.span(even, (LONGER + 1) * of - 2, unknown)
     recent = span[:, -(n + of - 1) :]
-    # So many scores have to be high for the statistic to be: mostly they are not, and that is all.
-    least = [
-        min(limit, detector.least_news(kind, n)) for kind, limit in zip(kinds, most, strict=True)
-    ]
+    limit_of = dict(zip(kinds, most, strict=True))
+    least = [min(limit, detector.least_news(kind, n)) for kind, limit in limit_of.items()]
     close = detector.closeness.at(situation.now.wall)
     lowest = [[min(pair)] for pair in zip(least, close.bounds(most), strict=True)]
-    raised = found = None
-    if ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
-        found = row_statistics(kinds, recent, of, after)
-        raised = found if (found > np.array(least)[:, None]).any() else None
+    found = raised = _statistics(kinds, recent, lowest, of, after)
+    if found is not None and not (found > np.array(least)[:, None]).any():
+        raised = None
     close = close.after(most, found)
     alarmed = held = over = np.zeros(n, dtype=bool)
     if raised is not None:
@@ -136,7 +133,7 @@ def _watch(
     judged_by, predicted = detector.judged_by, scores.expected is not None
     if was_open or over.any():
         high = _high(detector, kinds, most, span, predicted=predicted)
-        judged_by = dict(zip(kinds, most, strict=True))
+        judged_by = limit_of
         seen = _exceedance(recent, kinds, most, over, high, situation.now, settings)
         evidence = Evidence.of(detector.errors, block, scores, detector.scaling)
         log, alarmed, held = follow(
@@ -166,6 +163,16 @@ def _watch(
         closeness=close,
     )
     return detector, alarmed, held
+
+
+def _statistics(
+    kinds: tuple[By, ...], recent: Array, lowest: list[list[float]], of: int, after: int
+) -> Array | None:
+    """Return the statistics of rows; None if none is above `lowest`, as for most blocks."""
+    # So many scores have to be high for the statistic to be.
+    if ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
+        return row_statistics(kinds, recent, of, after)
+    return None
 
 
 def _high(
