@@ -42,7 +42,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.client.alarm_peak import InAlarm, is_believed
 from submerge.client.blame import Evidence, last_errors
-from submerge.client.closeness import NOT_CLOSE
+from submerge.client.closeness import NOT_CLOSE, Closeness
 from submerge.client.detector import AlarmDetector, Situation
 from submerge.client.follow import Exceedance, follow
 from submerge.client.recent_scores import RecentScores, row_statistics, rows_needed
@@ -119,21 +119,14 @@ def _watch(
     unknown = math.inf if was_open else 0.0
     span = detector.recent.span(even, (LONGER + 1) * of - 2, unknown)
     recent = span[:, -(n + of - 1) :]
-    limit_of = dict(zip(kinds, most, strict=True))
-    least = [min(limit, detector.least_news(kind, n)) for kind, limit in limit_of.items()]
-    close = detector.closeness.at(situation.now.wall)
-    lowest = [[min(pair)] for pair in zip(least, close.bounds(most), strict=True)]
-    found = raised = _statistics(kinds, recent, lowest, of, after)
-    if found is not None and not (found > np.array(least)[:, None]).any():
-        raised = None
-    close = close.after(most, found)
+    raised, close = _statistics(detector, kinds, recent, most, situation.now)
     alarmed = held = over = np.zeros(n, dtype=bool)
     if raised is not None:
         over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
     judged_by, predicted = detector.judged_by, scores.expected is not None
     if was_open or over.any():
         high = _high(detector, kinds, most, span, predicted=predicted)
-        judged_by = limit_of
+        judged_by = dict(zip(kinds, most, strict=True))
         seen = _exceedance(recent, kinds, most, over, high, situation.now, settings)
         evidence = Evidence.of(detector.errors, block, scores, detector.scaling)
         log, alarmed, held = follow(
@@ -166,13 +159,26 @@ def _watch(
 
 
 def _statistics(
-    kinds: tuple[By, ...], recent: Array, lowest: list[list[float]], of: int, after: int
-) -> Array | None:
-    """Return the statistics of rows; None if none is above `lowest`, as for most blocks."""
-    # So many scores have to be high for the statistic to be.
-    if ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
-        return row_statistics(kinds, recent, of, after)
-    return None
+    detector: AlarmDetector, kinds: tuple[By, ...], recent: Array, most: list[float], now: Now
+) -> tuple[Array | None, Closeness]:
+    """Return the statistics (kinds, n) of rows, and how close they came to their limits.
+
+    None if none is over its limit or counted.
+
+    recent : (kinds, of - 1 + n), scores
+    """
+    of, after = detector.settings.of, detector.settings.after
+    n, close = recent.shape[1] - of + 1, detector.closeness.at(now.wall)
+    least = [
+        min(limit, detector.least_news(kind, n)) for kind, limit in zip(kinds, most, strict=True)
+    ]
+    lowest = [[min(pair)] for pair in zip(least, close.bounds(most), strict=True)]
+    # So many scores have to be high for the statistic to be: mostly they are not, and that is all.
+    if not ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
+        return None, close.after(most, None)
+    found = row_statistics(kinds, recent, of, after)
+    is_news = bool((found > np.array(least)[:, None]).any())
+    return found if is_news else None, close.after(most, found)
 
 
 def _high(
