@@ -102,8 +102,7 @@ def server_of(
         downlinks=downlinks,
         uplink=uplink,
         clock=now,
-        # A child inside feeds it: its loop is the one that reads the sensor.
-        watchdog=Watchdog(environ={} if inside else os.environ),
+        watchdog=Watchdog(environ={} if inside else os.environ),  # a child inside feeds it
         admits=admits,
         notifier=notifier,
         audit=audit,
