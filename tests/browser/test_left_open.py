@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from submerge_aggregator.page import changes, fleet_tree, watched
-from support.alarmed import alarm_status
-from support.paged import Paged
-from support.paged_fleet import OPEN, SCHEMA, inhabit, rows_of
+from submerge_aggregator.page import changes
+from support.paged_fleet import OPEN, PagedFleet
 from support.programs import free_port
 from support.views import opened
 
@@ -20,20 +18,17 @@ OPENED = ("now", "fleet", "node", "alarms", "model", "health")
 def looks_often(monkeypatch):
     """A test does not wait for the next look."""
     monkeypatch.setattr(changes, "LOOK_S", 0.05)
-    monkeypatch.setattr(watched, "FRESH_S", 0.5)
-    monkeypatch.setattr(fleet_tree, "FRESH_S", 0.1)
 
 
-def root(folder, port):
-    return Paged(folder, schema=SCHEMA, address=f"127.0.0.1:{port}")
+def root(folder, port, rounds):
+    return PagedFleet(folder, rounds=rounds, address=f"127.0.0.1:{port}")
 
 
 def test_what_is_new_is_shown_by_itself(fleet, visit):
     """An alarm ends, and a node comes: nobody loads the page again."""
     page = opened(visit().page(), fleet.origin, "now")
     assert "1 open alarm" == page.inner_text("#state")
-    ended = alarm_status(raised=1)
-    fleet.house.hears(OPEN, rows_of(1), schema=SCHEMA, alarm_status=ended)
+    fleet.reports(OPEN)
 
     page.wait_for_selector("#state:has-text('No open alarms')")
 
@@ -43,8 +38,7 @@ def test_it_goes_on_after_a_restart_of_the_root(tmp_path, visit):
     port, visited = free_port(), visit()
     # What an open page asks while nobody answers.
     visited.expects("net::ERR_", "503 GET /")
-    with root(tmp_path, port) as paged:
-        inhabit(paged.house)
+    with root(tmp_path, port, 3) as paged:
         visited.has_session(paged, "operate")
         pages = {view: opened(visited.page(), paged.origin, view) for view in OPENED}
         for page in pages.values():
@@ -52,8 +46,9 @@ def test_it_goes_on_after_a_restart_of_the_root(tmp_path, visit):
     for page in pages.values():
         page.wait_for_selector("#link:has-text('does not answer')")
 
-    with root(tmp_path, port) as paged:
-        paged.house.hears("newcomer", rows_of(9), schema=SCHEMA)
+    with root(tmp_path, port, 0) as paged:
+        paged.house.passes(3600.0)
+        paged.reports("newcomer")
         for page in pages.values():
             page.wait_for_selector("#link:empty", state="attached")
             assert page.evaluate("window.mine")
@@ -70,8 +65,7 @@ def test_many_pages_of_a_browser_share_a_stream(fleet, visit):
     visited = visit()
     pages = [opened(visited.page(), fleet.origin, "now") for _ in range(8)]
     pages.pop(0).close()
-    ended = alarm_status(raised=1)
-    fleet.house.hears(OPEN, rows_of(1), schema=SCHEMA, alarm_status=ended)
+    fleet.reports(OPEN)
 
     for page in pages:
         page.wait_for_selector("#state:has-text('No open alarms')")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
 
-from support.alarmed import alarm, alarm_status
-from support.paged_fleet import OPEN, OVER, SCHEMA, rows_of
+from support.paged_fleet import OPEN, OVER
 from support.views import opened
 
 pytestmark = pytest.mark.slow
@@ -88,12 +88,8 @@ def test_an_order_of_a_node_is_done_when_the_node_says_so(fleet, visited, label,
 def reports(fleet, node, state):
     """Have a node hear what was set, and report that it is so."""
 
-    def said(**more):
-        status = alarm_status(state=state, **more)
-        return fleet.house.hears(node, rows_of(1), schema=SCHEMA, alarm_status=status)
-
-    (desired,) = said().desired_states
-    said(desired=desired.number)
+    (desired,) = fleet.reports(node, state=state).desired_states
+    fleet.reports(node, state=state, desired=desired.number)
 
 
 def test_a_node_that_is_forgotten_is_gone(fleet, visited):
@@ -118,8 +114,8 @@ def test_a_verdict_on_an_alarm_is_done_when_its_node_confirms_it(fleet, visited,
     page.wait_for_selector(f"#open small:has-text('to be {label.lower()}ed')")
 
     verdict = f"{label.lower()}ed"
-    status = alarm_status(alarm(OPEN, 3, worst=13.2, verdict=verdict), desired=1)
-    fleet.house.hears(OPEN, rows_of(1), schema=SCHEMA, alarm_status=status)
+    (known,) = fleet.alarms(OPEN)
+    fleet.reports(OPEN, replace(known, verdict=verdict))
     says(page, f"{label} {OPEN}-3: done")
     page.wait_for_selector(f"#open .badge.{verdict}")
 
