@@ -41,8 +41,8 @@ VERSION_S = 300.0
 AGAIN_S = 60.0
 """After a failure, the file is left alone for so long."""
 
-MOST_WAITING = 10_000
-"""Entries that wait for the thread."""
+MOST_WAITING, MANY = 10_000, 2_500
+"""Entries that wait for the thread; with so many it begins, whether a write is due or not."""
 
 MOST_ASKED = 64
 """Questions that wait for the thread."""
@@ -118,7 +118,9 @@ class HistoryRecorder:
                 self.dropped += 1
                 return
             self._waiting.append(entry)
-            self._stir()
+            # No sooner: a thread that wakes takes turns with the one that commits.
+            if self._thread is None or len(self._waiting) == MANY:
+                self._stir()
 
     def ask(self, question: Callable[[HistoryFile], T]) -> Future[T]:
         """Have the thread answer a question from the file.
@@ -155,7 +157,7 @@ class HistoryRecorder:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not (self._waiting or self._asked or self._closing):
+                while not (len(self._waiting) >= MANY or self._asked or self._closing):
                     left = self._write_at - monotonic()
                     if left <= 0.0 or not self._changed.wait(left):
                         break
@@ -164,7 +166,11 @@ class HistoryRecorder:
                 self._asked.clear()
                 ends = self._closing
             for entry in entries:
-                self._gather(entry)
+                try:
+                    self._gather(entry)
+                except Exception as error:  # a bug costs an entry, and not the thread
+                    self.dropped += 1
+                    self._complain(error)
             if asked or ends or len(self._hours) > MOST_HOURS or monotonic() >= self._write_at:
                 self._write()
             for question, reply in asked:
@@ -207,11 +213,13 @@ class HistoryRecorder:
             if self._failing and (hours or versions or alarms):
                 self._failing = False
                 say("history written again", dropped=self.dropped)
-        except (sqlite3.Error, OSError, SubmergeError) as error:
+        except Exception as error:  # of the disk, or a bug: it costs entries, and not the thread
             self.dropped += len(hours) + len(versions) + len(alarms)
             self._fail(error)
 
     def _answer(self, question: Callable[[HistoryFile], Any], reply: Future[Any]) -> None:
+        if not reply.set_running_or_notify_cancel():
+            return  # who asked has hung up
         try:
             reply.set_result(question(self._opened()))
         except (sqlite3.Error, OSError) as error:
@@ -249,11 +257,15 @@ class HistoryRecorder:
             if not isinstance(error, sqlite3.Error):
                 raise error
             self._remove(error)
-        except (sqlite3.Error, OSError, SubmergeError) as why:
+        except Exception as why:
             self._failed_at = monotonic()
-            if not self._failing:
-                self._failing = True
-                say("history not written, entries are dropped", level=logging.WARNING, why=str(why))
+            self._complain(why)
+
+    def _complain(self, why: Exception) -> None:
+        """Say once that entries are dropped, until they are written again."""
+        if not self._failing:
+            self._failing = True
+            say("history not written, entries are dropped", level=logging.WARNING, why=str(why))
 
     def _remove(self, error: sqlite3.Error) -> None:
         """Remove a file that is damaged; raise the error again if it is not."""

@@ -60,8 +60,7 @@ def routes(server: Server) -> list[Route]:
                 *(asked.group, path, SCORES),
                 about=asked.node,
                 after=asked.after,
-                since_s=asked.steps.since_s,
-                step_s=asked.steps.step_s,
+                span=asked.steps,
             )
             try:
                 body = msgspec.json.encode(read_scores(said, asked))

@@ -73,7 +73,7 @@ class Changes:
             self._listeners -= 1
 
     def end(self) -> None:
-        """End every stream: nothing is served any more, and nobody waits for an open page."""
+        """End every stream: nothing is served any more, and the end waits for no open page."""
         self._is_over = True
         if self._looking is not None:
             self._looking.cancel()

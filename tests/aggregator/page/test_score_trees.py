@@ -13,15 +13,17 @@ import pytest
 from submerge_aggregator.history.views import NodeLevels, ScoresPage
 from submerge_aggregator.page import score_trees
 from submerge_aggregator.page.calls import CallRefused
-from submerge_aggregator.page.fleet_rows import FleetRow
+from submerge_aggregator.page.fleet_rows import FleetRow, row_of
 from submerge_aggregator.page.fleet_tree import FleetTree, FleetTrees
 from submerge_aggregator.page.score_trees import FRESH_S, ScoreTrees, step_of
+from submerge_aggregator.questions.views import NodeView
 
 NOON = 1_700_000_000.0
 
 
 def row(under: str, node: str, kind: str) -> FleetRow:
-    return FleetRow(under, node, kind, "armed", 0, 1, NOON, 1, 0, 0, 1, "", 0.0, "", "")
+    view = NodeView("g", node, kind, (), (), banned=False, quarantined=False)  # type: ignore[arg-type]
+    return row_of(view, under, NOON)
 
 
 FLEET = [

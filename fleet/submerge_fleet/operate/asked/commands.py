@@ -17,7 +17,7 @@ from submerge_fleet.console.options import (
 )
 from submerge_fleet.console.printable import printable
 from submerge_fleet.console.watching import WATCH, LiveView, watch
-from submerge_fleet.operate.asked.asking import AskedNode
+from submerge_fleet.operate.asked.one_node import AskedNode
 from submerge_fleet.operate.asked.scores_table import new_rows, table_of
 from submerge_fleet.operate.asked.settings_lines import setting_lines
 
