@@ -80,7 +80,9 @@ def test_the_command_loads_click_and_nothing_heavy():
 
 def test_an_aggregator_without_a_page_loads_none_of_it():
     """Its settings are known; what draws and serves it comes in when it is opened."""
-    code = "import submerge_aggregator.command, submerge_aggregator.assembly, sys; print(*sys.modules)"
+    code = (
+        "import submerge_aggregator.command, submerge_aggregator.assembly, sys; print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
