@@ -5,37 +5,57 @@ from __future__ import annotations
 import pytest
 
 from support.axe import violations
-from support.paged_fleet import PagedFleet
+from support.guarded import Guarded
+from support.paged_fleet import AT, PagedFleet
 from support.views import VIEWS, opened
 
 pytestmark = pytest.mark.slow
 
-PHONE = {"width": 375, "height": 740}
+DESK, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 740}
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    """One for all tests here: they only look."""
-    with PagedFleet(tmp_path_factory.mktemp("root")) as fleet:
-        yield fleet
-
-
-def looked(fleet, visit, view, **how):
-    visited = visit(**how)
-    if view == "unknown":
+def shown(chromium, tmp_path_factory):
+    """Return a view's page; each is opened once, for all tests here only look."""
+    pages = {}
+    with (
+        PagedFleet(tmp_path_factory.mktemp("root")) as fleet,
+        Guarded(chromium, at=AT) as visited,
+    ):
         visited.expects("404 GET /nowhere")
-    return opened(visited.page(), fleet.origin, view)
+
+        def page_of(view, scheme="light", size=DESK):
+            page = pages.get(view) or opened(visited.page(), fleet.origin, view)
+            pages[view] = page
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size(size)
+            return page
+
+        yield page_of
 
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_grave(fleet, visit, view, scheme):
+def test_axe_finds_nothing_grave(shown, view, scheme):
     """Contrast in both colour schemes among what it looks for."""
-    assert [] == violations(looked(fleet, visit, view, color_scheme=scheme))
+    assert [] == violations(shown(view, scheme))
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_phone_scrolls_no_page_sideways(fleet, visit, view):
-    page = looked(fleet, visit, view, viewport=PHONE)
+def test_a_phone_scrolls_no_page_sideways(shown, view):
+    page = shown(view, size=PHONE)
 
     assert 375 == page.evaluate("document.documentElement.scrollWidth")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_has_one_title_and_says_where_one_is(shown, view):
+    """The heading is the first thing in it, and the navigation marks the view."""
+    page = shown(view)
+    assert 1 == page.locator("main h1").count()
+    assert "submerge" in page.title()
+
+    marked = page.locator("nav [aria-current=page]").all_inner_texts()
+    here = {"node": "Fleet", "tree": "Fleet", "login": None, "unknown": None}
+    expected = here.get(view, view.capitalize())
+    assert ([] if expected is None else [expected]) == marked
