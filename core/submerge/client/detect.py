@@ -112,7 +112,7 @@ def _watch(
 ) -> tuple[AlarmDetector, Mask, Mask]:
     """Compare statistics with their limits; return the rows of alarms, and those withheld."""
     settings, kinds, n = detector.settings, tuple(even), len(block)
-    of, after, passed_s = settings.of, settings.after, block.time.seen_s(n)
+    of, passed_s = settings.of, block.time.seen_s(n)
     most = [detector.limit(kind, settled=situation.settled) for kind in kinds]
     was_open, log, limits = detector.log.open is not None, detector.log, detector.limits
     # After a restart, an open alarm needs that many rows before it can end.
