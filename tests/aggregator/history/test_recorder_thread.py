@@ -21,7 +21,7 @@ def kept(tmp_path: Path) -> Iterator[HistoryRecorder]:
     recorder.close()
 
 
-def test_one_who_hangs_up_costs_nobody_else_an_answer(kept: HistoryRecorder) -> None:
+def test_a_cancelled_question_costs_no_other_its_answer(kept: HistoryRecorder) -> None:
     """A request that is cancelled cancels its question, which may wait for the thread then."""
     begun, goes_on = threading.Event(), threading.Event()
 
