@@ -113,15 +113,19 @@ class Rate(NamedTuple):
     mebibytes: float
 
 
-def measured(over: str, seconds: float, *, source: Path | None = None) -> Rate:
-    """Have a thousand nodes speak to a root for some seconds; `source`: another checkout's."""
+def measured(over: str, seconds: float, *, source: Path | None = None, more: str = "") -> Rate:
+    """Have a thousand nodes speak to a root for some seconds.
+
+    source : another checkout, whose root it is
+    more : sections of the root's configuration
+    """
     core, _ = processes.cores()
     with processes.site() as site:
         wire = OVER[over](site)
         config = root_config(
             site.folder, wire.listen(), dim=DIM, rank=RANK, model_every_s=MODEL_EVERY_S
         )
-        root, status = site.aggregator(config, core=core, source=source)
+        root, status = site.aggregator(config + more, core=core, source=source)
         nodes = speakers(NODES, DIM, RANK, since_ms=int(time.time() * 1000))
         clerk = Clerk(nodes, wire)
 

@@ -14,12 +14,16 @@ import numpy as np
 from submerge import Channel, Schema
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts, Incarnation, Join, Report, ScoreSketches, Stamp
+from submerge.protocol.score_trail import MINUTE_S, MINUTES, ScoreTrail
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.quantile_sketch import SketchTally
 from submerge_proto.wire import codec
 from wires import GROUP, ROOT
 
 NOBODY = Incarnation(0, 0)
+LEVELS = bytes(100 + at for at in range(MINUTES))
+"""How close each node came to an alarm in the last minutes."""
+
 STREAMS, STAGES, ROWS = 32, 64, 60
 """Different streams, stages of each, and rows between two stages: one report's worth."""
 
@@ -92,6 +96,7 @@ class Speaker:
             version=version,
             lifetime=stage.rows,
             scores=stage.scores,
+            trail=ScoreTrail(int(now.wall // MINUTE_S), LEVELS),
         )
         return codec.encode(report)
 

@@ -19,6 +19,7 @@ PACKAGES = {
 }
 
 PAGE = "submerge_aggregator/page/"
+DEMO_PAGE = "submerge_fleet/demo/page/"
 
 
 def modules_after(statement: str) -> set[str]:
@@ -110,6 +111,6 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
     assert all(
         name.endswith((".py", ".pyi", ".proto", "py.typed"))
         or ".dist-info/" in name
-        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/"))
+        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", DEMO_PAGE))
         for name in names
     )

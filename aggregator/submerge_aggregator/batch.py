@@ -91,9 +91,6 @@ class Reply(NamedTuple):
     value: Any
 
 
-ForHistory = TrailHeard | ModelHeard | AlarmsChanged
-"""What the history takes."""
-
 Out = Down | Refuse | Up | All | AlarmsChanged | Reply | Replied | Consult | TrailHeard | ModelHeard
 
 

@@ -283,6 +283,14 @@ scaling = "fleet"
 #path = "root.audit.jsonl"
 
 
+# What people see of the past: scores minute by minute, past alarms, and versions of the model, in
+# STORE.history beside the store. Nothing depends on it.
+[history]
+# Most bytes of that file, at least 1048576; the oldest goes first. 0: none is kept. Raising it
+# keeps more days: a node takes some 170 bytes an hour.
+#max_bytes = 16777216
+
+
 # How often it reports, with the defaults.
 [timing]
 # Seconds between reports to the parent, give or take 20 %. Raising it makes the model older,

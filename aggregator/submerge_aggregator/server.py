@@ -23,7 +23,6 @@ from submerge_aggregator.batch import (
     All,
     Asked,
     Down,
-    ForHistory,
     Item,
     Out,
     Refuse,
@@ -32,6 +31,7 @@ from submerge_aggregator.batch import (
 )
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
 from submerge_aggregator.history import answers
+from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
@@ -209,17 +209,15 @@ class Server:
         *,
         about: str = "",
         after: str = "",
-        since_s: int = 0,
-        step_s: int = 0,
+        span: tuple[int, int] = (0, 0),
     ) -> bytes:
-        """Ask a node below; return what it replies, as JSON.
+        """Ask a node below; return what it replies, as JSON. `span`: its `since_s` and `step_s`.
 
         Raises
         ------
         NoReply
             If it does not, or cannot.
         """
-        span = since_s, step_s
         asked = self._questions.begin(group, path, topic, about=about, after=after, span=span)
         self._tell(asked)
         return await self._questions.wait(asked)
@@ -299,10 +297,6 @@ class Server:
 
     def _perform(self, outs: Sequence[Out]) -> None:
         for out in outs:
-            if isinstance(out, ForHistory):
-                self.history.take(out)
-            if isinstance(out, AlarmsChanged) and self._notifier is not None:
-                self._notifier.notify(out)
             match out:
                 case Down(inbound, _, _, kind, data) if inbound is not None:
                     inbound.answer(kind, data)
@@ -320,6 +314,12 @@ class Server:
                         self.sent_bytes += len(data)
                     except TooLarge as error:
                         say("report too large", level=logging.ERROR, why=str(error))
+                case TrailHeard() | ModelHeard():
+                    self.history.take(out)
+                case AlarmsChanged():
+                    self.history.take(out)
+                    if self._notifier is not None:
+                        self._notifier.notify(out)
                 case Consult(question):
                     answers.reply(self.history, question, self.clock().wall, self._tell)
                 case Reply(asked, value):

@@ -41,7 +41,7 @@ from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
 from submerge_client.scores import ScoreLines
 from submerge_client.sensors import Sensor
-from submerge_client.sensors.gather import RowGatherer
+from submerge_client.sensors.gather import RowGatherer, RowsWaiting, SensorEnded
 from submerge_client.sensors.lags import Lags
 from submerge_client.sensors.newest_values import NewestValues
 from submerge_client.uplink import (
@@ -65,18 +65,8 @@ LAST_ROWS_S = 0.5
 """For a sensor to hand over what came while it waited for more; it looks for its end that often."""
 
 
-class SensorEnded(NamedTuple):
-    """The sensor has no more rows; `error` if it failed."""
-
-    error: Exception | None
-
-
 class Stopped(NamedTuple):
     """A signal or a caller asked the program to end."""
-
-
-class RowsWaiting(NamedTuple):
-    """Rows of the sensor are to be taken."""
 
 
 Item = Heard | RowsWaiting | SensorEnded | Stopped

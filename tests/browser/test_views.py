@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.axe import violations
-from support.paged import Paged
-from support.paged_fleet import SCHEMA, inhabit
+from support.paged_fleet import PagedFleet
 from support.views import VIEWS, opened
 
 pytestmark = pytest.mark.slow
@@ -17,12 +16,11 @@ PHONE = {"width": 375, "height": 740}
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
     """One for all tests here: they only look."""
-    with Paged(tmp_path_factory.mktemp("root"), schema=SCHEMA) as paged:
-        inhabit(paged.house)
-        yield paged
+    with PagedFleet(tmp_path_factory.mktemp("root")) as fleet:
+        yield fleet
 
 
-def looked(visit, fleet, view, **how):
+def looked(fleet, visit, view, **how):
     visited = visit(**how)
     if view == "unknown":
         visited.expects("404 GET /nowhere")
@@ -31,13 +29,13 @@ def looked(visit, fleet, view, **how):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_grave(visit, fleet, view, scheme):
+def test_axe_finds_nothing_grave(fleet, visit, view, scheme):
     """Contrast in both colour schemes among what it looks for."""
-    assert [] == violations(looked(visit, fleet, view, color_scheme=scheme))
+    assert [] == violations(looked(fleet, visit, view, color_scheme=scheme))
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_phone_scrolls_no_page_sideways(visit, fleet, view):
-    page = looked(visit, fleet, view, viewport=PHONE)
+def test_a_phone_scrolls_no_page_sideways(fleet, visit, view):
+    page = looked(fleet, visit, view, viewport=PHONE)
 
     assert 375 == page.evaluate("document.documentElement.scrollWidth")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytest.importorskip("grpc")
@@ -33,6 +35,10 @@ def test_the_settings_of_a_node_below_are_read(way):
             pump["settings"]["group"],
         )
         assert ["a", "b", "c"] == pump["settings"]["schema"]["channels"]
+        lines = chain.order("nodes", "settings", CLIENT)
+        assert f"# {CLIENT}, client, submerge/" in lines
+        assert 'schema.channels = ["a", "b", "c"]' in lines.splitlines()
+        assert 'node = "root"' in chain.order("nodes", "settings", "root").splitlines()
         assert ("room", "aggregator") == _whose(chain.asked("settings", "site", "room"))
         assert ("root", "aggregator") == _whose(chain.asked("settings"))
         assert "x does not report to room" in chain.asked("settings", "site", "room", "x")["error"]
@@ -63,6 +69,12 @@ def test_the_newest_rows_of_a_node_below_are_seen(way):
         assert {float(n) for n in range(7)} >= set(values["values"][0])
         assert len(values["at"]) == len(values["expected"][2])
         assert "name the path of a client" in chain.asked("values")["error"]
+
+        table = chain.order("nodes", "scores", CLIENT)
+        assert f"{CLIENT}: scores over" in table
+        assert "channels to blame" in table
+        said = json.loads(chain.order("nodes", "scores", CLIENT, "--json"))
+        assert (CLIENT, "pumps") == (said["node"], said["group"])
 
 
 def test_a_node_keeps_its_readings_to_itself():

@@ -57,8 +57,7 @@ def as_earlier(message: Message) -> Message:
         if form.HasField(name):
             getattr(form, name).ClearField("channel_energies")
             getattr(form, name).ClearField("whole")
-    if not is_report:
-        form.ClearField("factors")
+    form.ClearField("trail" if is_report else "factors")
     read: Message = forms.report_of(form) if is_report else forms.model_of(form)
     return read
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from submerge import Schema
 from submerge.protocol.messages import Answer, Join, Joined, Message, Model, Report, Stamp
+from submerge.protocol.score_trail import NO_TRAIL
 from submerge_proto.wire import codec
 from support.fuzz_world import BELOW, CHILDREN, PARENT, STORES, World
 from support.nodes import EPOCH, GROUP, Host, new_incarnation
@@ -107,6 +108,7 @@ class GoldenWorld(World):
             counts=counts,
             as_of=EPOCH + self.table.time,
             alarm_status=status,
+            trail=NO_TRAIL if above else message.trail,
         )
 
     def _fits(self, summary: Any) -> bool:

@@ -32,6 +32,7 @@ from submerge.protocol.messages import (
     ScoreSketches,
     Stamp,
 )
+from submerge.protocol.score_trail import MINUTE_S, MINUTES, NO_TRAIL, ScoreTrail
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
@@ -165,7 +166,12 @@ class World:
             if rng.random() < 0.5
             else None,
             alarm_status=self._vigil(stamp.node, above=bool(fence)) if rng.random() < 0.5 else None,
+            trail=NO_TRAIL if fence or rng.random() < 0.5 else self._trail(),
         )
+
+    def _trail(self) -> ScoreTrail:
+        rng, minute = self.rng, int((EPOCH + self.table.time) // MINUTE_S)
+        return ScoreTrail(minute, rng.bytes(int(rng.integers(1, MINUTES + 1))))
 
     def _peaks(self) -> BlockMaxima | None:
         rng = self.rng

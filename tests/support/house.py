@@ -120,6 +120,7 @@ class House:
 
     def __exit__(self, *_: object) -> None:
         self.does(self._finish())
+        self.does(settled())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -232,6 +233,17 @@ class House:
     def watches(self, path: str, method: str = "GET", **headers: str) -> Response:
         """Look at the status pages."""
         return self.does(called(self.status, method, path, **headers))
+
+
+async def settled() -> None:
+    """Let everything else that an event loop has under way end: what is closed is closed then."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    # A connection is closed one turn after it was told to, one with TLS some turns later.
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def called(

@@ -28,7 +28,9 @@ def scraped(folder: Path) -> dict[str, dict[str, set[str]]]:
         assert node is not None
         numbers = Numbers(Tallies(), 0, dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
         denied = dict.fromkeys(DENIALS, 0)
-        numbers = numbers._replace(groups=metrics_of_groups(node, now), denied=denied)
+        numbers = numbers._replace(
+            groups=metrics_of_groups(node, now), denied=denied, history=(0, 0)
+        )
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(exposition(numbers, "")[0].decode()):
         if family.name.startswith("submerge_"):

@@ -15,6 +15,7 @@ from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Census, Counts, Report, ScoreSketches, Stamp
+from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, ScoreTrail
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
@@ -185,7 +186,15 @@ def _wild_report(rng: np.random.Generator, schema: Schema, stamp: Stamp, **field
         report = replace(report, scores=ScoreSketches(crowd, sketch, linear, wild_peaks(rng)))
     if rng.random() < 0.7:
         report = replace(report, alarm_status=wild_vigil(rng, stamp.node, above=bool(fence)))
+    if not fence and rng.random() < 0.5:
+        report = replace(report, trail=wild_trail(rng))
     return report
+
+
+def wild_trail(rng: np.random.Generator) -> ScoreTrail:
+    """Return a trail at an end of the calendar, of any levels."""
+    levels = rng.bytes(int(rng.choice([1, MINUTES])))
+    return ScoreTrail(int(rng.choice([len(levels) - 1, LAST_MINUTE])), levels)
 
 
 def wild_moments(rng: np.random.Generator, width: int, learnt: int) -> Moments:

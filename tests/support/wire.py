@@ -15,6 +15,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
+from submerge.aggregator.pool import Row
+from submerge.client.incarnation import Checkpoint
+from submerge.client.pending_finals import Past
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.factor import Factors
 from submerge.pca.whole_scatter import WholeScatter
@@ -35,6 +38,7 @@ from submerge.protocol.messages import (
     ScoreSketches,
     Stamp,
 )
+from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
@@ -71,6 +75,15 @@ def reported(value: Any) -> Any:
     if isinstance(value, float):
         return value.hex()
     return value.name if isinstance(value, Enum) else value
+
+
+def as_kept(record: Any) -> Any:
+    """Return a record as it should come back: no store keeps a trail of scores."""
+    if isinstance(record, Row | Checkpoint):
+        return replace(record, report=replace(record.report, trail=NO_TRAIL))
+    if isinstance(record, Past):
+        return replace(record, finals=tuple(map(as_kept, record.finals)))
+    return record
 
 
 def arrived(message: Message) -> Message:
@@ -242,6 +255,15 @@ def moments(draw: Any, *, dim: int | None = None, most: int = READINGS) -> Momen
     return Moments(count, mean, m2, sample)
 
 
+@st.composite
+def trails(draw: Any) -> ScoreTrail:
+    """None, one that has just begun, or as long as one can be; from 1970 to 9999."""
+    levels = draw(st.binary(max_size=MINUTES))
+    if not levels:
+        return NO_TRAIL
+    return ScoreTrail(draw(st.integers(len(levels) - 1, LAST_MINUTE)), levels)
+
+
 # -- messages -----------------------------------------------------------------------
 
 
@@ -280,6 +302,7 @@ def reports(draw: Any) -> Report:
         software=draw(st.just("") | st.text("abc 1.0", max_size=64)),
         certified_until=draw(st.just(0.0) | st.floats(0, 253_402_300_799)),
         alarm_status=draw(st.none() | watch),
+        trail=NO_TRAIL if fence else draw(trails()),
     )
 
 
@@ -391,6 +414,9 @@ def a_twofold(*, weight: float = 100.0) -> KernelSummary:
     )
 
 
+TRAIL = ScoreTrail(28_334_773, bytes([1, 0, 2, 77, 128, 255]))
+
+
 def a_report(**fields: Any) -> Report:
     """A client's, of everything that a report may hold."""
     said: dict[str, Any] = {
@@ -409,6 +435,7 @@ def a_report(**fields: Any) -> Report:
         "census": Census(3, (1, 2)),
         "scores": ScoreSketches(SKETCH, SKETCH, None, alarm_statuses.MAXIMA),
         "alarm_status": alarm_statuses.ALARM_STATUS,
+        "trail": NO_TRAIL if fields.get("fence") else TRAIL,
     }
     return Report(**{**said, **fields})
 

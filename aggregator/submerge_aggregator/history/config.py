@@ -23,7 +23,7 @@ class HistoryConfig(Section, frozen=True, kw_only=True):
     ----------
     max_bytes : int
         Most bytes on disk, at least 1 MiB; the oldest goes first. 0: no history is kept. Raising
-        it keeps more days: a node takes about 100 bytes an hour.
+        it keeps more days: a node takes some 170 bytes an hour.
     """
 
     max_bytes: Bytes = 16 << 20

@@ -29,7 +29,7 @@ def hours_of(first: int, levels: bytes) -> Iterator[tuple[int, bytes]]:
 
 def higher(one: bytes, other: bytes) -> bytes:
     """Return the higher of two levels, minute by minute."""
-    return bytes(map(max, one, other))
+    return one if one == other else bytes(map(max, one, other))
 
 
 def steps_of(hours: Mapping[int, bytes], first: int, step: int, count: int) -> bytes:

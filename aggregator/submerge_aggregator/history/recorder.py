@@ -35,11 +35,14 @@ from submerge_client.logs import say
 WRITE_S = 300.0
 """Between two writes; a question writes at once, so that who looks sees what is newest."""
 
+VERSION_S = 300.0
+"""Between two versions that are kept: a root may make a model twice a minute, for years."""
+
 AGAIN_S = 60.0
 """After a failure, the file is left alone for so long."""
 
-MOST_WAITING = 10_000
-"""Entries that wait for the thread."""
+MOST_WAITING, MANY = 10_000, 2_500
+"""Entries that wait for the thread; with so many it begins, whether a write is due or not."""
 
 MOST_ASKED = 64
 """Questions that wait for the thread."""
@@ -115,7 +118,9 @@ class HistoryRecorder:
                 self.dropped += 1
                 return
             self._waiting.append(entry)
-            self._stir()
+            # No sooner: a thread that wakes takes turns with the one that commits.
+            if self._thread is None or len(self._waiting) == MANY:
+                self._stir()
 
     def ask(self, question: Callable[[HistoryFile], T]) -> Future[T]:
         """Have the thread answer a question from the file.
@@ -152,7 +157,7 @@ class HistoryRecorder:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not (self._waiting or self._asked or self._closing):
+                while not (len(self._waiting) >= MANY or self._asked or self._closing):
                     left = self._write_at - monotonic()
                     if left <= 0.0 or not self._changed.wait(left):
                         break
@@ -185,8 +190,8 @@ class HistoryRecorder:
                     self._hours[key] = part if known is None else higher(known, part)
             case ModelHeard(model):
                 before = self._models.get(model.group)
-                self._models[model.group] = model
-                if before is None or before.version != model.version:
+                if before is None or abs(model.created - before.created) >= VERSION_S:
+                    self._models[model.group] = model
                     self._versions.append(version_row(model, before))
             case AlarmsChanged():
                 self._alarms.add(entry)

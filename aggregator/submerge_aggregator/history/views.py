@@ -52,8 +52,8 @@ class VersionView:
     nodes, readings : int
         How many nodes it is of, and how many readings they had learnt.
     angle_deg : float or None
-        Largest principal angle to the version before; None where that is not known, or of another
-        schema.
+        Largest principal angle to the version that was kept before; None where that is not known,
+        or of another schema.
     spectrum : list of float
         Variance along each direction, the largest first, at most 32.
     """

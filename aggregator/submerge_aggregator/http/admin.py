@@ -93,8 +93,9 @@ def api(server: Server) -> Starlette:
 def routes(server: Server) -> list[Route]:
     """Return the routes."""
 
-    async def about(_: Request) -> Response:
-        return as_json(await ask(server, lambda node, _: survey.about(node)))
+    async def about(request: Request) -> Response:
+        groups = request.scope["operator"].groups
+        return as_json(await ask(server, lambda node, _: survey.about(node, groups)))
 
     async def healthy(_: Request) -> Response:
         return as_json(health.health(server))

@@ -1,4 +1,4 @@
-"""The admin API for one node, wherever it is in the tree, asked when somebody looks.
+"""The admin API for one node, wherever it is in the tree: it is asked while a person looks.
 
     GET  /settings/G?path=site-1/pump-3     what it is configured with, without secrets
     GET  /recent/G?path=site-1/pump-3       scores of its newest rows, limits, channels to blame

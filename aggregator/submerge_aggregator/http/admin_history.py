@@ -3,7 +3,8 @@
     GET  /scores/G?path=site-1/room-2&node=NODE&after=NAME&since=UNIX_S&step=S
                                how close the nodes that report there came to alarms, step by step
     GET  /past-alarms/G?before=UNIX_S       alarms that have ended or are judged, the newest first
-    GET  /versions/G                        versions of the group's model, the newest first
+    GET  /versions/G                        versions of the group's model, one in five minutes,
+                                            the newest first
 
 The path names the aggregators below this one, the last of which is asked, as for `/tree`. Alarms go
 up the tree by themselves: those of all nodes below are in the history here.
@@ -59,8 +60,7 @@ def routes(server: Server) -> list[Route]:
                 *(asked.group, path, SCORES),
                 about=asked.node,
                 after=asked.after,
-                since_s=asked.steps.since_s,
-                step_s=asked.steps.step_s,
+                span=asked.steps,
             )
             try:
                 body = msgspec.json.encode(read_scores(said, asked))

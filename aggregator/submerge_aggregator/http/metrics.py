@@ -55,6 +55,7 @@ class Numbers(NamedTuple):
     legacy_kits : names that have shown a certificate without a role
     unanswered : bytes of messages that are being read, may begin on a stream, or wait; and the most
     denied : requests of operators that were refused, by reason: all reasons that there are
+    history : bytes of the history on disk, and entries that it has dropped; None without one
     """
 
     tallies: Tallies
@@ -68,6 +69,7 @@ class Numbers(NamedTuple):
     legacy_kits: int = 0
     unanswered: tuple[int, int] = (0, 0)
     denied: Mapping[str, int] = MappingProxyType({})
+    history: tuple[int, int] | None = None
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -121,6 +123,7 @@ class _Collected(Collector):
             "Entries of the audit log that could not be written.",
             value=numbers.audit_dropped,
         )
+        yield from _of_history(numbers.history)
         refused = CounterMetricFamily(
             "submerge_refused_messages",
             "Messages that were not taken; nothing but this counter changed.",
@@ -142,6 +145,20 @@ class _Collected(Collector):
         if numbers.groups is not None:
             yield from _of_groups(numbers.groups)
             yield from of_alarms(numbers.groups)
+
+
+def _of_history(history: tuple[int, int] | None) -> Iterator[Metric]:
+    if history is None:
+        return
+    size, dropped = history
+    yield GaugeMetricFamily(
+        "submerge_history_bytes", "Bytes of the history on disk, at its last write.", value=size
+    )
+    yield CounterMetricFamily(
+        "submerge_history_dropped",
+        "Entries of the history that could not be written; nothing else is lost.",
+        value=dropped,
+    )
 
 
 def _of_groups(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:

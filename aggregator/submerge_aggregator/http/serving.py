@@ -56,6 +56,8 @@ class Serving:
         It listens already; `stop` closes it.
     protocol : callable, optional
         Makes the protocol of a connection, as uvicorn calls it.
+    ending : callable, optional
+        Ends answers that would go on for long; `stop` calls it first.
     """
 
     def __init__(
@@ -63,8 +65,9 @@ class Serving:
         app: ASGIApp,
         listener: socket.socket,
         protocol: Callable[..., asyncio.Protocol] = LocalProtocol,
+        ending: Callable[[], None] | None = None,
     ) -> None:
-        self.listener = listener
+        self.listener, self._ending = listener, ending
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", protocol),
@@ -89,6 +92,8 @@ class Serving:
 
     async def stop(self) -> None:
         """Let answers under way go out, then close."""
+        if self._ending is not None:
+            self._ending()
         self._server.should_exit = True
         if self._task is not None:
             await self._task

@@ -1,7 +1,7 @@
 """SharedAnswers: what nodes replied a moment ago, so that many who look cost what one does.
 
-1. Whoever asks while the same question is under way gets the same answer.
-2. An answer is forgotten `KEPT_S` after it came, whether or not somebody asks again. A refusal is
+1. While a question is under way, all who ask it get the same answer.
+2. An answer is forgotten `KEPT_S` after it came, also if it is not asked for again. A refusal is
    kept for as long: it may have taken ten seconds, too.
 3. There are at most `MOST_KEPT`.
 """
@@ -23,7 +23,7 @@ MOST_KEPT = 64
 Key = tuple[object, ...]
 
 
-class TooMany(SubmergeError):
+class AskedTooMuch(SubmergeError):
     """So much is asked at once that one more has to wait."""
 
 
@@ -44,13 +44,13 @@ class SharedAnswers:
 
         Raises
         ------
-        TooMany
+        AskedTooMuch
             If there is no room for one more.
         """
         asked = self._asked.get(key)
         if asked is None:
             if len(self._asked) >= MOST_KEPT:
-                raise TooMany("too much is asked of nodes at once: try again in two seconds")
+                raise AskedTooMuch("too much is asked of nodes at once: try again in two seconds")
             asked = self._asked[key] = asyncio.create_task(ask())
             asked.add_done_callback(lambda task: self._forget_soon(key, task))
         # Who hangs up does not take the answer from the others.
@@ -58,5 +58,5 @@ class SharedAnswers:
 
     def _forget_soon(self, key: Key, task: asyncio.Task[bytes]) -> None:
         if not task.cancelled():
-            task.exception()  # seen: nobody may be left to whom it is raised
+            task.exception()  # seen: all who asked may have hung up
         task.get_loop().call_later(self._kept_s, self._asked.pop, key, None)

@@ -77,4 +77,5 @@ async def _numbers(server: Server) -> Numbers:
         worker.admission.legacy_kits,
         server.unanswered,
         server.order_log.denials.counts,
+        (server.history.bytes, server.history.dropped) if server.history.is_kept else None,
     )

@@ -123,7 +123,7 @@ class NetworkIdentities:
         token = find(self.tokens(), secret, self.wall())
         if token is None or not FORM.fullmatch(secret):
             return Denial(401, "wrong_token", NOT_ACCEPTED)
-        return Operator(f"token {token.name}", peer.address, token.scope)
+        return Operator(f"token {token.name}", peer.address, token.scope, token.groups)
 
     def _by_certificate(self, peer: Peer, shown: Mapping[str, Any]) -> Operator | Denial:
         name, uris = common_name(dict(shown)), alternatives(dict(shown), "URI")

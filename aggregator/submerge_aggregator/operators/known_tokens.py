@@ -45,7 +45,7 @@ class KnownTokens:
         if now is not seen:
             self._seen = now
             # A name that was given to another token is in both.
-            added = [f"{each.name} ({each.scope})" for each in now if each not in seen]
+            added = [f"{each.name} ({each.words})" for each in now if each not in seen]
             revoked = [each.name for each in seen if each not in now]
             if added or revoked:
                 self._record("tokens", added=added, revoked=revoked)

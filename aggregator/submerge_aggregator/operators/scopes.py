@@ -2,8 +2,8 @@
 
 1. A scope allows what those before it allow, too: read, judge, operate.
 2. A route that is not in the table needs `operate`, and every group.
-3. A certificate may be for some groups. `reach` says where a route names the group that it is
-   about; one that names none is about all of them.
+3. A certificate or a token may be for some groups. `reach` says where a route names the group that
+   it is about; one that names none is about all of them.
 """
 
 from __future__ import annotations
@@ -102,5 +102,5 @@ def objection(scope: Scope, groups: Sequence[str], call: ApiCall) -> str | None:
         return None
     mine = ", ".join(groups)
     if named is None:
-        return f"this is about every group, and your certificate is for {mine}: name one of these"
-    return f"your certificate is for {mine}, not for the group that is named"
+        return f"this is about every group, and you may ask about {mine}: name one of these"
+    return f"you may ask about {mine}, not about the group that is named"

@@ -2,6 +2,7 @@
 
     # submerge tokens 1
     token night-shift scope judge created 2026-11-24T02:10:00Z until never sha256 9F86...
+    token wall scope read created 2026-11-27T05:00:00Z until never sha256 60303A... groups pumps
 
 A token is 256 random bits. One SHA-256 of it is enough: a slow hash protects passwords, which can
 be guessed one by one, and here there are 2^256 to guess from. So the file holds no secret, but
@@ -31,12 +32,16 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 MOST = 1000
 """Tokens of one aggregator: each request is compared with all of them."""
 
+MOST_GROUPS = 64
+"""That a token is limited to."""
+
 
 class Token(NamedTuple):
     """What is kept of a token.
 
     created, until : Unix seconds; until None: it does not end
     digest : SHA-256 of its text, hexadecimal
+    groups : which it is for; empty: all
     """
 
     name: str
@@ -44,6 +49,7 @@ class Token(NamedTuple):
     created: float
     until: float | None
     digest: str
+    groups: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -51,8 +57,13 @@ class Token(NamedTuple):
         until = "never" if self.until is None else time_text(self.until)
         return (
             f"token {self.name} scope {self.scope} created {time_text(self.created)} until {until}"
-            f" sha256 {self.digest}"
+            f" sha256 {self.digest}" + (f" groups {','.join(self.groups)}" if self.groups else "")
         )
+
+    @property
+    def words(self) -> str:
+        """What it allows, for people: `judge`, or `judge, in pumps`."""
+        return f"{self.scope}, in {', '.join(self.groups)}" if self.groups else self.scope
 
     def has_ended(self, now: float) -> bool:
         """Return whether it is over at a wall time."""
@@ -124,7 +135,30 @@ def check_token_name(name: str) -> str:
     return name
 
 
+def check_groups(groups: Iterable[str]) -> tuple[str, ...]:
+    """Return the groups that a token is for, each once.
+
+    Raises
+    ------
+    UsageError
+        If one is no name, or there are too many.
+    """
+    named = tuple(dict.fromkeys(groups))
+    for group in named:
+        if not is_name(group):
+            raise UsageError(f"a group's name is {NAME_RULE}, got {group[:80]!r}")
+    if len(named) > MOST_GROUPS:
+        raise UsageError(
+            f"a token is for {MOST_GROUPS} groups at most, or for all: got {len(named)}"
+        )
+    return named
+
+
 def _token(words: list[str]) -> Token:
+    groups = tuple[str, ...]()
+    # Without groups it is for all, as those of earlier versions are.
+    if len(words) > 2 and words[-2] == "groups":
+        groups, words = check_groups(words[-1].split(",")), words[:-2]
     match words:
         case ["token", name, "scope", scope, "created", at, "until", end, "sha256", digest]:
             named = next((each for each in SCOPES if each == scope), None)
@@ -133,7 +167,7 @@ def _token(words: list[str]) -> Token:
             if not re.fullmatch(r"[0-9A-Fa-f]{64}", digest):
                 raise UsageError("expected 64 hexadecimal digits after sha256")
             until = None if end == "never" else _seconds(end)
-            return Token(check_token_name(name), named, _seconds(at), until, digest.lower())
+            return Token(check_token_name(name), named, _seconds(at), until, digest.lower(), groups)
     raise UsageError("expected a line as `submerge token new` writes it")
 
 

@@ -24,6 +24,7 @@ from submerge_aggregator.page import data
 from submerge_aggregator.page.drawing import Drawing
 from submerge_aggregator.page.entering import Entering
 from submerge_aggregator.page.files import StaticFiles
+from submerge_aggregator.page.more_views import MoreViews
 from submerge_aggregator.page.watched import Watched
 
 VIEWS = {
@@ -38,11 +39,16 @@ VIEWS = {
 
 
 def page_app(
-    watched: Watched, entering: Entering, files: StaticFiles, drawing: Drawing
+    watched: Watched,
+    entering: Entering,
+    files: StaticFiles,
+    drawing: Drawing,
+    more: MoreViews | None = None,
 ) -> Starlette:
     """Return the page: `PageGate` stands before it.
 
     watched : the fleet that it shows
+    more : views that only this process has
     """
 
     async def view(request: Request) -> Response:
@@ -57,6 +63,7 @@ def page_app(
             *(Route(path, view) for path in VIEWS),
             *data.routes(watched),
             *_sessions(drawing, entering),
+            *(more.routes(drawing, entering) if more else ()),
             Route("/static/{path:path}", files.answer),
         ],
         exception_handlers={HTTPException: unknown, SubmergeError: _refused},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,15 @@ class Drawing:
     ----------
     store : str
         The aggregator's, for a command that makes a token; empty where strangers would read it.
+    more : mapping
+        Names of further views, by path.
+    folders : path
+        Of further templates.
     """
 
-    def __init__(self, store: str) -> None:
-        self._store = store
+    def __init__(self, store: str, more: Mapping[str, str] | None = None, *folders: Path) -> None:
+        self._store, self._more = store, tuple((more or {}).items())
+        self._folders = (TEMPLATES, *folders)
 
     @cached_property
     def _templates(self) -> jinja2.Environment:
@@ -33,7 +39,7 @@ class Drawing:
         import jinja2
 
         return jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
+            loader=jinja2.FileSystemLoader(self._folders),
             autoescape=True,
             trim_blocks=True,
             undefined=jinja2.StrictUndefined,
@@ -47,6 +53,7 @@ class Drawing:
         operator, session = request.scope.get("operator"), request.scope.get("session")
         known = {
             "store": self._store,
+            "more": self._more,
             "here": request.scope["path"],
             "scope": "" if operator is None else operator.scope,
             "who": "" if session is None else session.name,

@@ -62,7 +62,7 @@ class Entering:
             cookie = self._sessions.begin(secret)
             session = None if cookie is None else self._sessions.find(cookie)
             if session is not None:
-                who = Operator(f"token {session.name}", peer.address, session.scope)
+                who = Operator(f"token {session.name}", peer.address, session.scope, session.groups)
                 self._log.note(who, "login")
                 return cookie, ""
             self._attempts.takes(place, now)

@@ -31,6 +31,7 @@ from submerge_aggregator.page.files import StaticFiles
 from submerge_aggregator.page.gate import PageGate
 from submerge_aggregator.page.hosts import Hosts
 from submerge_aggregator.page.identify import PageIdentities
+from submerge_aggregator.page.more_views import MoreViews
 from submerge_aggregator.page.session_key import key_path, read_key
 from submerge_aggregator.page.sessions import Sessions
 from submerge_aggregator.page.watched import Watched
@@ -40,13 +41,20 @@ from submerge_client.uplink.tls import Tls
 
 
 def page_serving(
-    api: Starlette, log: OrderLog, config: AggregatorConfig, page: PageConfig, *, record: Record
+    api: Starlette,
+    log: OrderLog,
+    config: AggregatorConfig,
+    page: PageConfig,
+    *,
+    record: Record,
+    more: MoreViews | None = None,
 ) -> tuple[Serving, str]:
     """Return what serves the page, which listens already, and its url.
 
     api : the admin API
     log : who entered, and who may not give an order
     record : of the audit log: which tokens come and go
+    more : views that only this process has
 
     Raises
     ------
@@ -71,8 +79,10 @@ def page_serving(
     identify = PageIdentities(sessions, hosts, cookie, page.is_local)
     entering = Entering(sessions, cookie, log)
     # A command that can be copied; other machines are not shown where the store is.
-    drawing = Drawing(os.path.realpath(config.store) if page.is_local else "")
-    app = page_app(Watched(InsideCalls(api), wall), entering, StaticFiles(), drawing)
+    store = os.path.realpath(config.store) if page.is_local else ""
+    drawing = Drawing(store, more.names, more.templates) if more else Drawing(store)
+    watched = Watched(InsideCalls(api), wall)
+    app = page_app(watched, entering, StaticFiles(), drawing, more)
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
     protocol = (
         NetworkProtocol
@@ -86,7 +96,7 @@ def page_serving(
     )
     url = url_of(listener, secure=tls is not None)
     say("page", url=url)
-    return Serving(gate, listener, protocol), url
+    return Serving(gate, listener, protocol, watched.changes.end), url
 
 
 def listening(page: PageConfig) -> socket.socket:

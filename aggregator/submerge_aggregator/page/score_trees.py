@@ -37,6 +37,9 @@ STEPS = 96
 MOST_SHOWN = 4000
 """Nodes of a picture: the worst."""
 
+FALLING = bytes(range(255, -1, -1))
+"""Each level as what sorts the higher one first."""
+
 MOST_KEPT = 16
 """Pictures that are kept, and pictures that are under way at a time."""
 
@@ -192,4 +195,4 @@ def _fitted(levels: bytes, count: int) -> bytes:
 
 def _reversed(levels: bytes) -> bytes:
     """Return a key that sorts what is bad now before what was."""
-    return bytes(255 - level for level in reversed(levels))
+    return levels[::-1].translate(FALLING)

@@ -88,7 +88,7 @@ class Sessions:
             return None
         for token in self._tokens():
             if token.name == name and token.digest.startswith(digest) and not token.has_ended(now):
-                return Session(name, token.scope, (), int(until), number)
+                return Session(name, token.scope, token.groups, int(until), number)
         return None
 
     def proof(self, session: Session) -> str:

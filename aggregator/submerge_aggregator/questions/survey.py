@@ -5,6 +5,8 @@ All run on the commit worker's thread, through `Server.ask`, and change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Row, Sealed
@@ -45,16 +47,20 @@ def group_of(node: AggregatorNode, group: str) -> str:
     return group
 
 
-def about(node: AggregatorNode) -> About:
-    """Return which aggregator it is."""
-    plans = {group: node.plan(group).summaries for group in node.groups}
-    models = {group: node.model(group) for group in node.groups}
+def about(node: AggregatorNode, only: Sequence[str] = ()) -> About:
+    """Return which aggregator it is.
+
+    only : groups that are shown of those that it has; empty: all
+    """
+    groups = tuple(group for group in node.groups if not only or group in only)
+    plans = {group: node.plan(group).summaries for group in groups}
+    models = {group: node.model(group) for group in groups}
     return About(
         node.settings.node,
         str(node.incarnation),
         node.top,
         node.settled,
-        tuple(node.groups),
+        groups,
         {
             group: ShownRank(
                 (model.rank if model else 0) or summaries.rule.start, summaries.linear_rank

@@ -1,6 +1,6 @@
 """What a client replies about its newest rows: the shapes of the JSON.
 
-The client makes them, and the aggregator where somebody looks reads them back
+The client makes them. The aggregator where a person looks reads them back
 (`questions.foreign_replies`).
 """
 

@@ -2,7 +2,7 @@
 
 1. A setting is shown by its type, never by its name: numbers, words of a list, paths, and text
    whose type says that it may be shown. All other text is `HIDDEN`, so that a new setting is hidden
-   until somebody decides.
+   until a type says otherwise.
 2. It is the configuration that the program runs with: the file, and what the environment replaces.
 3. It fits into a reply: if need be, long lists and texts are cut, and say so.
 """

@@ -137,8 +137,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         A row with a gap: fill it with the most likely value, or do not learn the row.
     scores : ScoresConfig
     share_values : bool
-        Whether operators at an aggregator above may look at its readings, in their units: they
-        go there only while somebody looks.
+        Whether operators at an aggregator above may look at its newest readings, in their units.
+        They leave the node only while a person looks.
     watch : WatchConfig
     log : {"debug", "info", "warning", "error"}
         The least level of a log line.

@@ -29,6 +29,9 @@ state = "pump-1.state"
 # A row with a gap: "fill" learns it with the most likely value, if at least half of its channels
 # are there; "withhold" does not learn it.
 #gaps = "fill"
+# Whether operators at an aggregator above may look at the newest readings. They leave the device
+# only while a person looks, and no aggregator stores them.
+#share_values = false
 # The least level of a log line: "debug", "info", "warning" or "error".
 #log = "info"
 

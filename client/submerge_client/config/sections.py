@@ -55,7 +55,7 @@ Text = Annotated[str, Meta(min_length=1, description="text in quotes", extra=SHO
 AnyText = Annotated[str, Meta(description="text in quotes", extra=SHOWN)]
 Secret = Annotated[str, Meta(min_length=1, description="text in quotes")]
 """Text that lets its reader in somewhere, or may: a url that takes posts, an argument of a program.
-It is told to no other machine (`submerge_client.asked.shown_settings`)."""
+It is shown to no other machine (`submerge_client.asked.shown_settings`)."""
 
 Whole = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
 Spare = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]

@@ -54,7 +54,7 @@ class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file
     paths: tuple[Path, ...]
     speed: NotBelowZero = 0.0
     loop: bool = False
-    skip: tuple[str, ...] = ()
+    skip: tuple[AnyText, ...] = ()
     zero_is_missing: bool = False
     quantity: Literal["temperature", "humidity", "light", "voltage", "all"] = "temperature"
 

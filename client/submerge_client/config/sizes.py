@@ -35,8 +35,11 @@ ALARM = 512
 where it would be more (`wire.alarms.MOST_BYTES`). The rest of nine of them is room for the other
 alarm fields."""
 
-SCORES = SKETCHES + MAXIMA + (1 + REMEMBERED) * ALARM
-"""Scores, block maxima and alarms."""
+TRAIL = 48
+"""A trail of scores: 32 levels, its last minute and their tags, 43."""
+
+SCORES = SKETCHES + MAXIMA + TRAIL + (1 + REMEMBERED) * ALARM
+"""Scores, block maxima, a trail and alarms."""
 
 BELOW = 300 + (MOST_ALARMS - 1 - REMEMBERED) * ALARM
 """Further bytes of an aggregator's report: a fence, a census, sums and alarms of many nodes."""

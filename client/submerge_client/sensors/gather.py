@@ -58,6 +58,16 @@ class Gathered(NamedTuple):
     held: Mask | None = None
 
 
+class SensorEnded(NamedTuple):
+    """The sensor has no more rows; `error` if it failed."""
+
+    error: Exception | None
+
+
+class RowsWaiting(NamedTuple):
+    """Rows of the sensor are to be taken."""
+
+
 class RowGatherer:
     """Rows between a sensor and a node.
 

@@ -65,5 +65,9 @@ class Closeness(NamedTuple):
         return Closeness(self.minute, share) if low else self
 
 
+NOT_CLOSE = Closeness()
+"""Of a node without limits."""
+
+
 def _is_known(limit: float) -> bool:
     return 0 < limit < math.inf

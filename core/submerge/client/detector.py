@@ -20,7 +20,7 @@ from submerge.client.alarm_log import AlarmLog
 from submerge.client.alarm_peak import InAlarm
 from submerge.client.blame import PeakRow
 from submerge.client.channels import ChannelState
-from submerge.client.closeness import Closeness
+from submerge.client.closeness import NOT_CLOSE, Closeness
 from submerge.client.highest import HighestSoFar
 from submerge.client.recent_scores import RecentScores
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
@@ -134,7 +134,7 @@ class AlarmDetector:
     highest: HighestSoFar = field(default_factory=HighestSoFar)
     group_rows: int = 0
     held: frozenset[By] = frozenset()
-    closeness: Closeness = Closeness()
+    closeness: Closeness = NOT_CLOSE
 
     @classmethod
     def of(

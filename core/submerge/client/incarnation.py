@@ -238,9 +238,13 @@ class ClientIncarnation:
         )
 
     def checkpoint(self, report: Report, now: Now) -> Checkpoint:
-        """Return a checkpoint: `report` as the last report of this incarnation."""
+        """Return a checkpoint: `report` as the last report of this incarnation, without its trail.
+
+        The trail is the process's: the next incarnation goes on with it.
+        """
         measured = self.measured(now)
-        return Checkpoint(replace(report, final=True), self.pin, self.delivered, measured)
+        final = replace(report, final=True, trail=NO_TRAIL)
+        return Checkpoint(final, self.pin, self.delivered, measured)
 
     def measured(self, now: Now) -> MeasuredRows | None:
         """Return the readings that have only been measured; None if it learns, or has none."""

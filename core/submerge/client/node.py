@@ -95,11 +95,7 @@ class ClientNode:
     current: ClientIncarnation
 
     def __init__(
-        self,
-        settings: ClientSettings,
-        schema: Schema,
-        summaries: Summaries,
-        rng: RandomSource,
+        self, settings: ClientSettings, schema: Schema, summaries: Summaries, rng: RandomSource
     ) -> None:
         self.settings = settings
         self.finals = PendingFinals(settings)
@@ -277,7 +273,12 @@ class ClientNode:
             monitor = self._ingest.monitor_for(current)
             if current.pin != pin and monitor is not None:
                 monitor.change_parent()
-            current.pin = pin
+            before, current.pin = current.pin, pin
+            if before is None and self._kept[0]:
+                # After a kill, one of before the join is given up: also what is reported by then.
+                self._kept = current.progress
+                checkpoint = current.checkpoint(self._report(now), now)
+                effects.append(Keep({CHECKPOINT: checkpoint, PAST: self.finals.past}))
             self.finals.meet(pin, current, self._summaries, effects)
             if session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
                 current.delivered = current.held = 0

@@ -181,7 +181,7 @@ class Report:
     alarm_status : AlarmStatus or None
         Of a client, or of all below an aggregator.
     trail : ScoreTrail
-        Of a client's scores, for people; `NO_TRAIL` of an aggregator, and of a report that was
+        Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what was
         kept. Two reports with one seq may have different ones.
     """
 

@@ -13,9 +13,12 @@ from submerge.protocol.messages import Report
 from submerge.protocol.summaries import Summaries
 from submerge.stats.quantile_sketch import packed, varint
 
+TRAIL = 10
+"""Bytes of a trail beside its levels: its last minute, and tags."""
+
 
 def payload(report: Report, summaries: Summaries) -> bytes:
-    """Return the content of a report as bytes, without `final`, `pinned` and `fence`.
+    """Return the content of a report as bytes, without `final`, `pinned`, `fence` and `trail`.
 
     Compact, so that its length is a fair measure; the wire itself is protobuf.
     """
@@ -57,7 +60,8 @@ def size(report: Report, summaries: Summaries) -> int:
     # 16 bytes for pinned, the fence, one for final, and what the payload leaves out.
     energies = [each for piece in pieces if (each := piece.channel_energies) is not None]
     rest = 17 + len(report.fence) + sum(each.nbytes for each in energies)
-    return len(payload(report, summaries)) + rest
+    levels = len(report.trail.levels)
+    return len(payload(report, summaries)) + rest + (TRAIL + levels if levels else 0)
 
 
 def digest(report: Report, summaries: Summaries) -> bytes:

@@ -31,6 +31,7 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.permission import Role
+from submerge.protocol.score_trail import MOST, NO_TRAIL
 from submerge.protocol.summaries import Summary
 from submerge.schema import Schema
 from submerge.simulate.feeds import Feed, Ids
@@ -139,7 +140,7 @@ class Forger:
         learnt = int(min(weight, 2.0**53)) if self._likely(0.8) else self._one(READINGS)
         others = [each for each in self._heard if isinstance(each, Report)]
         right = self._likely(0.9) or not others
-        return Report(
+        report = Report(
             stamp=stamp,
             final=self._likely(0.15),
             pinned=pinned if self._likely(0.9) or not others else self._one(others).pinned,
@@ -157,6 +158,10 @@ class Forger:
             certified_until=self._one((0.0, 253402300799.0)),
             alarm_status=self._alarm_status(wall) if self._likely(0.3) else None,
         )
+        if report.fence:
+            return report  # an aggregator's with a trail cannot be read
+        trail = NO_TRAIL.add(wall, stamp.seq % (MOST + 1))
+        return replace(report, trail=trail)
 
     # -- parts of a message ----------------------------------------------------
 

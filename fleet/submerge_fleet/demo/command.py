@@ -44,11 +44,15 @@ NEEDED = (
     *("msgspec", "google.protobuf", "grpc", "grpc_health"),
     *("prometheus_client", "starlette", "uvicorn"),
 )
+FOR_PAGE = ("jinja2",)
 FOR_MQTT = ("paho.mqtt",)
 FOR_OWN_BROKER = ("amqtt",)
 
 RANK, KERNEL_RANK, FEATURES = 10, 16, 448
 """Defaults of `--rank` and `--features`: a curve takes more directions."""
+
+SECONDS, DAY_S = 20.0, 60.0
+"""Defaults of `--seconds`: for a whole run, and with `--page` for one of the room's days."""
 
 OWN = "own"
 """The value of `--mqtt` when it is given without one."""
@@ -64,11 +68,11 @@ OWN = "own"
     "Days of the room; below ten, limits rest on few rows.",
     type=click.FloatRange(1, 366),
 )
-@default_option(
+@click.option(
     "--seconds",
-    20.0,
-    "How long the run takes; longer if the machine cannot keep up.",
     type=click.FloatRange(1, 86400),
+    show_default=f"{SECONDS:g}, with --page {DAY_S:g} for each day",
+    help="How long the run takes; longer if the machine cannot keep up.",
 )
 @default_option(
     "--clients",
@@ -102,15 +106,18 @@ OWN = "own"
     help="Keep configurations and stores in this folder, which must be new or empty.",
 )
 @click.option("--plot", type=FILE, help="Draw the run into this PNG.")
+@flag_option("--page", "Go on until Ctrl-C, with a page that kills and starts its processes.")
 @json_option()
 @QUIET
 def command(
+    seconds: float | None,
     rank: int | None,
     kernel: bool,
     features: int | None,
     mqtt: str | None,
     keep: Path | None,
     plot: Path | None,
+    page: bool,
     as_json: bool,
     quiet: bool,
     **run: Any,
@@ -121,7 +128,8 @@ def command(
     bytes moved, memory of each process, faults found and missed, and false alarms. Exit status 1:
     an acknowledged reading is missing, or a reading is counted twice.
     """
-    _check_extras(mqtt)
+    _check_extras(mqtt, page=page)
+    _check_page(page=page, ends=as_json or plot is not None)
     if features is not None and not kernel:
         raise UsageError(f"--features {features} is for a kernel group: give --kernel as well")
     if plot is not None:
@@ -135,6 +143,7 @@ def command(
     from submerge_fleet.demo.wires import open_wire
 
     rank = rank or (KERNEL_RANK if kernel else RANK)
+    run["seconds"] = seconds or (run["days"] * DAY_S if page else SECONDS)
     settings = DemoSettings(rank=rank, features=(features or FEATURES) if kernel else 0, **run)
     broker = None if mqtt == OWN else mqtt
     console = Console(highlight=False)
@@ -144,6 +153,10 @@ def command(
             stack.enter_context(_end_on_signals())
             folder = stack.enter_context(_folder(keep))
             wire = stack.enter_context(open_wire(broker, mqtt=mqtt is not None))
+            if page:
+                from submerge_fleet.demo.page.run import show_page
+
+                sys.exit(show_page(settings, folder, wire, quiet=quiet))
             demo = Demo(settings, folder, wire)
             live = console.is_terminal and not as_json
             outcome = demo.run(_open_display(stack, demo, quiet=quiet, live=live))
@@ -183,9 +196,20 @@ def _print_files(plot: Path | None, keep: Path | None, *, as_json: bool) -> None
     sys.stdout.flush()
 
 
-def _check_extras(mqtt: str | None) -> None:
+def _check_page(*, page: bool, ends: bool) -> None:
+    """Refuse a demo that goes on with options for the end of one."""
+    if page and ends:
+        raise UsageError("--page goes on until Ctrl-C: leave --json and --plot out")
+
+
+def _check_extras(mqtt: str | None, *, page: bool) -> None:
     """Refuse, in one line, if a package is not installed."""
-    needed = NEEDED + (FOR_MQTT if mqtt else ()) + (FOR_OWN_BROKER if mqtt == OWN else ())
+    needed = (
+        NEEDED
+        + (FOR_PAGE if page else ())
+        + (FOR_MQTT if mqtt else ())
+        + (FOR_OWN_BROKER if mqtt == OWN else ())
+    )
     for module in needed:
         try:
             there = importlib.util.find_spec(module) is not None

@@ -196,11 +196,14 @@ class DemoFleet:
     def _read_output(self, node: Node, raw: bytes) -> None:
         """Read a line of standard output: a row's score or an alarm event; they come in order."""
         if raw.startswith(EVENT):
-            stint = node.stints[-1]
-            newest = stint.snapshots[stint.scored - 1] if stint.scored else 0
-            self.alarms.add(json.loads(raw), newest)
+            self._read_event(node, raw)
         else:
             self._read_score(node, raw)
+
+    def _read_event(self, node: Node, raw: bytes) -> None:
+        stint = node.stints[-1]
+        newest = stint.snapshots[stint.scored - 1] if stint.scored else 0
+        self.alarms.add(json.loads(raw), newest)
 
     def _read_score(self, node: Node, raw: bytes) -> None:
         line, stint = read_line(raw), node.stints[-1]
@@ -225,6 +228,10 @@ class DemoFleet:
             note, what = {}, ""  # most likely a traceback: kept for the error message
         if what != "acknowledged":
             node.tail.append(" ".join(map(str, note.values())) if note else text)
+        self._take_note(node, what, note)
+
+    def _take_note(self, node: Node, what: str, note: dict[str, Any]) -> None:
+        """Take a log line's facts."""
         node.note_traffic(note)
         now = time.monotonic()
         if node.stints and "incarnation" in note:

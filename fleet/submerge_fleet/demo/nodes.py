@@ -17,7 +17,8 @@ from submerge_fleet.demo.site import SiteMember
 TAIL = 3
 """Log lines that are kept for error messages."""
 
-State = Literal["starting", "running", "killed", "ended"]
+State = Literal["starting", "running", "killed", "ended", "stopping", "stopped", "failed"]
+"""The last three: asked to end by a viewer of the page, has ended so, has ended by itself."""
 
 
 class LatestScore(NamedTuple):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,41 @@ SPARED, SPARED_RATE = 200, 40.0
 """Snapshots that are kept for a node that is not back yet, and their rate a second."""
 
 
+def site_of(settings: DemoSettings, room: Room, folder: Path, wire: Wire, **more: Any) -> Site:
+    """Return the fleet's site.
+
+    more : further fields of `Site`
+
+    Raises
+    ------
+    UsageError
+        If its messages are too large for how it is connected.
+    """
+    # One mean: all clients read the same room.
+    schema = Schema(room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES), center="fleet")
+    if settings.features:
+        schema = replace(schema, features=RandomFourier(Gaussian(GAMMA), settings.features))
+    site = Site(
+        folder,
+        wire,
+        schema,
+        settings.rank,
+        OVERSAMPLE,
+        trial_of(settings).rows,
+        # Clients take turns.
+        row_s=settings.clients * SNAPSHOT_S,
+        settle_s=ARMED * settings.settle_days * 86400,
+        **more,
+    )
+    check_sizes(site)
+    return site
+
+
+def trial_of(settings: DemoSettings) -> Trial:
+    """Return what clients get before they score."""
+    return Trial(max(2, FIRST_ROWS // settings.clients), settings.clients / KNOCKS)
+
+
 class Demo:
     """A run.
 
@@ -71,31 +107,14 @@ class Demo:
     ) -> None:
         self.settings = settings
         self.room = Room(seed=settings.seed, days=settings.days, quiet_days=settings.settle_days)
-        channels, scaling = self.room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES)
-        # One mean: all clients read the same room.
-        self.schema = Schema(channels, scaling, center="fleet")
-        if settings.features:
-            kernel = RandomFourier(Gaussian(GAMMA), settings.features)
-            self.schema = replace(self.schema, features=kernel)
         self.summaries = Subspaces(settings.rank, oversample=OVERSAMPLE)
         who = members(settings.clients)
-        first_rows = max(2, FIRST_ROWS // settings.clients)
-        self.site = Site(
-            folder,
-            wire(who),
-            self.schema,
-            settings.rank,
-            OVERSAMPLE,
-            first_rows,
-            # Clients take turns.
-            row_s=settings.clients * SNAPSHOT_S,
-            settle_s=ARMED * settings.settle_days * 86400,
-        )
-        check_sizes(self.site)
+        self.site = site_of(settings, self.room, folder, wire(who))
+        self.schema = self.site.schema
         total = self.room.n_snapshots
         self.failures = plan_failures(who, total)
         self.fleet = DemoFleet(self.site, who, self.failures)
-        self.dealer = Dealer(total, Trial(first_rows, settings.clients / KNOCKS))
+        self.dealer = Dealer(total, trial_of(settings))
         self.watch = ChannelWatch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.alarms = self.fleet.alarms
         self.history = DemoHistory()

@@ -30,7 +30,7 @@ FIRST_ROWS = 128
 """Rows in the first model, about: each client reports once it has its part of them."""
 
 REPORT_EVERY_S = 0.4
-"""Of clients. Aggregators report a little faster, so that little waits there."""
+"""Of clients, as a rule. Aggregators report a little faster, so that little waits there."""
 
 AT_MOST = "1 false per week"
 """The alarm limit of each client."""
@@ -153,6 +153,10 @@ class Site:
         Seconds of the room's time between two rows of a client.
     settle_s : float
         Seconds of the room's time that a client watches before it uses alarm limits.
+    report_every_s : float
+        Of clients.
+    watched : bool
+        People look at a page: clients show their readings, and score lines blame few channels.
     """
 
     folder: Path
@@ -163,6 +167,8 @@ class Site:
     first_rows: int
     row_s: float = SNAPSHOT_S
     settle_s: float = 86400.0
+    report_every_s: float = REPORT_EVERY_S
+    watched: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -187,20 +193,23 @@ class Site:
         return self._client(member) if member.role == "client" else self._aggregator(member)
 
     def _client(self, member: SiteMember) -> str:
+        blamed = 3 if self.watched else len(self.names)
+        shares = "share_values = true\n" if self.watched else ""
         return (
             f"node = {json.dumps(member.name)}\n"
             f"group = {json.dumps(GROUP)}\n"
             f"parent = {json.dumps(member.parent)}\n"
             f"state = {quoted(str(self.store(member)))}\n"
             'gaps = "fill"\n'
+            f"{shares}"
             'log = "debug"\n\n'
             f"[uplink]\n{self.wire.to(str(member.parent))}\n"
             f"[summary]\n{self._summary}\n"
-            f"[timing]\nreport_every_s = {REPORT_EVERY_S}\ncheckpoint_every_s = 1.0\n"
+            f"[timing]\nreport_every_s = {self.report_every_s}\ncheckpoint_every_s = 1.0\n"
             # The feed waits for the score of each row.
             f"min_rows = {self.first_rows}\ngather_s = 0.0\n{ADVANCED}\n"
             '[sensor]\nkind = "ndjson"\n\n'
-            f'[scores]\nto = "stdout"\ncontributions = {len(self.names)}\n\n'
+            f'[scores]\nto = "stdout"\ncontributions = {blamed}\n\n'
             f"{self._alarms}\n"
             f"{self._schema_at('schema')}"
         )
@@ -214,6 +223,7 @@ class Site:
 
     def _aggregator(self, member: SiteMember) -> str:
         parent = schema = ""
+        onward = round(0.75 * self.report_every_s, 3)
         if member.parent is None:
             # Other aggregators get the schema from the root.
             schema = f"\n{self._schema_at(f'groups.{GROUP}.schema')}"
@@ -227,7 +237,7 @@ class Site:
             f"{self.wire.listen(member.name)}\n"
             f"{parent}"
             '[status]\naddress = ""\n\n'
-            f"[timing]\nreport_every_s = 0.3\nmodel_every_s = 0.3\n{ADVANCED}\n"
+            f"[timing]\nreport_every_s = {onward}\nmodel_every_s = {onward}\n{ADVANCED}\n"
             f"[groups.{GROUP}.summary]\n{self._summary}"
             f"{schema}"
         )

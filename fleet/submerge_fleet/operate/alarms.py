@@ -19,6 +19,7 @@ from submerge_fleet.console.options import (
     json_option,
 )
 from submerge_fleet.console.watching import WATCH, LiveView, watch
+from submerge_fleet.operate.alarms_past import past
 from submerge_fleet.operate.alarms_table import (
     CAUSES,
     line_of,
@@ -110,6 +111,8 @@ def list_alarms(
             listed = _listing(admin, query, open_only=open_only, of_all=of_all, wide=wide)
             _show(listed, wide=wide)
 
+
+command.add_command(past)
 
 _verdict_command = functools.partial(
     desired_state_command,

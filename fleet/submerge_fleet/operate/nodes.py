@@ -25,6 +25,7 @@ from submerge_fleet.console.options import (
     json_option,
 )
 from submerge_fleet.console.watching import WATCH, LiveView, watch
+from submerge_fleet.operate.asked.commands import scores, settings
 from submerge_fleet.operate.nodes_below import nodes_below
 from submerge_fleet.operate.nodes_changes import changes
 from submerge_fleet.operate.nodes_found import FoundNode, find, order
@@ -237,6 +238,10 @@ def ban(at: AggregatorOptions, node: str, yes: bool, as_json: bool) -> None:
 def unban(at: AggregatorOptions, node: str, as_json: bool) -> None:
     """Take NODE in again, in every group, here and at every aggregator below."""
     _set_ban(at, node, "unban", "is no longer banned", as_json=as_json)
+
+
+command.add_command(settings)
+command.add_command(scores)
 
 
 def _set_ban(at: AggregatorOptions, node: str, verb: str, done: str, *, as_json: bool) -> None:

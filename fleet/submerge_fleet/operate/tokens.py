@@ -60,6 +60,13 @@ def command() -> None:
 @click.option(
     "--lasts", metavar="DURATION", type=span, help="How long: 12h, 90d, 1y.  [default: no end]"
 )
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    help="It is for this group only; several times for several.  [default: all]",
+)
 @click.option("--to", type=FILE, help="A new file for the token.  [default: NAME.token]")
 @AT
 @json_option("Print what was made, without the token, as JSON.")
@@ -68,6 +75,7 @@ def new(
     name: str,
     scope: str,
     lasts: timedelta | None,
+    groups: tuple[str, ...],
     to: Path | None,
     as_json: bool,
 ) -> None:
@@ -78,12 +86,13 @@ def new(
     from submerge_aggregator.operators import tokens
 
     tokens.check_token_name(name)
+    limits = tokens.check_groups(groups)
     to = Path(f"{name}.token") if to is None else to
     now = float(int(time.time()))
     until = None if lasts is None else now + lasts.total_seconds()
     secret = tokens.new_secret()
     named = next(each for each in SCOPES if each == scope)
-    token = tokens.Token(name, named, now, until, tokens.digest_of(secret))
+    token = tokens.Token(name, named, now, until, tokens.digest_of(secret), limits)
     with ExitStack() as undo:
         with _changing(_path_of(at)) as known:
             if any(each.name == name for each in known):
@@ -97,7 +106,7 @@ def new(
     if as_json:
         click.echo(json.dumps(_facts(token, now) | {"file": str(to)}))
     else:
-        click.echo(f"{to}: token {name}, scope {scope}, {_end(token, now)}")
+        click.echo(f"{to}: token {name}, scope {token.words}, {_end(token, now)}")
 
 
 @command.command("list", epilog="Example: submerge token list --config root.toml")
@@ -112,7 +121,8 @@ def list_tokens(at: AggregatorOptions, as_json: bool) -> None:
     width = max((len(each.name) for each in known), default=0)
     for each in known:
         created = f"made {moment(each.created)}"
-        click.echo(f"{each.name:<{width}}  {each.scope:<7}  {created}, {_end(each, now)}")
+        limits = f", for {', '.join(each.groups)} alone" if each.groups else ""
+        click.echo(f"{each.name:<{width}}  {each.scope:<7}  {created}, {_end(each, now)}{limits}")
     if not known:
         click.echo("no tokens")
 
@@ -219,6 +229,7 @@ def _facts(token: Token, now: float) -> dict[str, Any]:
     return {
         "name": token.name,
         "scope": token.scope,
+        "groups": list(token.groups),
         "created": time_text(token.created),
         "until": None if token.until is None else time_text(token.until),
         "ended": token.has_ended(now),

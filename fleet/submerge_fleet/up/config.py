@@ -20,6 +20,8 @@ from submerge_aggregator.config import (
     StatusConfig,
 )
 from submerge_aggregator.downlink.config import ListenConfig
+from submerge_aggregator.history.config import HistoryConfig
+from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
@@ -74,8 +76,13 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         How other machines reach it; left out, they cannot.
     status : StatusConfig
         Health and metrics; by default none.
+    operators : OperatorsConfig, optional
+        How operators on other machines reach it; left out, the socket in its folder is the only
+        way.
     page : PageConfig, optional
         A page for browsers; left out, there is none.
+    history : HistoryConfig
+        Scores of the last days, past alarms and versions.
     log : {"debug", "info", "warning", "error"}
         The least level of a log line.
     """
@@ -95,7 +102,9 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     discover: bool = False
     listen: BoxListen = BoxListen()
     status: StatusConfig = StatusConfig(address="")
+    operators: OperatorsConfig | None = None
     page: PageConfig | None = None
+    history: HistoryConfig = HistoryConfig()
     log: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
@@ -165,7 +174,9 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             listen=listen,
             groups={self.group: group},
             status=self.status,
+            operators=self.operators,
             page=self.page,
+            history=self.history,
             timing=AggregatorTiming(report_every_s=OFTEN_S, model_every_s=OFTEN_S),
             log=self.log,
         )

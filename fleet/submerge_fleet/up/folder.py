@@ -77,6 +77,8 @@ def check_addresses(config: AggregatorConfig) -> None:
         listen(config.listen.grpc.endpoint, setting="listen.grpc.address").close()
     if config.status.endpoint is not None:
         listen(config.status.endpoint, setting="status.address").close()
+    if config.operators is not None:
+        listen(config.operators.endpoint, setting="operators.address").close()
     if config.page is not None and config.page.address is not None:
         listen(config.page.endpoint, setting="page.address").close()
 

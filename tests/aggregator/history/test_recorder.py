@@ -13,6 +13,7 @@ import pytest
 from submerge_aggregator.history import recorder as recorders
 from submerge_aggregator.history.entries import TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder, HistoryUnavailable
+from support.disks import small_disk
 from support.patience import PATIENCE_S
 
 MIB = 1 << 20
@@ -177,3 +178,39 @@ def test_a_full_disk_costs_what_met_it(tmp_path: Path) -> None:
     assert "whole again\n" == done.stdout, done.stderr
     assert 1 == done.stderr.count("entries are dropped")
     assert 1 == done.stderr.count("history written again")
+
+
+def test_a_folder_that_cannot_be_written_costs_the_history(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where no file can be, entries are dropped with one line; no time is spent on trying again."""
+    recorder = HistoryRecorder(tmp_path / "missing" / "h", MIB)
+    for at in range(5):
+        heard(recorder, f"n{at}")
+        with pytest.raises(HistoryUnavailable):
+            nodes(recorder)
+    recorder.close()
+
+    assert 5 == recorder.dropped
+    assert ["history not written, entries are dropped"] == [each.message for each in caplog.records]
+
+
+def test_a_disk_that_turns_read_only_costs_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a file system that may only be read, entries are dropped and counted, with one line."""
+    monkeypatch.setattr(recorders, "AGAIN_S", 0.0)
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        before = HistoryRecorder(disk.place / "h", MIB)
+        heard(before, "a")
+        before.close()
+        disk.forbid_writing()
+        recorder = HistoryRecorder(disk.place / "h", MIB)
+        for _ in range(3):
+            heard(recorder, "b")
+            with pytest.raises(HistoryUnavailable):
+                nodes(recorder)
+        recorder.close()
+
+    assert 3 == recorder.dropped
+    assert ["history not written, entries are dropped"] == [each.message for each in caplog.records]

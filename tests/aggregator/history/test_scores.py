@@ -159,3 +159,15 @@ async def collected(house: House, hours: int) -> Any:
     calls, wall = InsideCalls(admin.api(house.server)), lambda: house.time().wall
     trees = ScoreTrees(calls, FleetTrees(calls, wall), wall)
     return json.loads(await trees.body(GROUP, hours))
+
+
+def test_a_batch_that_is_taken_back_leaves_nothing(tmp_path: Path) -> None:
+    """What the store's disk refuses is in no history: it was not acknowledged."""
+    with House(tmp_path, history_bytes=MIB) as house:
+        now = minute(house)
+        house.hears("c", ROWS, trail=ScoreTrail(now, b"\x64"))
+        with house.disk.full():
+            house.hears("d", ROWS, trail=ScoreTrail(now, b"\x64"))
+        house.passes(10.0)
+
+        assert {"c"} == set(levels(house, since_min=now))

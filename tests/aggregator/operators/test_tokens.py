@@ -36,8 +36,20 @@ def test_tokens_survive_their_file():
     tokens = (
         Token("night", "judge", NOW, None, digest_of("a")),
         Token("day", "operate", NOW, NOW + 60, digest_of("b")),
+        Token("wall", "read", NOW, None, digest_of("c"), ("pumps", "hall.2")),
     )
     assert tokens == parse_tokens(tokens_text(tokens))
+
+
+def test_a_token_of_an_earlier_version_is_for_all_groups():
+    """And one that is limited has its groups at the end of its line, where those read no more."""
+    (old,) = parse_tokens(LINE)
+    assert () == old.groups
+    (limited,) = parse_tokens(f"{LINE} groups pumps,hall")
+    assert (("pumps", "hall"), "judge, in pumps, hall") == (limited.groups, limited.words)
+    for wrong in ("groups", "groups a b", "groups ,", "groups a\x1bb", "group a"):
+        with pytest.raises(UsageError, match="line 1: "):
+            parse_tokens(f"{LINE} {wrong}")
 
 
 def test_a_token_is_found_by_its_text_until_it_ends():

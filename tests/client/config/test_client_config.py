@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, Channel, Scaling, Subspace, UsageError
 from submerge.protocol.messages import Counts, Incarnation, Report, ScoreSketches, Stamp
+from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, ScoreTrail
 from submerge.protocol.settings import ClientSettings
 from submerge.stats.quantile_sketch import QuantileSketch, packed
 from submerge_client.config import client_config as config
@@ -27,7 +28,7 @@ from submerge_client.config.sample import SAMPLE
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import Section
 from submerge_client.config.sensors import FileSensor, HostSensor, MqttSensor, NdjsonSensor
-from submerge_client.config.sizes import MAXIMA, SCORES, SKETCHES, size_of_report
+from submerge_client.config.sizes import MAXIMA, SCORES, SKETCHES, TRAIL, size_of_report
 from submerge_proto.wire import alarms, codec, scores
 from support.alarm_statuses import most_peaks, most_vigil
 from support.samples import settings_of, spoken_of, variants
@@ -358,6 +359,7 @@ def biggest(dim: int, k: int, *, count: int) -> Report:
         lifetime=2**50,
         scores=ScoreSketches(sketch, sketch, None, most_peaks(count, linear=False, above=False)),
         alarm_status=most_vigil("n" * 64, above=False),
+        trail=ScoreTrail(LAST_MINUTE, bytes(MINUTES)),
     )
 
 
@@ -375,7 +377,7 @@ def test_scores_stay_within_their_allowance() -> None:
 
     assert 2 * len(packed(sketch)) <= SKETCHES
     assert maxima.ByteSize() <= MAXIMA
-    assert alarm_status.ByteSize() <= SCORES - SKETCHES - MAXIMA
+    assert alarm_status.ByteSize() <= SCORES - SKETCHES - MAXIMA - TRAIL
 
 
 def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
@@ -390,10 +392,10 @@ def test_a_report_over_the_limit_is_refused_with_the_numbers(refused) -> None:
         )
     )
 
-    size = 4 * 3000 * 15 + 16 * 3000 + 8 * 15 + 15_074
+    size = 4 * 3000 * 15 + 16 * 3000 + 8 * 15 + 15_122
     assert (
         f"client.toml: uplink.max_message_bytes: expected room for {size} bytes: dim 3000"
-        " (channels x lags), k 15 (rank + oversample), 4 dim k + 16 dim + 8 k + 15074, got a limit"
+        " (channels x lags), k 15 (rank + oversample), 4 dim k + 16 dim + 8 k + 15122, got a limit"
         " of 122880 bytes; lower schema.lags, summary.rank or summary.oversample, or raise it as"
         " far as the other end does"
     ) == line

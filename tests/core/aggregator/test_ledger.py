@@ -18,6 +18,7 @@ from submerge.aggregator.row_verdict import RowVerdict
 from submerge.protocol.machine import Keep, Now
 from submerge.protocol.messages import Counts, Incarnation, Reason, Report
 from submerge.protocol.report_bytes import digest
+from submerge.protocol.score_trail import ScoreTrail
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.simulate.samples import SampleSets
@@ -615,3 +616,17 @@ def test_no_digest_is_computed_before_a_number_comes_again(monkeypatch):
 
     assert (0, Reason.ACK) == (before, verdict.reason)
     assert [SETS[2]] * 2 == asked
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_report_that_comes_again_with_another_trail_is_the_same(restarts):
+    """A client that sends its pending report again may know more of its minutes by then."""
+    ledger = ledger_of()
+    ledger.accept(report(trail=ScoreTrail(28_333_333, b"\1\2")), AT)
+    if restarts:
+        again = ledger_of()
+        again.load(ledger.changes, AT)
+        ledger = again
+    again_said = report(trail=ScoreTrail(28_333_334, b"\1\2\200"))
+
+    assert RowVerdict(Reason.ACK, 1) == ledger.accept(again_said, AT)

@@ -17,6 +17,7 @@ from submerge.condition import Condition
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, Scored
 from submerge.protocol.messages import Counts, Incarnation, Model
+from submerge.protocol.score_trail import NO_TRAIL, NOTHING, ONE, UNLIMITED, level_of
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.block_maxima import BlockMaxima
@@ -585,3 +586,37 @@ def test_the_newest_score_is_above_its_limit_where_an_alarm_begins():
             began += begins
             assert begins == (newest.share > 1)
     assert 1 == began
+
+
+def test_the_trail_of_scores_has_the_share_of_each_row():
+    """Rows of ten minutes: a level for each, and nothing between; without limits no share."""
+    node = Node()
+    node.model = replace(node.model, maxima=None)
+    node.reads(node.draw(3), block=1)
+    assert [UNLIMITED, *9 * [NOTHING], UNLIMITED, *9 * [NOTHING], UNLIMITED] == list(
+        node.intake.trail.levels
+    )
+    node.settled()
+    rows = node.draw(40)
+    rows[20:, 3] += 30.0
+    for row in rows:
+        node.reads(row[None])
+        newest = newest_score(node.monitor)
+        assert newest is not None
+        if not node.monitor.withholds:  # the first row of an alarm may freeze the limits
+            assert level_of(newest.share) == node.intake.trail.levels[-1]
+        assert int(node.now.wall // 60) == node.intake.trail.last
+
+    assert node.intake.trail.levels[-1] > ONE
+
+
+def test_rows_that_are_not_scored_have_no_share():
+    """Those before the first model, and those of a node that raises no alarms; gaps are no rows."""
+    early, quiet, empty_handed = Node(), Node(replace(SETTINGS, alarms=None)), Node()
+    early.model = None
+    for node in (early, quiet):
+        node.reads(node.draw(3))
+    empty_handed.reads(np.full((3, DIM), np.nan))
+
+    assert bytes([UNLIMITED]) == early.intake.trail.levels == quiet.intake.trail.levels
+    assert NO_TRAIL == empty_handed.intake.trail

@@ -13,7 +13,7 @@ from submerge import Schema, ShapeError, Subspace
 from submerge.client.node import MONITOR
 from submerge.client.pending_finals import CHECKPOINT, PAST
 from submerge.pca.score import hotelling, spe
-from submerge.protocol.machine import Flush, Linked, Reading, Received, Scored, Tick
+from submerge.protocol.machine import Flush, Keep, Linked, Reading, Received, Scored, Send, Tick
 from submerge.protocol.messages import (
     BELIEVED,
     HIGHEST,
@@ -44,6 +44,7 @@ from support.nodes import (
     new_incarnation,
     samples,
     sent,
+    write,
 )
 
 MONTH = 30 * 86400.0
@@ -546,6 +547,27 @@ def test_a_checkpoint_from_before_the_join_is_never_sent():
 
     assert [] == [r for r in table.reports("c") if r.final]
     assert Counts(lost=7) == host.node.current.counts
+
+
+def test_what_is_reported_right_after_a_late_join_is_not_declared_lost():
+    """A checkpoint from before the join is replaced before the first report goes out."""
+    table, host = alone()
+    table.reads("c", 7)
+    table.passes(600)
+    assert host.disk[CHECKPOINT].pin is None
+    effects = host.node.step(Received(joined(asks(table))), table.now("c"))
+    kinds = [type(each) for each in effects]
+    assert kinds.index(Keep) < len(kinds) - 1 - kinds[::-1].index(Send)
+
+    for each in effects:
+        if isinstance(each, Keep):
+            write(host.disk, each)  # and then it is killed
+    table.restarts("c")
+    table.tell("c", joined(asks(table)))
+    table.passes(600)
+
+    assert [7] == [r.counts.learnt for r in table.reports("c") if r.final][-1:]
+    assert Counts() == host.node.current.counts
 
 
 def test_at_most_four_finals_wait():

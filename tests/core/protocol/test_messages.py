@@ -25,6 +25,7 @@ from submerge.protocol.messages import (
 )
 from submerge.protocol.report_bytes import digest, payload, scores_bytes, size
 from submerge.protocol.retry import Retry
+from submerge.protocol.score_trail import ScoreTrail
 from submerge.protocol.summaries import Subspaces
 from submerge.simulate.samples import SampleSets
 from submerge.stats.moments import Moments
@@ -41,6 +42,7 @@ OUTSIDE = {
     "fence": b"f" * 16,
     "software": "submerge 9",
     "certified_until": 2e9,
+    "trail": ScoreTrail(28_333_333, b"\x01\x80"),
 }
 INSIDE = {
     "stamp": Stamp("d", "room", new_incarnation(1), 1),

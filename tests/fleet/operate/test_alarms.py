@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from submerge.protocol.alarm_status import Deviation
+from submerge_aggregator.history import past
 from submerge_aggregator.questions.alarm_views import (
     AlarmView,
     DeviationView,
@@ -167,6 +168,27 @@ def test_groups_are_separate(tmp_path, monkeypatch, submerge):
     assert ["group", "room"] != both.split()[:2]
     assert both.startswith("hall: no node reports an alarm status\nroom: 1 in ALARM\n")
     assert "hall: no node reports an alarm status\nno alarms\n" == one
+
+
+def test_past_alarms_come_from_the_history(tmp_path, monkeypatch, submerge):
+    """The newest first, however many pages they take; machines get all that is known."""
+    monkeypatch.setattr(past, "MOST_ALARMS", 2)
+    with House(tmp_path, history_bytes=1 << 20) as house:
+        stands_at_its_socket(house, monkeypatch)
+        monkeypatch.setattr("time.time", lambda: house.time().wall)
+
+        def run(*words: str) -> str:
+            return submerge("alarms", "past", *words, "--store", house.store).out
+
+        assert "no alarm is over\n" == run()
+        for number in range(1, 6):
+            message(house, "c", alarm(number=number, ended=10.0 * number))
+        message(house, "c", alarm(number=9))
+
+        assert ["c-5", "c-4", "c-3"] == [
+            each["id"] for each in json.loads(run("--json", "--number", "3"))
+        ]
+        assert ["c-5", "c-4", "c-3", "c-2", "c-1"] == re.findall(r"c-\d", run("--wide"))
 
 
 def test_no_alarms_is_a_line_too(alarms, house):

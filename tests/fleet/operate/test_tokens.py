@@ -57,7 +57,7 @@ def test_one_with_an_end_says_when(token):
     (kept,) = parse_tokens(tokens().read_text())
 
     assert (90 * 86400, False) == (kept.until - kept.created, listed["ended"])
-    assert {"name", "scope", "created", "until", "ended"} == set(listed)
+    assert {"name", "scope", "groups", "created", "until", "ended"} == set(listed)
 
 
 def test_tokens_are_listed_and_revoked(token):

@@ -188,6 +188,9 @@ KINDS = {
 NEVER_KEPT = {
     ("sealed", "1.3"): "coarse columns travel, and are never kept: golden/v1 has them",
     ("sealed", "1.4"): "scales, likewise",
+    ("row", "1.18"): "a trail of scores travels, and is never kept: golden/v1 has one",
+    ("row", "1.18.1"): "its last minute, likewise",
+    ("row", "1.18.2"): "its levels, likewise",
 }
 """Fields that no golden file holds: by the kind of a record and a place in it."""
 

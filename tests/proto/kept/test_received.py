@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 
 from submerge.aggregator.pool import Row
+from submerge.client.incarnation import Checkpoint
 from submerge.protocol.messages import Report
 from submerge.protocol.report_bytes import digest
+from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
 from submerge.protocol.summaries import Subspaces
 from submerge_proto.kept import records
 from submerge_proto.kept.received import ReceivedReports
@@ -18,7 +20,7 @@ from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import codec
 from support.nodes import EPOCH
-from support.wire import a_report, reported, reports
+from support.wire import a_report, as_kept, reported, reports
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden" / "v1").glob("report*.bin"))
 
@@ -39,7 +41,7 @@ def test_a_golden_report_is_held_as_it_came(path):
     row, kept, message = row_of(path.read_bytes())
 
     assert message.as_received
-    assert reported(row) == reported(kept)
+    assert reported(as_kept(row)) == reported(kept)
     assert kept.came_as(codec.decode("report", path.read_bytes()), Subspaces(2))
 
 
@@ -63,7 +65,7 @@ def test_what_the_border_has_dropped_is_not_kept():
 
     assert len(record.SerializeToString()) < plain + 100
     assert "s" * 64 == kept.report.software
-    assert reported(row) == reported(kept)
+    assert reported(as_kept(row)) == reported(kept)
 
 
 def test_a_row_is_encoded_where_its_report_is_not_as_it_came():
@@ -75,7 +77,7 @@ def test_a_row_is_encoded_where_its_report_is_not_as_it_came():
     packed = received.pack(records.row_key(row), row)
 
     assert not pb.Row.FromString(packed).as_received
-    assert reported(row) == reported(records.unpack(records.row_key(row), packed))
+    assert reported(as_kept(row)) == reported(records.unpack(records.row_key(row), packed))
 
 
 def test_bytes_are_forgotten_with_their_batch():
@@ -86,3 +88,23 @@ def test_bytes_are_forgotten_with_their_batch():
     row = Row(report, b"", EPOCH)
 
     assert not pb.Row.FromString(received.pack(records.row_key(row), row)).as_received
+
+
+def test_no_store_keeps_a_trail_of_scores():
+    """Neither a row with the bytes of its report, nor one that is encoded, nor a checkpoint."""
+    with_one = replace(a_report(), trail=ScoreTrail(LAST_MINUTE, bytes(range(1, MINUTES + 1))))
+    without = replace(with_one, trail=NO_TRAIL)
+    sizes = []
+    for each in (with_one, without):
+        row, kept, message = row_of(codec.encode(each))
+        assert NO_TRAIL == kept.report.trail
+        checkpoint = Checkpoint(each, None, 0)
+        sizes.append(
+            (
+                message.ByteSize(),
+                len(records.pack(records.row_key(row), row)),
+                len(records.pack(("checkpoint",), checkpoint)),
+            )
+        )
+
+    assert sizes[0] == sizes[1]

@@ -42,6 +42,7 @@ from support.wire import (
     a_model,
     a_report,
     a_twofold,
+    as_kept,
     counts,
     fences,
     incarnations,
@@ -163,7 +164,7 @@ def test_what_is_kept_comes_back_bit_for_bit(drawn):
     key = key_of(kind, record)
     data = records.pack(key, record)
 
-    assert reported(record) == reported(records.unpack(key, data))
+    assert reported(as_kept(record)) == reported(records.unpack(key, data))
     assert data == records.pack(key, records.unpack(key, data))
 
 
@@ -285,7 +286,7 @@ def test_every_record_that_nodes_keep_can_be_kept(played):
     seen = seen + moments_only.seen + open_gamma.seen + of_files.seen
 
     for key, record in seen:
-        assert reported(record) == reported(records.unpack(key, records.pack(key, record)))
+        assert reported(as_kept(record)) == reported(records.unpack(key, records.pack(key, record)))
     assert set(RECORDS) == {key[0] for key, _ in seen}
     surveyed = {type(record) for _, record in seen}
     assert {Checkpoint, Past, StoreIdentity, Lineage, Row, Sealed, Membership} <= surveyed

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from submerge import PeerError, Schema
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Message, Model, Reason, Report
+from submerge.protocol.score_trail import LAST_MINUTE, MINUTES
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, columns, forms
 from support.alarm_statuses import ALARM_STATUS
@@ -382,6 +383,7 @@ SITE: dict[str, Lie] = {
     },
     "more open alarms than there are nodes": _set("alarm_status.open", 2**40 + 1),
     "an alarm of no name": _within("alarm_status.alarms", _set("node", "a/b")),
+    "a trail of one node": _set("trail.levels", b"\1"),
 }
 
 REPORT: dict[str, Lie] = {
@@ -399,6 +401,10 @@ REPORT: dict[str, Lie] = {
     "a certificate that ends when no calendar goes on": _set("certified_until_s", 1e300),
     "a certificate that ended before there were any": _set("certified_until_s", -1.0),
     "a version that nobody reaches": _set("model_version", 2**63),
+    "a trail of no level": _set("trail.levels", b""),
+    "a trail of too many levels": _set("trail.levels", bytes(MINUTES + 1)),
+    "a trail that ends when no calendar goes on": _set("trail.last_minute", LAST_MINUTE + 1),
+    "a trail that began before there were any": _set("trail.last_minute", 0),
     "more readings than a life has": _set("lifetime", 2**62 + 1),
     "readings that weigh more than one each": _set("subspace.weight", 100.01),
     "nothing learnt, and a summary": _set("counts.learnt", 0),

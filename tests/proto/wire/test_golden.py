@@ -43,6 +43,7 @@ from submerge.protocol.messages import (
     ScoreSketches,
     Stamp,
 )
+from submerge.protocol.score_trail import ScoreTrail
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
@@ -324,6 +325,11 @@ GOLDEN: dict[str, Message] = {
             provisional_rows=1300.0,
             waiting=Waiting("mean", 4, 10),
         ),
+    ),
+    "report_with_a_trail": report(
+        summary=None,
+        scores=None,
+        trail=ScoreTrail(28_334_773, bytes([1, 1, 0, 2, 77, 128, 146, 255])),
     ),
     "report_of_typical_alarms": report(
         stamp=SITE_STAMP,

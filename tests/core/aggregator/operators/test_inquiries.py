@@ -8,7 +8,7 @@ from submerge.aggregator.operators.inquiries import BURST, MOST_OPEN
 from submerge.client.asked import consulting as clients
 from submerge.protocol.machine import Answered, Ask, Consult, Received, Replied, Send
 from submerge.protocol.messages import Incarnation, Reason, Stamp
-from submerge.protocol.questions import PATIENCE_S, Question, QuestionReply, ReplyTaken
+from submerge.protocol.questions import MOST_BODY, PATIENCE_S, Question, QuestionReply, ReplyTaken
 from support.nodes import GROUP, Table
 
 NOWHERE = Incarnation(0, 0)
@@ -27,15 +27,15 @@ def chain() -> Table:
     return table
 
 
-def ask(*path: str, number: int = 7, group: str = GROUP) -> Ask:
-    return Ask(Question("", group, NOWHERE, number, path, "nodes"))
+def ask(*path: str, number: int = 7, group: str = GROUP, topic: str = "nodes") -> Ask:
+    return Ask(Question("", group, NOWHERE, number, path, topic))
 
 
-def question(table: Table, label: str) -> Received:
+def question(table: Table, label: str, topic: str = "nodes") -> Received:
     """What the parent of a node would ask it."""
     parent = {"a": "r", "c": "b"}[label]
     pinned = table.hosts[parent].node.incarnation
-    return Received(Question(label, GROUP, pinned, 7, (), "nodes"))
+    return Received(Question(label, GROUP, pinned, 7, (), topic))
 
 
 def replied(effects: list[object]) -> list[Replied]:
@@ -74,6 +74,37 @@ def test_the_last_of_the_path_replies(path):
     assert [path[-1]] == driver.consulted
     assert [Replied(7, path[-1].encode(), "")] == driver.replied
     assert before == {label: dict(host.disk) for label, host in table.hosts.items()}
+
+
+@pytest.mark.parametrize("topic", clients.TOPICS)
+def test_a_client_is_consulted_about_itself(topic):
+    """And replies through all aggregators above, which keep nothing of it."""
+    table = chain()
+    driver, before = Driver(table), {label: dict(host.disk) for label, host in table.hosts.items()}
+    driver.step("r", ask("a", "b", "c", topic=topic))
+    driver.run()
+    assert ["c"] == driver.consulted
+    assert [Replied(7, b"c", "")] == driver.replied
+    assert before == {label: dict(host.disk) for label, host in table.hosts.items()}
+
+
+def test_a_client_says_what_it_knows_nothing_of():
+    driver = Driver(chain())
+    driver.step("r", ask("a", "b", "c", topic="weather"))
+    driver.run()
+    assert [Replied(7, b"", "c is a client, and knows nothing of weather")] == driver.replied
+
+
+def test_a_client_sends_no_reply_that_is_too_large():
+    """The border above would refuse it, and who asked would wait in vain."""
+    table = chain()
+    (consult,) = table.step("c", question(table, "c", topic="recent"))
+    for body, problem in [
+        (b"x" * MOST_BODY, ""),
+        (b"x" * (MOST_BODY + 1), "c has a reply that is too large to be sent"),
+    ]:
+        (sent,) = table.step("c", Answered(consult.question, body))
+        assert (b"" if problem else body, problem) == (sent.message.body, sent.message.problem)
 
 
 @pytest.mark.parametrize(
