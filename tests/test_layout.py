@@ -19,6 +19,7 @@ PACKAGES = {
 }
 
 PAGE = "submerge_aggregator/page/"
+DEMO_PAGE = "submerge_fleet/demo/page/"
 
 
 def modules_after(statement: str) -> set[str]:
@@ -77,6 +78,21 @@ def test_the_command_loads_click_and_nothing_heavy():
     assert not {"numpy", "rich", "humanize", "matplotlib", "scipy"} & loaded
 
 
+def test_an_aggregator_without_a_page_loads_none_of_it():
+    """Its settings are known; what draws and serves it comes in when it is opened."""
+    code = (
+        "import submerge_aggregator.command, submerge_aggregator.assembly, sys; print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    loaded = set(done.stdout.split())
+
+    page = {name for name in loaded if name.startswith("submerge_aggregator.page.")}
+    assert {"submerge_aggregator.page.config"} == page
+    assert "jinja2" not in loaded
+
+
 @pytest.mark.slow
 def test_imports_keep_their_contracts():
     """import-linter's contracts in pyproject.toml: imports point left, the core is pure."""
@@ -110,6 +126,6 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
     assert all(
         name.endswith((".py", ".pyi", ".proto", "py.typed"))
         or ".dist-info/" in name
-        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/"))
+        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", DEMO_PAGE))
         for name in names
     )

@@ -70,11 +70,7 @@ def server_of(
 
     if parent is not None:
         uplink = make_uplink(
-            parent,
-            parent=parent.name,
-            node=config.node,
-            groups=tuple(plans),
-            kit=config.kit,
+            parent, parent=parent.name, node=config.node, groups=tuple(plans), kit=config.kit
         )
     ways = {"listen.grpc": config.listen.grpc, "listen.mqtt": config.listen.mqtt}
     idle = None if config.takes_kit else config.kit

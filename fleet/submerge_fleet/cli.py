@@ -145,5 +145,8 @@ def main() -> None:
 
 
 def _refuse(message: str) -> None:
-    click.echo(f"submerge: {' '.join(message.split())}", err=True)
+    from submerge_fleet.console.printable import printable
+
+    # It may quote names and files of others.
+    click.echo(printable(f"submerge: {' '.join(message.split())}"), err=True)
     sys.exit(2)

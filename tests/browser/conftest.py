@@ -10,18 +10,7 @@ from typing import Any
 import pytest
 
 from support.guarded import Guarded
-from support.paged import Paged
-from support.paged_fleet import SCHEMA, inhabit
-
-NOT_YET = (
-    "GET /data/scores/",
-    "GET /api/scores/",
-    "GET /api/past-alarms/",
-    "GET /api/versions/",
-    "GET /api/settings/",
-    "GET /api/recent/",
-    "GET /api/values/",
-)
+from support.paged_fleet import AT, PagedFleet
 
 
 @pytest.fixture
@@ -31,18 +20,11 @@ def visit(chromium: Any) -> Iterator[Callable[..., Guarded]]:
     A test names it last: the browser lets go of a page's server before that ends.
     """
     with ExitStack() as visits:
-
-        def begun(**how: Any) -> Guarded:
-            guarded = visits.enter_context(Guarded(chromium, **how))
-            guarded.expects(*NOT_YET)
-            return guarded
-
-        yield begun
+        yield lambda **how: visits.enter_context(Guarded(chromium, **{"at": AT} | how))
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Paged]:
+def fleet(tmp_path: Path) -> Iterator[PagedFleet]:
     """A root with a page, and nodes that report to it."""
-    with Paged(tmp_path, schema=SCHEMA) as paged:
-        inhabit(paged.house)
-        yield paged
+    with PagedFleet(tmp_path) as fleet:
+        yield fleet

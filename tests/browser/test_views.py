@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.axe import violations
-from support.paged import Paged
-from support.paged_fleet import SCHEMA, inhabit
+from support.paged_fleet import PagedFleet
 from support.views import VIEWS, opened
 
 pytestmark = pytest.mark.slow
@@ -17,9 +16,8 @@ PHONE = {"width": 375, "height": 740}
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
     """One for all tests here: they only look."""
-    with Paged(tmp_path_factory.mktemp("root"), schema=SCHEMA) as paged:
-        inhabit(paged.house)
-        yield paged
+    with PagedFleet(tmp_path_factory.mktemp("root")) as fleet:
+        yield fleet
 
 
 def looked(fleet, visit, view, **how):

@@ -106,6 +106,11 @@ def test_the_mqtt_client_holds_nothing_that_others_need(held):
         "gzip",
         "difflib",
         "submerge_client.datasets",
+        # Of the page of an aggregator.
+        "starlette",
+        "uvicorn",
+        "jinja2",
+        "markupsafe",
     }
     ours = {"submerge_aggregator", "submerge.aggregator.node", "submerge.aggregator.ledger"}
 

@@ -67,6 +67,16 @@ def test_it_shows_and_orders_and_lives_on_without_the_aggregator():
         ]
         assert (f"uid {os.getuid()} for token night", "pump") == (entry["by"], entry["node"])
 
+        other = programs.folder / "other.token"
+        where = ("--config", str(config), "--to", str(other))
+        says("token", "new", "other", "--scope", "read", "--group", "hall", *where)
+        limited = PageClient()
+        limited.port = somebody.port
+        until(lambda: limited.enters(other.read_text().strip()).status == 303)
+        assert 303 == limited.begins(other.read_text().strip()).status
+        assert [] == limited.get("/api/").json["groups"]
+        assert 403 == limited.get("/data/fleet/room").status
+
         root.kill()
         gone = somebody.get("/api/nodes")
         assert (503, True) == (gone.status, "is it running?" in gone.json["error"])

@@ -11,6 +11,7 @@ and a dialog of `alert`. A test that is about one of them names it: `guarded.exp
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +24,9 @@ OWN = ("127.0.0.1", "localhost")
 
 FAILED = "Failed to load resource"
 """What the console says of an answer that is none; the answer itself says more."""
+
+PLACE = {"timezone_id": "UTC", "locale": "en-GB"}
+"""Where a browser is, as far as what it draws depends on that."""
 
 WATCH = """
 window.addEventListener("securitypolicyviolation", (event) => {
@@ -37,6 +41,8 @@ class Guarded:
     Parameters
     ----------
     chromium : Browser
+    at : float, optional
+        What time it is there, Unix seconds; by default, as it is.
     **how
         As `Browser.new_context`.
 
@@ -49,11 +55,13 @@ class Guarded:
         "METHOD path" of each request so far.
     """
 
-    def __init__(self, chromium: Any, **how: Any) -> None:
+    def __init__(self, chromium: Any, *, at: float | None = None, **how: Any) -> None:
         self.wrong: list[str] = []
         self.asked: list[str] = []
         self._expected: list[str] = []
-        self.context = chromium.new_context(**how)
+        self.context = chromium.new_context(**PLACE | how)
+        if at is not None:
+            self.context.clock.set_fixed_time(datetime.fromtimestamp(at, UTC))
         self.context.add_init_script(WATCH)
         self.context.on("request", self._request)
         self.context.on("response", self._response)

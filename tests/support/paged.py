@@ -18,6 +18,7 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
 from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import Token, digest_of, new_secret, tokens_text
+from submerge_aggregator.page.more_views import MoreViews
 from submerge_aggregator.page.opening import page_serving
 from submerge_client.config.decoding import decoded
 from support.house import SCHEMA, House
@@ -42,8 +43,10 @@ class Paged(PageClient):
         groups: tuple[str, ...] = (GROUP,),
         history_bytes: int = 0,
         schema: Schema = SCHEMA,
+        more: MoreViews | None = None,
         **page: Any,
     ) -> None:
+        self._more = more
         self.folder, self._page = folder, {"address": "127.0.0.1:0"} | page
         self.house = House(folder, groups=groups, schema=schema, history_bytes=history_bytes)
         self.recorded: list[dict[str, Any]] = []
@@ -67,10 +70,28 @@ class Paged(PageClient):
     def origin(self) -> str:
         return f"http{'s' if 'cert' in self._page else ''}://127.0.0.1:{self.port}"
 
-    def token(self, name: str, scope: Scope, *, until: float | None = None) -> str:
+    def token(
+        self,
+        name: str,
+        scope: Scope,
+        *,
+        until: float | None = None,
+        groups: tuple[str, ...] = (),
+    ) -> str:
         """Make a token; return its text."""
-        secret = new_secret()
-        self._tokens[name] = Token(name, scope, 0.0, until, digest_of(secret))
+        return self.accepts(name, scope, new_secret(), until=until, groups=groups)
+
+    def accepts(
+        self,
+        name: str,
+        scope: Scope,
+        secret: str,
+        *,
+        until: float | None = None,
+        groups: tuple[str, ...] = (),
+    ) -> str:
+        """Take a text as a token; return it."""
+        self._tokens[name] = Token(name, scope, 0.0, until, digest_of(secret), groups)
         self._write()
         return secret
 
@@ -95,7 +116,8 @@ class Paged(PageClient):
         config: AggregatorConfig = decoded(raw, AggregatorConfig)
         assert config.page is not None
         log, record = server.order_log, server.audit.record
-        serving, _ = page_serving(admin.api(server), log, config, config.page, record=record)
+        api, page = admin.api(server), config.page
+        serving, _ = page_serving(api, log, config, page, record=record, more=self._more)
         serving.start()
         return serving
 

@@ -136,6 +136,11 @@ class HistoryRecorder:
             else:
                 self._asked.append((question, reply))
                 self._stir()
+                if self._thread is None:
+                    self._asked.pop()
+                    reply.set_exception(
+                        HistoryUnavailable("the history has no thread: see the log")
+                    )
         return reply
 
     def close(self) -> None:
@@ -150,8 +155,13 @@ class HistoryRecorder:
 
     def _stir(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="history", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="history", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no more threads; perhaps later
+                self._complain(error)
+                return
+            self._thread = thread
         self._changed.notify()
 
     def _work(self) -> None:
@@ -166,7 +176,11 @@ class HistoryRecorder:
                 self._asked.clear()
                 ends = self._closing
             for entry in entries:
-                self._gather(entry)
+                try:
+                    self._gather(entry)
+                except Exception as error:  # a bug costs an entry, and not the thread
+                    self.dropped += 1
+                    self._complain(error)
             if asked or ends or len(self._hours) > MOST_HOURS or monotonic() >= self._write_at:
                 self._write()
             for question, reply in asked:
@@ -209,11 +223,13 @@ class HistoryRecorder:
             if self._failing and (hours or versions or alarms):
                 self._failing = False
                 say("history written again", dropped=self.dropped)
-        except (sqlite3.Error, OSError, SubmergeError) as error:
+        except Exception as error:  # of the disk, or a bug: it costs entries, and not the thread
             self.dropped += len(hours) + len(versions) + len(alarms)
             self._fail(error)
 
     def _answer(self, question: Callable[[HistoryFile], Any], reply: Future[Any]) -> None:
+        if not reply.set_running_or_notify_cancel():
+            return  # who asked has hung up
         try:
             reply.set_result(question(self._opened()))
         except (sqlite3.Error, OSError) as error:
@@ -251,11 +267,15 @@ class HistoryRecorder:
             if not isinstance(error, sqlite3.Error):
                 raise error
             self._remove(error)
-        except (sqlite3.Error, OSError, SubmergeError) as why:
+        except Exception as why:
             self._failed_at = monotonic()
-            if not self._failing:
-                self._failing = True
-                say("history not written, entries are dropped", level=logging.WARNING, why=str(why))
+            self._complain(why)
+
+    def _complain(self, why: Exception) -> None:
+        """Say once that entries are dropped, until they are written again."""
+        if not self._failing:
+            self._failing = True
+            say("history not written, entries are dropped", level=logging.WARNING, why=str(why))
 
     def _remove(self, error: sqlite3.Error) -> None:
         """Remove a file that is damaged; raise the error again if it is not."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -65,7 +65,7 @@ class Serving:
         app: ASGIApp,
         listener: socket.socket,
         protocol: Callable[..., asyncio.Protocol] = LocalProtocol,
-        ending: Callable[[], Awaitable[None]] | None = None,
+        ending: Callable[[], None] | None = None,
     ) -> None:
         self.listener, self._ending = listener, ending
         config = uvicorn.Config(
@@ -93,7 +93,7 @@ class Serving:
     async def stop(self) -> None:
         """Let answers under way go out, then close."""
         if self._ending is not None:
-            await self._ending()
+            self._ending()
         self._server.should_exit = True
         if self._task is not None:
             await self._task

@@ -44,7 +44,7 @@ class Changes:
         self._calls, self._stamp = calls, stamp
         self._listeners = 0
         self._marks: dict[str, str] = {}
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._is_over = False
 
@@ -63,23 +63,26 @@ class Changes:
         try:
             yield f"retry: {RETRY_MS}\n\n".encode()
             while not self._is_over and (left := until - loop.time()) > 0:
+                changed = self._changed
                 if self._marks != seen:
                     seen = dict(self._marks)
                     yield b"event: marks\ndata: " + msgspec.json.encode(seen) + b"\n\n"
                 with suppress(TimeoutError):
-                    async with self._changed:
-                        if not self._is_over:
-                            await asyncio.wait_for(self._changed.wait(), left)
+                    await asyncio.wait_for(changed.wait(), left)
         finally:
             self._listeners -= 1
 
-    async def end(self) -> None:
-        """End every stream: nothing is served any more, and nobody waits for an open page."""
+    def end(self) -> None:
+        """End every stream: nothing is served any more, and the end waits for no open page."""
         self._is_over = True
         if self._looking is not None:
             self._looking.cancel()
-        async with self._changed:
-            self._changed.notify_all()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake those who wait; the next ones wait for another change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def _look(self) -> None:
         """Look while a page listens, and once more."""
@@ -90,9 +93,8 @@ class Changes:
                 marks["link"] = "up"
             except CallRefused as error:
                 marks["link"] = str(error)
-            async with self._changed:
-                self._marks = marks
-                self._changed.notify_all()
+            self._marks = marks
+            self._wake()
             if not self._listeners:
                 return
             await asyncio.sleep(LOOK_S)

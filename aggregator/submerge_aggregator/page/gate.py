@@ -1,6 +1,7 @@
 """PageGate: what each request of a browser has to show before anything looks at it.
 
-1. It comes under one of our names (`Host`), and from one of our pages (`Origin`, if there is one).
+1. It comes under one of our names (`Host`), and from one of our pages: `Origin`, if there is one,
+   and for data what the browser says of who asks (`Sec-Fetch-Site`).
 2. It may read: on 127.0.0.1 everybody may; elsewhere a session is needed.
 3. What changes something needs a session, an `Origin`, and the session's proof in a header.
 
@@ -27,6 +28,9 @@ PROOF = b"x-submerge-proof"
 OPEN = ("/login", "/static/")
 """Paths that need no session: where one begins, and what that page is drawn with."""
 
+DATA = ("/api/", "/data/", "/events")
+"""Paths that only scripts of the page ask for. No link of another site leads there."""
+
 POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
     " object-src 'none'"
@@ -43,7 +47,7 @@ ALWAYS = {
 }
 
 FOREIGN_HOST = "expected an address or a name of this machine, got another name: see [page] names"
-FOREIGN_ORIGIN = "orders come from this page alone, not from another site"
+FOREIGN_ORIGIN = "orders and questions come from this page alone, not from another site"
 NO_PROOF = "an order comes with the proof of its session: load the page again"
 
 
@@ -102,6 +106,10 @@ class PageGate:
         sent = any(name == b"origin" for name, _ in headers)
         if (sent or changes) and not hosts.is_own(origin, host, secure=self.secure):
             return Denial(403, "shape", FOREIGN_ORIGIN)
+        # A picture or a script of another site has no origin; it would have us ask the whole fleet.
+        site = one_of(headers, b"sec-fetch-site")
+        if site in ("cross-site", "same-site") and scope["path"].startswith(DATA):
+            return Denial(403, "shape", FOREIGN_ORIGIN)
         if not changes or scope["path"] == "/login":
             return None
         session = self.identify.session(headers)
@@ -115,7 +123,7 @@ class PageGate:
     def _refuse(self, denial: Denial, peer: Peer, scope: Scope) -> Response:
         """Return the answer to what is refused: a person who has to log in is led there."""
         path, method = scope["path"], scope["method"]
-        looks = not path.startswith(("/api/", "/data/")) and path != "/events"
+        looks = not path.startswith(DATA)
         if denial.status == 401 and method == "GET" and looks:
             query = scope["query_string"].decode("latin-1")
             back = quote(path + (f"?{query}" if query else ""), safe="")

@@ -12,10 +12,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from submerge_aggregator.history.scores import ScoreSteps
+from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps
 from submerge_aggregator.history.views import ScoresPage
 from submerge_aggregator.page.calls import AdminCalls, CallRefused
-from submerge_aggregator.page.fleet_tree import AGAIN_S, AT_ONCE, TRIES, FleetTrees
+from submerge_aggregator.page.fleet_tree import (
+    AGAIN_S,
+    ASKS_S,
+    AT_ONCE,
+    MOST,
+    NOT_ASKED,
+    TRIES,
+    FleetTrees,
+)
 
 FRESH_S = 60.0
 """How long levels are shown before they are asked for again: a step has one minute at least, and
@@ -33,7 +41,7 @@ FALLING = bytes(range(255, -1, -1))
 """Each level as what sorts the higher one first."""
 
 MOST_KEPT = 16
-"""Pictures that are kept."""
+"""Pictures that are kept, and pictures that are under way at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,7 @@ class ScoreTrees:
         self._calls, self._trees, self._wall = calls, trees, wall
         self._known: dict[tuple[str, int], tuple[float, bytes]] = {}
         self._under_way: dict[tuple[str, int], asyncio.Task[bytes]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)  # of all pictures: who looks may ask for many
 
     async def body(self, group: str, hours: int) -> bytes:
         """Return a group's levels as JSON, as `ScoreTree`; new ones where the last are too old.
@@ -93,7 +102,8 @@ class ScoreTrees:
         Raises
         ------
         CallRefused
-            If the aggregator itself does not answer, or so many hours cannot be shown.
+            If the aggregator itself does not answer, so many hours cannot be shown, or too many
+            pictures are under way.
         """
         if not 1 <= hours <= MOST_HOURS:
             raise CallRefused(400, f"expected 1 to {MOST_HOURS} hours, got {hours}")
@@ -103,6 +113,8 @@ class ScoreTrees:
             return body
         task = self._under_way.get(key)
         if task is None:
+            if len(self._under_way) >= MOST_KEPT:
+                raise CallRefused(503, "too many scores are asked for at once: try again")
             task = asyncio.create_task(self._collect(group, hours))
             self._under_way[key] = task
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
@@ -117,13 +129,13 @@ class ScoreTrees:
         paths = [""] + [
             f"{row.under}/{row.node}".lstrip("/") for row in fleet.rows if row.kind == "aggregator"
         ]
-        turns = asyncio.Semaphore(AT_ONCE)
-        found = await asyncio.gather(*(self._ask(group, path, steps, turns) for path in paths))
-        rows = [row for each, _ in found for row in each]
-        count = steps.count(at)
-        rows = [ScoreRow(row.under, row.node, _fitted(row.levels, count)) for row in rows]
+        rows, count = list[ScoreRow](), steps.count(at)
+        until = asyncio.get_running_loop().time() + ASKS_S
+        found = await asyncio.gather(
+            *(self._ask(ScoresAsked(group, steps), path, rows, count, until) for path in paths)
+        )
         rows.sort(key=lambda row: (-max(row.levels), _reversed(row.levels), row.under, row.node))
-        silent = [line for _, lines in found for line in lines]
+        silent = [line for lines in found for line in lines]
         more = fleet.more or len(rows) > MOST_SHOWN
         shown = rows[:MOST_SHOWN]
         tree = ScoreTree(group, at, steps.first_s, step_s, shown, silent, more)
@@ -135,26 +147,33 @@ class ScoreTrees:
         return body
 
     async def _ask(
-        self, group: str, under: str, steps: ScoreSteps, turns: asyncio.Semaphore
-    ) -> tuple[list[ScoreRow], list[str]]:
-        """Return the levels of the nodes that report to one aggregator, and what it did not say."""
-        rows, after, more = list[ScoreRow](), "", True
-        while more:
-            try:
-                async with turns:
-                    page = await self._page(group, under, after, steps)
-            except CallRefused as error:
-                return rows, [f"{under}: {error}" if under else str(error)]
-            rows += [ScoreRow(under, each.node, each.levels) for each in page.nodes]
-            more, after = page.more, page.nodes[-1].node if page.nodes else ""
-        return rows, []
+        self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
+    ) -> list[str]:
+        """Add the levels of the nodes that report to one aggregator; return what it did not say.
 
-    async def _page(self, group: str, under: str, after: str, steps: ScoreSteps) -> ScoresPage:
-        since, step = str(steps.since_s), str(steps.step_s)
+        rows : of all aggregators; with more than `MOST` no further page is asked for
+        until : as in `FleetTrees`
+        """
+        loop, more = asyncio.get_running_loop(), True
+        while more and len(rows) <= MOST:
+            try:
+                async with self._turns:
+                    if under and loop.time() >= until:
+                        return [f"{under}: {NOT_ASKED}"]
+                    page = await self._page(asked, under)
+            except CallRefused as error:
+                return [f"{under}: {error}" if under else str(error)]
+            rows += [ScoreRow(under, each.node, _fitted(each.levels, count)) for each in page.nodes]
+            more = page.more
+            asked = asked._replace(after=page.nodes[-1].node if page.nodes else "")
+        return []
+
+    async def _page(self, asked: ScoresAsked, under: str) -> ScoresPage:
+        since, step = str(asked.steps.since_s), str(asked.steps.step_s)
         for left in reversed(range(TRIES)):
             try:
                 body = await self._calls.get(
-                    f"/scores/{group}", path=under, after=after, since=since, step=step
+                    f"/scores/{asked.group}", path=under, after=asked.after, since=since, step=step
                 )
                 return msgspec.json.decode(body, type=ScoresPage)
             except CallRefused as error:

@@ -3,10 +3,12 @@
 1. Settings are said without secrets (`shown_settings`).
 2. Scores are said of the rows in memory.
 3. Readings leave the node only if its configuration says `share_values = true`.
+4. It raises nothing: a bug costs the one who asks a reply, and not the node its rows.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 
@@ -28,6 +30,7 @@ from submerge_client.asked.shapes import (
 )
 from submerge_client.asked.shown_settings import settings_reply
 from submerge_client.config.client_config import ClientConfig
+from submerge_client.logs import say
 from submerge_proto.wire.parts import text
 
 MOST_READINGS = 2600
@@ -66,6 +69,10 @@ class ClientReplies:
                     )
         except UsageError as error:
             return b"", f"{me}: {error}"
+        except Exception as error:  # promise 4
+            why = f"{type(error).__name__}: {error}"
+            say("question not answered", level=logging.WARNING, topic=question.topic, why=why)
+            return b"", f"{me} cannot reply: see its log"
         return b"", f"{me} knows nothing of {question.topic}"
 
 

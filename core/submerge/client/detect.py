@@ -42,7 +42,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.client.alarm_peak import InAlarm, is_believed
 from submerge.client.blame import Evidence, last_errors
-from submerge.client.closeness import NOT_CLOSE
+from submerge.client.closeness import NOT_CLOSE, Closeness
 from submerge.client.detector import AlarmDetector, Situation
 from submerge.client.follow import Exceedance, follow
 from submerge.client.recent_scores import RecentScores, row_statistics, rows_needed
@@ -112,24 +112,14 @@ def _watch(
 ) -> tuple[AlarmDetector, Mask, Mask]:
     """Compare statistics with their limits; return the rows of alarms, and those withheld."""
     settings, kinds, n = detector.settings, tuple(even), len(block)
-    of, after, passed_s = settings.of, settings.after, block.time.seen_s(n)
+    of, passed_s = settings.of, block.time.seen_s(n)
     most = [detector.limit(kind, settled=situation.settled) for kind in kinds]
     was_open, log, limits = detector.log.open is not None, detector.log, detector.limits
     # After a restart, an open alarm needs that many rows before it can end.
     unknown = math.inf if was_open else 0.0
     span = detector.recent.span(even, (LONGER + 1) * of - 2, unknown)
     recent = span[:, -(n + of - 1) :]
-    # So many scores have to be high for the statistic to be: mostly they are not, and that is all.
-    least = [
-        min(limit, detector.least_news(kind, n)) for kind, limit in zip(kinds, most, strict=True)
-    ]
-    close = detector.closeness.at(situation.now.wall)
-    lowest = [[min(pair)] for pair in zip(least, close.bounds(most), strict=True)]
-    raised = found = None
-    if ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
-        found = row_statistics(kinds, recent, of, after)
-        raised = found if (found > np.array(least)[:, None]).any() else None
-    close = close.after(most, found)
+    raised, close = _statistics(detector, kinds, recent, most, situation.now)
     alarmed = held = over = np.zeros(n, dtype=bool)
     if raised is not None:
         over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
@@ -166,6 +156,29 @@ def _watch(
         closeness=close,
     )
     return detector, alarmed, held
+
+
+def _statistics(
+    detector: AlarmDetector, kinds: tuple[By, ...], recent: Array, most: list[float], now: Now
+) -> tuple[Array | None, Closeness]:
+    """Return the statistics (kinds, n) of rows, and how close they came to their limits.
+
+    None if none is over its limit or counted.
+
+    recent : (kinds, of - 1 + n), scores
+    """
+    of, after = detector.settings.of, detector.settings.after
+    n, close = recent.shape[1] - of + 1, detector.closeness.at(now.wall)
+    least = [
+        min(limit, detector.least_news(kind, n)) for kind, limit in zip(kinds, most, strict=True)
+    ]
+    lowest = [[min(pair)] for pair in zip(least, close.bounds(most), strict=True)]
+    # So many scores have to be high for the statistic to be: mostly they are not, and that is all.
+    if not ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
+        return None, close.after(most, None)
+    found = row_statistics(kinds, recent, of, after)
+    is_news = bool((found > np.array(least)[:, None]).any())
+    return found if is_news else None, close.after(most, found)
 
 
 def _high(

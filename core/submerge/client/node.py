@@ -95,11 +95,7 @@ class ClientNode:
     current: ClientIncarnation
 
     def __init__(
-        self,
-        settings: ClientSettings,
-        schema: Schema,
-        summaries: Summaries,
-        rng: RandomSource,
+        self, settings: ClientSettings, schema: Schema, summaries: Summaries, rng: RandomSource
     ) -> None:
         self.settings = settings
         self.finals = PendingFinals(settings)

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import click
 
 from submerge.errors import UsageError
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.ways import Https, NoAnswer, UnixSocket, Way
 
 if TYPE_CHECKING:
@@ -153,11 +154,6 @@ def admin_client_of(
 
     loaded = load(config, os.environ)
     return AdminClient(UnixSocket(socket_of(loaded.store)))
-
-
-def printable(text: str) -> str:
-    """Return foreign text without the characters that control a terminal."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def confirm(warning: str, question: str) -> None:

@@ -156,7 +156,7 @@ class Site:
     report_every_s : float
         Of clients.
     watched : bool
-        People look at a page: score lines blame few channels.
+        People look at a page: clients show their readings, and score lines blame few channels.
     """
 
     folder: Path
@@ -194,12 +194,14 @@ class Site:
 
     def _client(self, member: SiteMember) -> str:
         blamed = 3 if self.watched else len(self.names)
+        shares = "share_values = true\n" if self.watched else ""
         return (
             f"node = {json.dumps(member.name)}\n"
             f"group = {json.dumps(GROUP)}\n"
             f"parent = {json.dumps(member.parent)}\n"
             f"state = {quoted(str(self.store(member)))}\n"
             'gaps = "fill"\n'
+            f"{shares}"
             'log = "debug"\n\n'
             f"[uplink]\n{self.wire.to(str(member.parent))}\n"
             f"[summary]\n{self._summary}\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge_fleet.console.options import FILE, default_option, json_option
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.reading_options import READING, reading_options
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def command(
     request = request_of(files, model, reading_options(**reading), at_most, when)
     detection = _detect(detect, request, curves)
     for note in detection.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(printable(f"note: {note}"), err=True)
     for found in detection.alarms:
         text = json.dumps(as_object(found)) if as_json else as_text(found, detection)
         click.echo(text)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from submerge.history.detection import FoundAlarm, RowPlace
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import name_text, printable
 from submerge_fleet.console.units import figure, moment
 from submerge_fleet.detect.run import Detected, lasted
 
@@ -37,20 +37,20 @@ def as_text(found: FoundAlarm, detection: Detected) -> str:
     alarm = found.alarm
     when = _when(found.began)
     if detection.machines > 1:
-        when = f"{printable(alarm.node)} {when}"
+        when = f"{name_text(alarm.node)} {when}"
     marks = "".join(
         f", {mark}"
         for mark, holds in (("provisional", alarm.provisional), ("settled", alarm.settled))
         if holds
     )
-    channels = ", ".join(f"{printable(name)} {share:.0%}" for name, share in alarm.first)
+    channels = ", ".join(f"{name_text(name)} {share:.0%}" for name, share in alarm.first)
     about = f"{lasted(found)}, {alarm.worst:.3g} times its limit"
     lines = [f"{when}  {about} ({alarm.cause}){marks}: {channels or 'no channel'}"]
     for each in found.deviations[:1]:
         unit = detection.units.get(each.channel, "")
-        value = f"{figure(each.value)} {printable(unit)}".rstrip()
+        value = f"{figure(each.value)} {name_text(unit)}".rstrip()
         lines.append(
-            f"    {printable(each.channel)} {value}, where the others say {figure(each.expected)}"
+            f"    {name_text(each.channel)} {value}, where the others say {figure(each.expected)}"
         )
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 
 State = Literal["ok", "warning", "fails"]
 

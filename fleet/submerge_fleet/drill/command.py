@@ -22,6 +22,7 @@ from submerge_fleet.console.options import (
     json_option,
     skip_option,
 )
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.units import duration
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _on_files(
     )
     answers, notes = _drill(files, normal, saved.model, request)
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(printable(f"note: {note}"), err=True)
     _show(answers, normal, at_most, plot, as_json=as_json)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.drill.drill import BLIND, LARGEST
+from submerge_fleet.console.printable import name_text
 from submerge_fleet.console.units import figure
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def table_of(channels: Sequence[dict[str, Any]], *, several: bool) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
     for each in channels:
-        unit = f" [{each['unit']}]" if each["unit"] else ""
-        cells = [each["channel"] + unit]
+        unit = f" [{name_text(each['unit'])}]" if each["unit"] else ""
+        cells = [name_text(each["channel"]) + unit]
         cells += [_size(each[kind], several=several) for kind in SIZES]
         cells += [_share(each[kind]) for kind in ("stuck", "swap")]
         cells += [f"{each['r2']:.2f}", _remark(each)]

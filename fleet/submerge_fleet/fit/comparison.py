@@ -11,7 +11,7 @@ from typing import Any
 from submerge.history.detection import FoundAlarm
 from submerge.history.time_spans import TimeSpan
 from submerge_client.datasets.table import counted
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.units import figure, in_words, moment
 from submerge_fleet.fit.time_spans import Label
 

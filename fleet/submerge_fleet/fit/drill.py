@@ -15,6 +15,7 @@ from submerge.history.fit import Fitted
 from submerge.history.models import summaries_of
 from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import ScoringModel
+from submerge_fleet.console.printable import name_text
 from submerge_fleet.console.units import figure
 from submerge_fleet.drill.files import (
     WITHOUT_PERIOD,
@@ -81,8 +82,8 @@ class FitDrill:
         """Return the channel of which the largest bias is needed, in its unit."""
         name = max(sizes, key=lambda each: sizes[each] or 0.0)
         (worst,) = (each for each in self.channels if each["channel"] == name)
-        unit = f" {worst['unit']}" if worst["unit"] else ""
-        return f"; worst: {name}, {figure(worst['bias']['median'])}{unit}"
+        unit = f" {name_text(worst['unit'])}" if worst["unit"] else ""
+        return f"; worst: {name_text(name)}, {figure(worst['bias']['median'])}{unit}"
 
 
 def drill(
@@ -142,4 +143,4 @@ def _range(sizes: list[float]) -> str:
 
 def _some(names: list[str]) -> str:
     rest = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(name_text, names[:NAMED])) + (f" and {rest} more" if rest > 0 else "")

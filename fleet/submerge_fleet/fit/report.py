@@ -12,6 +12,7 @@ from submerge.history.folds import Deviant
 from submerge.history.settings import SOON
 from submerge.stats.block_maxima import WITH_FACTORS
 from submerge_client.datasets.table import counted
+from submerge_fleet.console.printable import name_text
 from submerge_fleet.console.units import in_words, moment, size_of
 from submerge_fleet.files import Recordings
 
@@ -67,7 +68,8 @@ def as_text(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> li
     lines.append(
         (
             "channels",
-            f"{len(recordings.names)}" + (f"; constant: {', '.join(flat)}" if flat else ""),
+            f"{len(recordings.names)}"
+            + (f"; constant: {', '.join(map(name_text, flat))}" if flat else ""),
         )
     )
     directions = counted(folds.rank, "direction")

@@ -11,6 +11,7 @@ import click
 
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.progress import advancing, counting
 from submerge_fleet.detect import lines
 from submerge_fleet.files import Recordings
@@ -55,7 +56,7 @@ def run(request: FitRequest, *, as_json: bool) -> None:
         fitted = fit(recordings.rows, recordings.channels, settings, advance=advance)
     size = save(request.output, fitted)
     for note in recordings.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(printable(f"note: {note}"), err=True)
     alarms, found = _alarms(request, fitted), _drill(request, fitted)
     if alarms is not None and request.plot is not None:
         alarms.draw(request.plot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from submerge_fleet.console.printable import name_text
 from submerge_fleet.console.units import in_words
 from submerge_fleet.init.proposal import FoundChannel, OmittedField, Proposal
 
@@ -38,19 +39,14 @@ def _cells(channel: FoundChannel) -> tuple[str, str, str, str, str]:
         span = ""
     else:
         span = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
-    return _printable(channel.name), _printable(channel.unit), every, span, channel.note
+    return name_text(channel.name), name_text(channel.unit), every, span, channel.note
 
 
 def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
     """Yield a line for each reason, with the names that it has."""
     names = dict[str, list[str]]()
     for each in left_out:
-        names.setdefault(each.why, []).append(_printable(each.name))
+        names.setdefault(each.why, []).append(name_text(each.name))
     for why, named in names.items():
         more = f" and {len(named) - MOST_LEFT_OUT} more" if len(named) > MOST_LEFT_OUT else ""
         yield f"  {why}: {', '.join(named[:MOST_LEFT_OUT])}{more}"
-
-
-def _printable(text: str) -> str:
-    """Return a name of the network's as one line that changes nothing on a terminal."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)

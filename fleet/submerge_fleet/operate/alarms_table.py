@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from submerge_fleet.console.printable import name_text, printable
 from submerge_fleet.console.units import ago, figure, moment
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def lines_of(group: GroupWatch) -> list[str]:
         states.append(f"{silent:,} {'reports' if silent == 1 else 'report'} no alarm status")
     lines = [f"{group.group}: {', '.join(states)}"]
     if group.waiting:
-        lines.append(f"  {group.waiting}")
+        lines.append(f"  {printable(group.waiting)}")
     if watch.watched_s:
         rate = watch.allowed / watch.watched_s * WEEK_S
         faults = "a fault" if watch.confirmed == 1 else "faults"
@@ -199,19 +200,21 @@ def channels_text(view: AlarmView, between: str = ", ") -> str:
     """Return the channels to blame, their shares, and how far each is off in its unit."""
     off = {name: f" ({figure(each.difference, '+')})" for name, each in view.deviations.items()}
     return between.join(
-        f"{name} {share:.0%}{off.get(name, '')}" for name, share in view.top.items()
+        f"{name_text(name)} {share:.0%}{off.get(name, '')}" for name, share in view.top.items()
     )
 
 
 def shares_text(shares: dict[str, float]) -> str:
     """Return channels and their shares."""
-    return ", ".join(f"{channel} {share:.0%}" for channel, share in shares.items())
+    return ", ".join(f"{name_text(channel)} {share:.0%}" for channel, share in shares.items())
 
 
 def values_text(view: AlarmView) -> str:
     """Return the values of the channels to blame, and what was expected."""
     each = view.deviations.items()
-    return ", ".join(f"{name} {off.value:.6g}, expected {off.expected:.6g}" for name, off in each)
+    return ", ".join(
+        f"{name_text(name)} {off.value:.6g}, expected {off.expected:.6g}" for name, off in each
+    )
 
 
 def value_lines(views: Sequence[AlarmView]) -> list[str]:
@@ -222,7 +225,7 @@ def value_lines(views: Sequence[AlarmView]) -> list[str]:
         if view.open and name is not None:
             off = view.deviations[name]
             lines.append(
-                f"{view.id}: {name} reads {figure(off.value)}, where the others say"
+                f"{view.id}: {name_text(name)} reads {figure(off.value)}, where the others say"
                 f" {figure(off.expected)}"
             )
     return lines
@@ -277,7 +280,7 @@ def _state_counts(watch: WatchView, *states: State) -> list[str]:
 
 def _when(watch: WatchView) -> str:
     if watch.waiting:
-        return watch.waiting
+        return printable(watch.waiting)
     if watch.armed_in_s is None:
         armed = "" if watch.provisional_rows else "no limits yet"
     else:

@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminCommand, printable
+from submerge_fleet.console.admin_client import AdminCommand
 from submerge_fleet.console.options import (
     AggregatorOptions,
     aggregator_options,
     flag_option,
     json_option,
 )
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.units import duration
 
 AGAIN_S = 0.5

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import name_text, printable
 from submerge_fleet.console.units import ago, figure, moment
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def table_of(views: Sequence[HistoryView]) -> Table:
 
 def _span(view: HistoryView) -> str:
     if view.origin:
-        return f"of fleet {printable(view.origin.partition(' ')[0])}"
+        return f"of fleet {name_text(view.origin.partition(' ')[0])}"
     if view.first_s is None or view.last_s is None:
         return "-"
     return f"{_day(view.first_s)} to {_day(view.last_s)}"
@@ -84,7 +84,7 @@ def _span(view: HistoryView) -> str:
 
 def _named(names: Sequence[str]) -> str:
     """Return a single name, or how many there are."""
-    return printable(names[0]) if len(names) == 1 else f"{len(names)}" if names else "-"
+    return name_text(names[0]) if len(names) == 1 else f"{len(names)}" if names else "-"
 
 
 def _day(seconds: float) -> str:

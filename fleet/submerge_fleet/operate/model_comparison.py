@@ -14,7 +14,7 @@ import numpy as np
 from submerge import Array, Schema, Subspace
 from submerge.protocol.summaries import Summary
 from submerge.schema import differences
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import name_text, printable
 from submerge_fleet.operate.model_file import SavedModel
 
 SEPARATED = 2.0
@@ -169,7 +169,7 @@ def comparison_text(
         ("variance", f"{found.variance_ratio:.4g} times the first's, of all channels"),
         ("", f"along directions {_list(found.variance_ratios)}"),
         ("mean", "shifted most, in standard deviations of the first:"),
-        *(("", f"{found.shift[j]:>+8.3g}  {printable(names[j])}") for j in shifted),
+        *(("", f"{found.shift[j]:>+8.3g}  {name_text(names[j])}") for j in shifted),
     ]
     return "\n".join(f"{name:<10} {value}" for name, value in said)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from submerge.history.learnt import Learnt
 from submerge.pca.whole_scatter import WholeScatter
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.units import moment
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from submerge import Subspace
 from submerge.features import plain
 from submerge.stats.score_limits import Limits
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import name_text
 from submerge_fleet.console.units import ago, moment
 from submerge_fleet.operate.model_contents import Contents, contents, contents_text
 from submerge_fleet.operate.model_file import SavedModel
@@ -204,7 +204,7 @@ def figures_text(found: Figures) -> str:
     kept = sum(direction.share for direction in found.directions)
     lines.append(("rank", f"{found.rank} directions{score}: {kept:.2%} of all variation"))
     for i, direction in enumerate(found.directions, 1):
-        parts = ", ".join(f"{printable(name)} {part:+.2f}" for name, part in direction.channels)
+        parts = ", ".join(f"{name_text(name)} {part:+.2f}" for name, part in direction.channels)
         lines.append((f"  {i}", f"{direction.share:>7.2%}  {parts}"))
     lines.append(("noise", _noise(found)))
     if found.limits is None:
@@ -256,7 +256,7 @@ def _directions(summary: Subspace, names: tuple[str, ...]) -> tuple[Direction, .
 
 def _channel_list(channels: tuple[tuple[str, str], ...]) -> str:
     figures_text = [
-        f"{printable(name)} [{printable(unit)}]" if unit else printable(name)
+        f"{name_text(name)} [{name_text(unit)}]" if unit else name_text(name)
         for name, unit in channels[:SHOWN]
     ]
     more = len(channels) - len(figures_text)

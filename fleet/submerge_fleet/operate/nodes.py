@@ -15,7 +15,6 @@ from submerge_fleet.console.admin_client import (
     ListedFirst,
     confirm,
     console_of,
-    printable,
     say_back,
 )
 from submerge_fleet.console.options import (
@@ -24,6 +23,7 @@ from submerge_fleet.console.options import (
     flag_option,
     json_option,
 )
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.watching import WATCH, LiveView, watch
 from submerge_fleet.operate.asked.commands import scores, settings
 from submerge_fleet.operate.nodes_below import nodes_below

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.watching import differences
 from submerge_fleet.operate.nodes_table import state_words
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -33,9 +34,10 @@ def forwarding(way: UnixSocket) -> Starlette:
         query = request.scope["query_string"].decode("latin-1")
         operator = request.scope["operator"]
         for_whom = "" if request.method == "GET" else operator.who
-        return await asyncio.to_thread(
+        answer = await asyncio.to_thread(
             _ask, way, request.method, f"{target}?{query}" if query else target, for_whom
         )
+        return _of_groups(answer, operator.groups) if target == "/" else answer
 
     app = Starlette(
         routes=[Route(path, forward, methods=[method]) for method, path in ROUTES],
@@ -43,6 +45,16 @@ def forwarding(way: UnixSocket) -> Starlette:
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _of_groups(about: Response, only: tuple[str, ...]) -> Response:
+    """Return what the aggregator says it is, with those of its groups that an operator may see."""
+    if not only or about.status_code != 200:
+        return about
+    said = msgspec.json.decode(about.body, type=dict[str, Any])
+    said["groups"] = [group for group in said["groups"] if group in only]
+    said["shown"] = {group: rank for group, rank in said["shown"].items() if group in only}
+    return Response(msgspec.json.encode(said), media_type="application/json")
 
 
 def _ask(way: UnixSocket, method: str, target: str, for_whom: str) -> Response:

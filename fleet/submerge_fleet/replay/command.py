@@ -23,6 +23,7 @@ from submerge_fleet.console.options import (
     skip_option,
 )
 from submerge_fleet.console.picture import check_target
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.units import size_of
 from submerge_fleet.replay.kernel import KernelFigures
 from submerge_fleet.replay.kernel_excess import MOST_ROWS
@@ -181,7 +182,7 @@ def command(
             watch=plot is not None,
         )
     for warning in caught:
-        click.echo(f"note: {warning.message}", err=True)
+        click.echo(printable(f"note: {warning.message}"), err=True)
     click.echo(json.dumps(outcome.figures()) if as_json else _text(outcome))
     if plot is not None:
         draw(plot, outcome, curves)

@@ -23,6 +23,7 @@ from submerge_fleet.console.options import (
     json_option,
     skip_option,
 )
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.reading_options import COLUMNS, TIMES, reading_options
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ def command(
     from submerge_fleet.score.run import ScoreRequest, all_files
 
     target = None if str(output) == "-" else output
-    files = tuple(all_files(files, note=lambda said: click.echo(f"note: {said}", err=True)))
+    files = tuple(
+        all_files(files, note=lambda said: click.echo(printable(f"note: {said}"), err=True))
+    )
     inputs = files if model is None else (*files, model)
     check_target(target, inputs=inputs)
     curves = None
@@ -130,7 +133,7 @@ def command(
     form = _form(files, normal, request, target, as_json=as_json)
     summary, notes = _write_scores(files, normal, request, target, form, curves)
     for note in notes:
-        click.echo(note, err=True)
+        click.echo(printable(note), err=True)
     for name, value in summary.text():
         click.echo(f"{name:<10} {value}", err=True)
     if curves is not None and plot is not None:

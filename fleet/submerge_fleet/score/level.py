@@ -12,7 +12,7 @@ import numpy as np
 
 from submerge import Array
 from submerge.judge.prepare import Block
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 from submerge_fleet.score.columns import lags_of
 from submerge_fleet.score.mean import Center
 from submerge_fleet.score.model import Normal

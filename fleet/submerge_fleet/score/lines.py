@@ -20,7 +20,7 @@ import numpy.typing as npt
 from submerge import Schema, UsageError
 from submerge.judge.prepare import REASONS
 from submerge_client.scores import limits_passed, scored_fields
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 from submerge_fleet.score.rows import TOP, FileRows
 
 CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '

@@ -17,7 +17,8 @@ from submerge.pca.factor import Factors
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
-from submerge_fleet.console.admin_client import AdminClient, printable
+from submerge_fleet.console.admin_client import AdminClient
+from submerge_fleet.console.printable import printable
 from submerge_fleet.operate.model_file import SavedModel, bytes_of, decoded
 
 ZIP = b"PK\x03\x04"

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from submerge.judge.prepare import REASONS
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 from submerge_fleet.files.arrow_file import import_pyarrow
 from submerge_fleet.score.lines import FILLED, TIME, ScoreHeadings
 from submerge_fleet.score.rows import FileRows

@@ -12,7 +12,7 @@ from submerge import Array
 from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
 from submerge_client.scores import limits_passed
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import printable
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows
 

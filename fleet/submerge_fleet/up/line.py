@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from submerge.protocol.alarm_status import Alarm, Deviation
+from submerge_fleet.console.printable import name_text
 from submerge_fleet.console.units import ago, figure
 from submerge_fleet.up.box_state import BoxState
 
@@ -92,7 +93,9 @@ def _missing(state: BoxState) -> Iterator[str]:
 def _some(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" (and {more} more)" if more > 0 else "")
+    return ", ".join(map(name_text, names[:MOST_NAMED])) + (
+        f" (and {more} more)" if more > 0 else ""
+    )
 
 
 def _rows(state: BoxState, needed: int) -> str:
@@ -146,17 +149,17 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
         alarm = max(state.alarms, key=lambda each: each.ended)
         lasted = ago(max(0.0, alarm.ended - alarm.began))
         kind = "provisional alarm" if alarm.provisional else "alarm"
-        return f"{kind} over after {lasted}: {', '.join(_named(alarm))}"
+        return f"{kind} over after {lasted}: {', '.join(map(name_text, _named(alarm)))}"
     return "no alarm"
 
 
 def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
     deviations = list(_shown(alarm))
     if not deviations:
-        return ", ".join(_named(alarm))
+        return ", ".join(map(name_text, _named(alarm)))
     stuck = "stuck at " if alarm.cause == "stuck" else ""
     return ", ".join(
-        f"{each.channel} {stuck}{_in_unit(each.value, units.get(each.channel, ''))}"
+        f"{name_text(each.channel)} {stuck}{_in_unit(each.value, units.get(each.channel, ''))}"
         f" (expected {_in_unit(each.expected, units.get(each.channel, ''))})"
         for each in deviations
     )
@@ -188,7 +191,7 @@ def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _in_unit(value: float, unit: str) -> str:
-    return f"{figure(value)} {unit}".rstrip()
+    return f"{figure(value)} {name_text(unit)}".rstrip()
 
 
 def _short(value: float) -> float:

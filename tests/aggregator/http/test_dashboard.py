@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.promtool import PROMTOOL, needs_promtool
 from support.scraped import scraped
 
 yaml = pytest.importorskip("yaml")
@@ -23,7 +23,6 @@ DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/submerge.json").r
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 TARGETS = [target for panel in PANELS for target in panel["targets"]]
 
-PROMTOOL = shutil.which("promtool")
 METRIC = re.compile(r"\b(submerge_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r"(\w+)(=~|!~|!=|=)\"([^\"]*)\"")
 OF_PROMETHEUS = {"instance", "job"}
@@ -103,7 +102,7 @@ def test_panels_have_a_title_a_text_a_unit_and_a_place_of_their_own():
         assert [chr(ord("A") + i) for i in range(len(letters))] == letters
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="needs Prometheus's promtool")
+@needs_promtool
 def test_prometheus_reads_each_expression(tmp_path):
     """As the expression of a recording rule."""
     rules = [
@@ -112,9 +111,7 @@ def test_prometheus_reads_each_expression(tmp_path):
     ]
     file = tmp_path / "panels.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
-    done = subprocess.run(
-        [str(PROMTOOL), "check", "rules", str(file)], capture_output=True, text=True
-    )
+    done = subprocess.run([PROMTOOL, "check", "rules", str(file)], capture_output=True, text=True)
 
     assert 0 == done.returncode, done.stdout + done.stderr
     assert f"{len(TARGETS)} rules found" in done.stdout

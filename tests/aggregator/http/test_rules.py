@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.promtool import PROMTOOL, needs_promtool
 from support.scraped import scraped
 
 yaml = pytest.importorskip("yaml")
@@ -21,7 +21,6 @@ RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]
 ]
 
-PROMTOOL = shutil.which("promtool")
 METRIC = re.compile(r"\b(submerge_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r"(\w+)(=~|!~|!=|=)[\"']([^\"']*)[\"']")
 OF_PROMETHEUS = {"instance", "job"}
@@ -86,12 +85,12 @@ def test_every_alert_is_in_the_guide():
     assert sorted(alerts) == sorted(table)
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="needs Prometheus's promtool")
+@needs_promtool
 def test_prometheus_takes_them_and_fires_when_it_should():
     """Two aggregators that report one alarm make one alert; the channel to blame may change."""
     for what in (["check", "rules", FILE], ["test", "rules", "rules.promtool.yml"]):
         done = subprocess.run(
-            [str(PROMTOOL), *map(str, what)],
+            [PROMTOOL, *map(str, what)],
             capture_output=True,
             text=True,
             cwd=Path(__file__).parent,

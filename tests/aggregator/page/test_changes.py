@@ -23,7 +23,7 @@ def test_a_stream_ends_when_the_page_closes():
         async for part in changes.stream():
             said.append(part)
             if b"marks" in part:
-                await changes.end()
+                changes.end()
         return said
 
     retry, marks = asyncio.run(asyncio.wait_for(listens(), 10.0))

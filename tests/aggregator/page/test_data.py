@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+from contextlib import closing
+from http.client import HTTPConnection
+
 import numpy as np
 import pytest
 
 from submerge.protocol.machine import SetQuarantine
+from submerge_aggregator.page import data
 from support.paged import Paged
+from support.patience import PATIENCE_S
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
 
@@ -102,3 +108,19 @@ def test_each_order_of_the_page_needs_its_scope(paged, order, scope):
 def test_a_group_that_is_unknown_is_refused(paged):
     for path in ("/data/model/nowhere", "/data/node/nowhere?node=c", "/data/fleet/nowhere"):
         assert 404 == paged.get(path).status
+
+
+def test_many_pages_cost_one_compression(paged, monkeypatch):
+    """A large fleet takes the event loop long enough to compress it once."""
+    monkeypatch.setattr(data, "LEAST_COMPRESSED", 1)
+    calls, compress = [], gzip.compress
+    monkeypatch.setattr(gzip, "compress", lambda *a, **k: calls.append(a) or compress(*a, **k))
+    bodies = []
+    for _ in range(2):
+        with closing(HTTPConnection("127.0.0.1", paged.port, timeout=PATIENCE_S)) as connection:
+            connection.request("GET", "/data/fleet/room", headers={"accept-encoding": "gzip"})
+            bodies.append(gzip.decompress(connection.getresponse().read()))
+
+    assert b'"group":"room"' in bodies[0]
+    assert bodies[0] == bodies[1]
+    assert 1 == len(calls)

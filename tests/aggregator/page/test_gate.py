@@ -165,3 +165,13 @@ def test_a_login_leads_nowhere_else(paged, back):
 def test_no_file_beside_the_scripts_can_be_read(paged):
     for path in ("/static/../gate.py", "/static/%2e%2e/gate.py", "/static/..%2fgate.py"):
         assert 404 == paged.get(path).status
+
+
+@pytest.mark.parametrize("path", ["/data/fleet/room", "/api/recent/room?path=c", "/events"])
+def test_another_site_has_no_browser_ask_nodes(paged, path):
+    """A picture there comes without an origin, and would cost a question to each aggregator."""
+    for site in ("cross-site", "same-site"):
+        assert 403 == paged.get(path, sec_fetch_site=site, sec_fetch_mode="no-cors").status
+    # A link there may lead to a view, and the view's own scripts ask.
+    assert 200 == paged.get("/fleet", sec_fetch_site="cross-site").status
+    assert 200 == paged.get("/data/fleet/room", sec_fetch_site="same-origin").status

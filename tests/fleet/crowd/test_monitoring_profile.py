@@ -7,7 +7,6 @@ is given.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.tomlfile import read
+from support.promtool import PROMTOOL, needs_promtool
 
 yaml = pytest.importorskip("yaml")
 
@@ -25,7 +25,6 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 MONITORING = {name for name, each in SERVICES.items() if "profiles" in each}
 AGGREGATORS = ("root", "north", "south")
 SCRAPED = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-PROMTOOL = shutil.which("promtool")
 
 
 def test_a_fleet_without_the_profile_is_what_it_was():
@@ -103,10 +102,10 @@ def test_prometheus_scrapes_every_aggregator_where_it_can_reach_it():
         assert set(SERVICES["prometheus"]["networks"]) & set(SERVICES[name]["networks"])
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="needs Prometheus's promtool")
+@needs_promtool
 def test_prometheus_takes_its_configuration_and_the_rules():
     done = subprocess.run(
-        [str(PROMTOOL), "check", "config", "prometheus.yml"],
+        [PROMTOOL, "check", "config", "prometheus.yml"],
         capture_output=True,
         text=True,
         cwd=ROOT / "deploy" / "prometheus",

@@ -383,6 +383,7 @@ SITE: dict[str, Lie] = {
     },
     "more open alarms than there are nodes": _set("alarm_status.open", 2**40 + 1),
     "an alarm of no name": _within("alarm_status.alarms", _set("node", "a/b")),
+    "a trail of one node": _set("trail.levels", b"\1"),
 }
 
 REPORT: dict[str, Lie] = {

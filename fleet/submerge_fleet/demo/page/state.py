@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import msgspec
 
@@ -74,10 +75,17 @@ class DemoState(msgspec.Struct, frozen=True):
 
 
 def state_of(fleet: LastingFleet, line: Line | None, *, day: float) -> DemoState:
-    """Return the state of now."""
-    processes = tuple(_process(fleet, node) for node in fleet.nodes.values())
+    """Return the state of now: each process, and then those that report to it."""
+    processes = tuple(_process(fleet, node) for node in _below(fleet, None))
     shown = None if line is None else msgspec.convert(line, ShownLine, from_attributes=True)
     return DemoState(time.time(), day, processes, shown)
+
+
+def _below(fleet: LastingFleet, parent: str | None) -> Iterator[Node]:
+    for node in fleet.nodes.values():
+        if node.member.parent == parent:
+            yield node
+            yield from _below(fleet, node.name)
 
 
 def _process(fleet: LastingFleet, node: Node) -> ShownProcess:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from submerge_fleet.console.admin_client import AdminCommand, console_of, printable
+from submerge_fleet.console.admin_client import AdminCommand, console_of
 from submerge_fleet.console.options import (
     AggregatorOptions,
     aggregator_options,
     flag_option,
     json_option,
 )
+from submerge_fleet.console.printable import printable
 from submerge_fleet.console.watching import WATCH, LiveView, watch
-from submerge_fleet.operate.asked.asking import AskedNode
+from submerge_fleet.operate.asked.one_node import AskedNode
 from submerge_fleet.operate.asked.scores_table import new_rows, table_of
 from submerge_fleet.operate.asked.settings_lines import setting_lines
 

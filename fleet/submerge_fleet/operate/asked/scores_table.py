@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from submerge_fleet.console.admin_client import printable
+from submerge_fleet.console.printable import name_text, printable
 from submerge_fleet.console.units import moment
 
 if TYPE_CHECKING:
@@ -89,4 +89,4 @@ def _over(value: float, limit: float | None) -> str:
 
 
 def _blame(row: ScoredRow) -> str:
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.blame.items())
+    return ", ".join(f"{name_text(name)} {100 * share:.0f} %" for name, share in row.blame.items())

@@ -1,4 +1,4 @@
-"""asked(): what one node says when it is asked, and where it is in the tree."""
+"""AskedNode: what one node says when it is asked, and where it is in the tree."""
 
 from __future__ import annotations
 
