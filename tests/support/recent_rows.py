@@ -23,11 +23,17 @@ EVERY_S = 10.0
 
 
 def replies(
-    topic: str, node: str, group: str, channels: Sequence[Channel], rows: Array, now: float
+    topic: str,
+    node: str,
+    group: str,
+    channels: Sequence[Channel],
+    rows: Array,
+    normal: Array,
+    now: float,
 ) -> bytes:
     """Return a reply on one of settings, recent and values.
 
-    rows : (n, channels), the newest last
+    rows, normal : (n, channels), the newest last; what is read, and what would be without a fault
     """
     at = [now - EVERY_S * i for i in reversed(range(len(rows)))]
     known = {"node": node, "group": group}
@@ -36,8 +42,9 @@ def replies(
         return msgspec.json.encode(
             SettingsReply(node=node, kind="client", software="submerge 1", settings=said)
         )
-    smooth = (rows + np.roll(rows, 1, axis=0)) / 2
-    off = np.abs(rows - smooth) / rows.std(axis=0)
+    spread = normal.std(axis=0)
+    smooth = (normal + 2 * normal.mean(axis=0)) / 3
+    off = 2 * np.abs(rows - smooth) / spread
     if topic == "values":
         shown = [ShownChannel(name=cut(each.name), unit=cut(each.unit)) for each in channels]
         reply = ValuesReply(
@@ -45,19 +52,23 @@ def replies(
             channels=shown,
             values=rows.T.tolist(),
             expected=smooth.T.tolist(),
-            sd=(rows.std(axis=0) / 3).tolist(),
+            sd=(spread / 2).tolist(),
             **known,
         )
         return msgspec.json.encode(reply)
     worst = off.max(axis=1).tolist()
-    blame = [[Blamed(int(row.argmax()), 0.8)] for row in off]
+    named = [np.argsort(-row)[:3].tolist() for row in off]
+    blame = [
+        [Blamed(i, round(float(row[i] / row.sum()), 3)) for i in three]
+        for three, row in zip(named, off, strict=True)
+    ]
     return msgspec.json.encode(
         RecentReply(
             version=1,
             provisional=False,
             at=at,
             kinds=[
-                KindScores(kind="spe", limit=3.0, values=worst),
+                KindScores(kind="spe", limit=5.0, values=worst),
                 KindScores(kind="t2", limit=4.0, values=[each**0.5 for each in worst]),
             ],
             channels=[cut(each.name) for each in channels],
