@@ -54,7 +54,7 @@ class ManyLevels:
             self._rooms.append(room)
 
     def crowd(self, i: int) -> Program:
-        """Start the nodes of a room; they report after their first sixty rows, which come at once."""
+        """Start the nodes of a room; they report after their first sixty rows, a second or two."""
         return self._programs.start(
             *("crowd", "--into", f"grpc://127.0.0.1:{self._rooms[i]}", "--parent", f"room-{i}"),
             *("--insecure", "--nodes", str(self._nodes // ROOMS), "--prefix", f"node-{i}-"),
