@@ -17,6 +17,7 @@ from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.summaries import Summary
@@ -125,6 +126,12 @@ class Counts:
         learnt, withheld = self.learnt + other.learnt, self.withheld + other.withheld
         return Counts(learnt, withheld, self.lost + other.lost, self.moved + other.moved)
 
+    def without(self, part: Counts) -> Counts:
+        """Return the rest beside a part of them; never below 0."""
+        learnt, withheld = self.learnt - part.learnt, self.withheld - part.withheld
+        lost, moved = self.lost - part.lost, self.moved - part.moved
+        return Counts(*(max(0, rest) for rest in (learnt, withheld, lost, moved)))
+
 
 class ScoreSketches(NamedTuple):
     """Sketches of recent scores, by models that had not seen the readings.
@@ -179,6 +186,8 @@ class Report:
         Wall time at which its sender's certificate expires, for people; 0 without one.
     alarm_status : AlarmStatus or None
         Of a client, or of all below an aggregator.
+    earlier : EarlierSums or None
+        Of an aggregator, while a scale is measured; never beside a summary.
     """
 
     stamp: Stamp
@@ -198,6 +207,7 @@ class Report:
     software: str = ""
     certified_until: float = 0.0
     alarm_status: AlarmStatus | None = None
+    earlier: EarlierSums | None = None
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:

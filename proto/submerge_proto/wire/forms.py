@@ -24,7 +24,7 @@ from submerge.protocol.messages import (
 from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import alarms, factors, parts, scores, summaries
+from submerge_proto.wire import alarms, earlier_sums, factors, parts, scores, summaries
 from submerge_proto.wire.columns import MOST_RANK
 
 NO_INCARNATION = Incarnation(0, 0)
@@ -113,6 +113,7 @@ def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.Rep
         message.scores.CopyFrom(scores.scores(value.scores))
     if value.alarm_status is not None:
         message.alarm_status.CopyFrom(alarms.alarm_status(value.alarm_status))
+    earlier_sums.put(message, value.earlier, coarse=coarse, kept=kept)
     return message
 
 
@@ -138,8 +139,10 @@ def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
         certified_until=_certified_until_of(message.certified_until_s),
         alarm_status=alarms.alarm_status_of(message.alarm_status) if has("alarm_status") else None,
+        earlier=earlier_sums.of(message, kept=kept),
     )
     _check_readings(report)
+    earlier_sums.check(report)
     if report.alarm_status is not None and not report.fence:
         alarms.check_own(report.alarm_status, report.stamp.node)
     return report
