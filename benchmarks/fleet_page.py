@@ -54,11 +54,11 @@ class ManyLevels:
             self._rooms.append(room)
 
     def crowd(self, i: int) -> Program:
-        """Start the nodes of a room; they report after their first sixty rows."""
+        """Start the nodes of a room; they report after their first sixty rows, a second or two."""
         return self._programs.start(
             *("crowd", "--into", f"grpc://127.0.0.1:{self._rooms[i]}", "--parent", f"room-{i}"),
             *("--insecure", "--nodes", str(self._nodes // ROOMS), "--prefix", f"node-{i}-"),
-            *("--rate", "1", "--report-every", str(self._report_s)),
+            *("--rate", "40", "--report-every", str(self._report_s)),
         )
 
     def _aggregator(self, name: str, parent: str | None, above: int) -> tuple[Program, int]:
@@ -119,7 +119,7 @@ def main() -> None:
             until_s = time.monotonic() + PATIENCE_S
             while (there := opened(page, url)[0]) < wanted and time.monotonic() < until_s:
                 print(f"{there:,} of {wanted:,} nodes have reported", file=sys.stderr)
-                time.sleep(10.0)
+                time.sleep(5.0)
             for each in crowds:
                 os.kill(each._process.pid, signal.SIGSTOP)
         page.close()

@@ -6,6 +6,7 @@ it sends is encoded as it goes. It keeps no state that a real client keeps, and 
 nothing: a report that is lost stays lost, and is counted.
 """
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def schema_of(dim: int) -> Schema:
     return Schema(tuple(Channel(f"c{i}", "") for i in range(dim)))
 
 
+@functools.cache
 def streams(dim: int, rank: int, *, seed: int = 1) -> list[list[Stage]]:
     """Learn streams of one fleet: the same few directions, each with its own strengths."""
     rng = np.random.default_rng(seed)

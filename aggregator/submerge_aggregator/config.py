@@ -19,7 +19,7 @@ from submerge_aggregator.admission.config import SecurityConfig
 from submerge_aggregator.audit.config import AuditConfig
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
 from submerge_aggregator.history.config import HistoryConfig
-from submerge_aggregator.limits.message_size import largest_message
+from submerge_aggregator.limits.message_size import has_room, largest_message
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
@@ -163,6 +163,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
             trusted=self.trusted,
             min_rows=10 * self.summary.start,
             given={} if schema is None else schema.given,
+            has_room=partial(has_room, kept=self.summary.kept),
         )
 
 

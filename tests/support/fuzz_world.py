@@ -15,6 +15,7 @@ from submerge.aggregator.group import GroupPlan
 from submerge.protocol.alarm_places import chosen
 from submerge.protocol.alarm_status import MOST_ALARMS, Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Reading, SetQuarantine
 from submerge.protocol.messages import (
@@ -146,7 +147,7 @@ class World:
         learnt = int(self.table.time) + more
         ages = tuple(int(n) for n in rng.integers(0, 9, int(rng.integers(20))))
         sketch = QuantileSketch.of(np.abs(rng.standard_normal(int(rng.integers(40)))))
-        return Report(
+        said = Report(
             stamp,
             final=bool(rng.random() < 0.05),
             pinned=host.node.incarnation,
@@ -168,6 +169,20 @@ class World:
             alarm_status=self._vigil(stamp.node, above=bool(fence)) if rng.random() < 0.5 else None,
             trail=NO_TRAIL if fence or rng.random() < 0.5 else self._trail(),
         )
+        if not fence or said.summary is not None or not schema.linear:
+            return said
+        return replace(said, earlier=self._earlier(said, host))
+
+    def _earlier(self, said: Report, host: Host) -> EarlierSums:
+        """Return sums under a schema that a parent knows, if any, or under one that it does not.
+
+        From the report alone: nothing is drawn for it, or other draws would change.
+        """
+        fingerprint = ("ab" * 32, *(() if host.ledger is None else host.ledger.read))[-1]
+        weight = float(min(said.counts.learnt, 1000))
+        first = replace(subspace_of(self.schema.dim, [3.0], weight=weight), schema=fingerprint)
+        whole = said.stamp.seq % 2 and said.counts.withheld % 2
+        return EarlierSums(fingerprint, whole_of(first, rest=1.0) if whole else first, said.counts)
 
     def _trail(self) -> ScoreTrail:
         rng, minute = self.rng, int((EPOCH + self.table.time) // MINUTE_S)

@@ -13,6 +13,7 @@ from submerge.aggregator.store_records import StoreIdentity
 from submerge.aggregator.upward import Lineage
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
+from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Census, Counts, Incarnation, Left, Pin
 from submerge_proto.kept.histories import history_from
@@ -314,6 +315,19 @@ def of_earlier_schemas() -> dict[Any, Any]:
     """The schemas that a group had before a channel came, and before one left."""
     texts = [replace(OPEN_LINEAR, channels=LINEAR.channels[:n]).canonical for n in (1, 2)]
     return {**of_ages(), **{("earlier", "pumps", str(n)): text for n, text in enumerate(texts, 1)}}
+
+
+def of_earlier_sums() -> dict[Any, Any]:
+    """A site's row while a scale is measured: moments, and sums under the schema before."""
+    schema = replace(LINEAR, channels=LINEAR.channels[::-1])
+    summary = replace(parts.with_energies(), schema=schema.fingerprint)
+    counts = Counts(learnt=86_001, withheld=18, lost=6, moved=1_001)
+    report = replace(
+        _below("pumps", None),
+        counts=Counts(learnt=86_404, withheld=20, lost=8, moved=1_004),
+        earlier=EarlierSums(schema.fingerprint, summary, counts),
+    )
+    return {**of_ages(), **_row(report, 3)}
 
 
 def of_ages() -> dict[Any, Any]:

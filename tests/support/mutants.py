@@ -9,6 +9,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+from submerge.aggregator import group, pool
 from submerge.aggregator.earlier import EarlierSchemas
 from submerge.aggregator.group import Group
 from submerge.aggregator.histories import objections
@@ -46,6 +47,7 @@ _judge_refused = Quarantine.judge_refused
 _judge_report = Group.judge_report
 _place_histories = Pool._place_histories
 _leave = EarlierSchemas.leave
+_learnt_in = pool.learnt_in
 _successors_report = measuring.successors_report
 
 
@@ -265,6 +267,17 @@ def loads_no_schemas(self, records):
     """After a restart there are no channels before."""
 
 
+def reports_moments_only(*_):
+    """While a scale is measured, nothing goes up of the rows before."""
+
+
+def counts_sums_twice(report):
+    """What a row had before a scale was measured stands beside what it has since."""
+    yield from _learnt_in(report)
+    if report.earlier is not None:
+        yield from _learnt_in(report)
+
+
 def names_by_schema(report, measured, settled, summaries):
     """What was measured goes over under another name with each change of channels."""
     found = _successors_report(report, measured, settled, summaries)
@@ -365,6 +378,10 @@ MUTANTS: dict[str, list[Patch]] = {
     ],
     "channels' forgotten before a row has come": [(EarlierSchemas, "leave", remembers_rows_only)],
     "channels' forgotten at a restart": [(EarlierSchemas, "load", loads_no_schemas)],
+    "channels' measured, and nothing said of rows before": [
+        (group, "earlier_sums", reports_moments_only)
+    ],
+    "channels' measured, and rows before counted twice": [(pool, "learnt_in", counts_sums_twice)],
     "channels' measured once for each schema": [
         (pending_finals, "successors_report", names_by_schema)
     ],

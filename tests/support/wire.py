@@ -21,6 +21,7 @@ from submerge.client.pending_finals import Past
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.factor import Factors
 from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Answer,
@@ -303,7 +304,20 @@ def reports(draw: Any) -> Report:
         certified_until=draw(st.just(0.0) | st.floats(0, 253_402_300_799)),
         alarm_status=draw(st.none() | watch),
         trail=NO_TRAIL if fence else draw(trails()),
+        earlier=draw(_earlier_sums(dim, told_counts)) if fence and summary is None else None,
     )
+
+
+@st.composite
+def _earlier_sums(draw: Any, dim: int, all_counts: Counts) -> EarlierSums | None:
+    """Sums under a schema with other channels, of a part of the readings; or none."""
+    if draw(st.booleans()):
+        return None
+    other = draw(st.integers(1, 9).filter(lambda each: each != dim))
+    summary = draw(subspaces(dim=other, most_weight=1e30) | wholes(dim=other, most_weight=1e30))
+    fingerprint = Schema.anonymous(other).fingerprint
+    part = Counts(all_counts.learnt // 2, all_counts.withheld // 3, all_counts.lost)
+    return EarlierSums(fingerprint, relabelled(summary, fingerprint), part)
 
 
 joins = st.builds(
@@ -513,6 +527,20 @@ OF_NARROW: dict[str, Message] = {
     "report": a_report(summary=whole_of(subspace_of(6, [5.0, 4.0, 3.0], weight=100.0), rest=0.5)),
 }
 """The same of a narrow group, whose reports hold a whole scatter."""
+
+BEFORE = Schema.anonymous(5)
+OF_EARLIER: dict[str, Message] = {
+    "report": a_report(
+        fence=b"f" * 16,
+        summary=None,
+        earlier=EarlierSums(
+            BEFORE.fingerprint,
+            subspace_of(5, [5.0, 4.0, 3.0], weight=40.0, schema=BEFORE, energies=True),
+            Counts(40, 1, 1),
+        ),
+    ),
+}
+"""The same of an aggregator while a scale is measured, with sums under an earlier schema."""
 
 
 def form_of(name: str, honest: Mapping[str, Message] = HONEST) -> tuple[Any, Any]:

@@ -136,6 +136,11 @@ class HistoryRecorder:
             else:
                 self._asked.append((question, reply))
                 self._stir()
+                if self._thread is None:
+                    self._asked.pop()
+                    reply.set_exception(
+                        HistoryUnavailable("the history has no thread: see the log")
+                    )
         return reply
 
     def close(self) -> None:
@@ -150,8 +155,13 @@ class HistoryRecorder:
 
     def _stir(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="history", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="history", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no more threads; perhaps later
+                self._complain(error)
+                return
+            self._thread = thread
         self._changed.notify()
 
     def _work(self) -> None:

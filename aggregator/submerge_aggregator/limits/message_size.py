@@ -1,13 +1,16 @@
-"""largest_message(): the size of the largest message that a child of some groups may send."""
+"""The size of the largest message that a child of some groups may send, and what is within it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from submerge import Schema
+from submerge.protocol.messages import Report
 from submerge.protocol.summaries import MOST_TIMES
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sizes import FENCES, JOIN, Linear, size_of_report
 from submerge_client.config.summary import SummaryConfig
+from submerge_proto.wire import codec
 
 UNKNOWN = 256 * 1024
 """Bytes of a message while the schema of a group comes from the parent."""
@@ -47,3 +50,18 @@ def largest_message(groups: Iterable[tuple[SummaryConfig, SchemaConfig | None]],
             size += size // 8
         largest = max(largest, size)
     return min(largest, most)
+
+
+def has_room(report: Report, schema: Schema, *, kept: int) -> bool:
+    """Return whether a report is no larger than the largest that an aggregator may send.
+
+    For that one parents have room, and links: configurations are checked for it. Of a schema with
+    more channels before, sums may be larger.
+
+    schema : the present one, of a group without a kernel
+    kept : directions that the group keeps
+
+    Cost: one encoding. It is asked only of reports with sums under an earlier schema.
+    """
+    most = size_of_report(schema.dim, min(kept, schema.dim), merged=True)
+    return len(codec.encode(report)) <= most

@@ -27,6 +27,12 @@ AT_ONCE = 8
 MOST = 50_000
 """Nodes of one group that a page shows."""
 
+ASKS_S = 20.0
+"""For how long aggregators are asked; those that were not by then are named as silent ones are. So
+the rest is shown though many never reply, or one names thousands below it."""
+
+NOT_ASKED = "not asked: others took too long to reply"
+
 AGAIN_S, TRIES = 1.0, 5
 """Who is asked too much says so, and is asked again."""
 
@@ -98,9 +104,9 @@ class FleetTrees:
     async def _collect(self, group: str) -> FleetTree:
         tree = FleetTree(group, self._wall())
         level: list[tuple[str, ...]] = [()]
-        turns = asyncio.Semaphore(AT_ONCE)
+        turns, until = asyncio.Semaphore(AT_ONCE), asyncio.get_running_loop().time() + ASKS_S
         while level and not tree.more:
-            found = await asyncio.gather(*(self._ask(group, path, turns) for path in level))
+            found = await asyncio.gather(*(self._ask(group, path, turns, until) for path in level))
             below = list[tuple[str, ...]]()
             for path, (rows, silent) in zip(level, found, strict=True):
                 tree.rows.extend(rows)
@@ -116,13 +122,19 @@ class FleetTrees:
         return tree
 
     async def _ask(
-        self, group: str, path: tuple[str, ...], turns: asyncio.Semaphore
+        self, group: str, path: tuple[str, ...], turns: asyncio.Semaphore, until: float
     ) -> tuple[list[FleetRow], list[str]]:
-        """Return the nodes that report to one aggregator, and what it did not say."""
+        """Return the nodes that report to one aggregator, and what it did not say.
+
+        until : on the event loop's clock; no aggregator below is asked later
+        """
+        loop = asyncio.get_running_loop()
         rows, under, after, more = list[FleetRow](), "/".join(path), "", True
         while more and len(rows) <= MOST:
             try:
                 async with turns:
+                    if path and loop.time() >= until:
+                        return rows, [f"{under}: {NOT_ASKED}"]
                     page = await self._page(group, under, after)
             except CallRefused as error:
                 if not path:

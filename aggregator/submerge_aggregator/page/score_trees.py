@@ -12,10 +12,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from submerge_aggregator.history.scores import ScoreSteps
+from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps
 from submerge_aggregator.history.views import ScoresPage
 from submerge_aggregator.page.calls import AdminCalls, CallRefused
-from submerge_aggregator.page.fleet_tree import AGAIN_S, AT_ONCE, MOST, TRIES, FleetTrees
+from submerge_aggregator.page.fleet_tree import (
+    AGAIN_S,
+    ASKS_S,
+    AT_ONCE,
+    MOST,
+    NOT_ASKED,
+    TRIES,
+    FleetTrees,
+)
 
 FRESH_S = 60.0
 """How long levels are shown before they are asked for again: a step has one minute at least, and
@@ -122,8 +130,9 @@ class ScoreTrees:
             f"{row.under}/{row.node}".lstrip("/") for row in fleet.rows if row.kind == "aggregator"
         ]
         rows, count = list[ScoreRow](), steps.count(at)
+        until = asyncio.get_running_loop().time() + ASKS_S
         found = await asyncio.gather(
-            *(self._ask(group, path, steps, count, rows) for path in paths)
+            *(self._ask(ScoresAsked(group, steps), path, rows, count, until) for path in paths)
         )
         rows.sort(key=lambda row: (-max(row.levels), _reversed(row.levels), row.under, row.node))
         silent = [line for lines in found for line in lines]
@@ -138,29 +147,33 @@ class ScoreTrees:
         return body
 
     async def _ask(
-        self, group: str, under: str, steps: ScoreSteps, count: int, rows: list[ScoreRow]
+        self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
     ) -> list[str]:
         """Add the levels of the nodes that report to one aggregator; return what it did not say.
 
         rows : of all aggregators; with more than `MOST` no further page is asked for
+        until : as in `FleetTrees`
         """
-        after, more = "", True
+        loop, more = asyncio.get_running_loop(), True
         while more and len(rows) <= MOST:
             try:
                 async with self._turns:
-                    page = await self._page(group, under, after, steps)
+                    if under and loop.time() >= until:
+                        return [f"{under}: {NOT_ASKED}"]
+                    page = await self._page(asked, under)
             except CallRefused as error:
                 return [f"{under}: {error}" if under else str(error)]
             rows += [ScoreRow(under, each.node, _fitted(each.levels, count)) for each in page.nodes]
-            more, after = page.more, page.nodes[-1].node if page.nodes else ""
+            more = page.more
+            asked = asked._replace(after=page.nodes[-1].node if page.nodes else "")
         return []
 
-    async def _page(self, group: str, under: str, after: str, steps: ScoreSteps) -> ScoresPage:
-        since, step = str(steps.since_s), str(steps.step_s)
+    async def _page(self, asked: ScoresAsked, under: str) -> ScoresPage:
+        since, step = str(asked.steps.since_s), str(asked.steps.step_s)
         for left in reversed(range(TRIES)):
             try:
                 body = await self._calls.get(
-                    f"/scores/{group}", path=under, after=after, since=since, step=step
+                    f"/scores/{asked.group}", path=under, after=asked.after, since=since, step=step
                 )
                 return msgspec.json.decode(body, type=ScoresPage)
             except CallRefused as error:

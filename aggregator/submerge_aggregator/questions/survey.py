@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from submerge.aggregator.earlier_sums import is_old
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Row, Sealed
@@ -131,9 +132,10 @@ def has(node: AggregatorNode, event: Drop) -> None:
             f"{name} of group {group} has no row of incarnation {event.incarnation} here, but of"
             f" {', '.join(live) or 'none'}"
         )
-    of_rows = ((other, row.report.fingerprint) for (other, _), row in ledger.rows.items())
-    places = {each for each in (*of_rows, *ledger.sealed) if ledger.schema_of(each[1]) is None}
-    if event.old and name not in (other for other, _ in places):
+    rows = (row.report for (other, _), row in ledger.rows.items() if other == name)
+    sealed = (fingerprint for other, fingerprint in ledger.sealed if other == name)
+    old = any(is_old(each, ledger.schema_of) for each in rows)
+    if event.old and not old and all(ledger.schema_of(each) is not None for each in sealed):
         raise Missing(f"{name} of group {group} has nothing under an old schema here")
 
 
@@ -215,7 +217,7 @@ def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now
         software=report.software,
         model_version=report.version,
         final=report.final,
-        schema=_age(ledger, report.fingerprint),
+        schema="old" if is_old(report, ledger.schema_of) else "current",
         certified_until_s=report.certified_until,
         moved=report.counts.moved,
     )
@@ -234,7 +236,8 @@ def _counted(ledger: Ledger, fingerprint: str, said: Report | Sealed) -> Counts:
     Once its schema is settled: what was measured until then is of that schema's rows.
     """
     if fingerprint != ledger.fingerprint and only_measured(said):
-        return Counts(moved=said.counts.moved)
+        sums = said.earlier if isinstance(said, Report) else None
+        return Counts(moved=said.counts.moved) if sums is None else sums.counts
     return said.counts
 
 

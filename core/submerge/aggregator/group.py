@@ -12,6 +12,7 @@ from typing import Any
 
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
+from submerge.aggregator.earlier_sums import earlier_sums, within_room
 from submerge.aggregator.early import EarlyReadings
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.notes import InfluenceNotes
@@ -317,8 +318,9 @@ class Group:
             census=census(ledger, now),
             scores=scores(ledger),
             alarm_status=alarm_status(ledger, now, desired=self.desired_states.heard),
+            earlier=earlier_sums(ledger, self.plan.summaries, now),
         )
-        return upward.session.formed(report, self.plan.summaries)
+        return within_room(self.plan, upward.session.formed(report, self.plan.summaries), ledger)
 
     # -- below -----------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from submerge.aggregator.alarms.disputes import AlarmDisputes
 from submerge.aggregator.earlier import EarlierSchemas
+from submerge.aggregator.earlier_sums import is_old, sealed_of, with_known_sums
 from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.influence.ages import NodeAges
 from submerge.aggregator.influence.bounding import InfluenceRule
@@ -29,6 +30,7 @@ from submerge.aggregator.presence import Presence
 from submerge.aggregator.row_time import AHEAD_S, alarms_begun, brought_up, seen_from, time_of
 from submerge.aggregator.row_verdict import RowVerdict, refusal_of
 from submerge.aggregator.totals import CountedRows
+from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.machine import Key, Now, Records
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason, Report
 from submerge.protocol.report_bytes import digest
@@ -133,7 +135,7 @@ class Ledger:
         left : the old one, where that is not the present one
         """
         left, reports = left or self.schema, (row.report for row in self.rows.values())
-        used = {each.fingerprint for each in reports if each.summary is not None}
+        used = {fingerprint for each in reports for fingerprint, _ in learnt_in(each)}
         used |= {place[1] for place, each in self.sealed.items() if each.summary is not None}
         learns = not self._learns_scaling or left.scaling is not None
         self.earlier.leave(left, used=used, learns=learns)
@@ -191,9 +193,8 @@ class Ledger:
 
     def forget(self, node: str, now: Now) -> None:
         """Remove a node: the model is as if the node had never reported."""
-        for incarnation in self.live(node):
+        for incarnation in (*self.live(node), None):
             self.drop(node, incarnation, now)
-        self.drop(node, None, now)
         self.ages.forget(node)
 
     def drop(self, node: str, incarnation: Incarnation | None, now: Now) -> None:
@@ -208,7 +209,7 @@ class Ledger:
     def drop_old(self, node: str, now: Now) -> None:
         """Remove a node's rows of earlier schemas that are in no model."""
         for incarnation in self.live(node):
-            if self.schema_of(self.rows[node, incarnation].report.fingerprint) is None:
+            if is_old(self.rows[node, incarnation].report, self.schema_of):
                 self.drop(node, incarnation, now)
         self._drop_sealed(node, lambda fingerprint: self.schema_of(fingerprint) is None)
 
@@ -289,6 +290,10 @@ class Ledger:
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
 
+    def waiting(self) -> Pool | None:
+        """Return the merge of the rows that wait for the present schema (`Pool.waiting`)."""
+        return self._pool.waiting()
+
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all rows, as of a wall time; by default of the reference time.
 
@@ -301,13 +306,11 @@ class Ledger:
     def seal(self, node: str, incarnation: Incarnation) -> None:
         """Fold a row into the node's sealed one, and close its incarnation."""
         row = self._delete_row(node, incarnation)
-        report, place = row.report, (node, row.report.fingerprint)
-        new = Sealed(report.summary, report.moments, report.counts, row.as_of)
-        old = self.sealed.get(place)
-        if old is not None:
-            new = self._pool.fold(old, new, own=row.from_client)
-        self.sealed[place] = self.changes["sealed", self.group, *place] = new
-        self.close(node, incarnation, report.stamp.seq)
+        for fingerprint, new in sealed_of(row):
+            if (old := self.sealed.get(place := (node, fingerprint))) is not None:
+                new = self._pool.fold(old, new, own=row.from_client)
+            self.sealed[place] = self.changes["sealed", self.group, *place] = new
+        self.close(node, incarnation, row.report.stamp.seq)
 
     def close(self, node: str, incarnation: Incarnation, seq: int) -> None:
         """Close an incarnation: its reports change nothing any more."""
@@ -319,11 +322,10 @@ class Ledger:
             self.seal(node, below[0])  # closes it, and checks again
 
     def _put_row(self, report: Report, now: Now) -> None:
-        stamp = report.stamp
-        key = stamp.node, stamp.incarnation
+        key = (node := report.stamp.node), report.stamp.incarnation
         as_of = time_of(report, now, self._settings.max_age_s)
-        held = [self.rows[stamp.node, each].report for each in self.live(stamp.node)]
-        begun = alarms_begun(report, held, now)
+        held = [self.rows[node, each].report for each in self.live(node)]
+        begun = with_known_sums(alarms_begun(report, held, now), self.schema_of)
         # Alarms of the future have other times when the same report comes again.
         row = Row(begun, b"" if begun is report else digest(report, self._summaries), as_of)
         self.rows[key] = self.changes[self._key(*key)] = row
@@ -377,14 +379,13 @@ class Ledger:
             return
         rows = [self.rows[node, i] for i in sorted(self.live(node))]
         prints = (self.fingerprint, *self._pool.earlier)
-        sealed = {each: self.sealed.get((node, each)) for each in prints}
-        self._pool.put(node, rows, {each: held for each, held in sealed.items() if held})
+        sealed = {each: held for each in prints if (held := self.sealed.get((node, each)))}
+        self._pool.put(node, rows, sealed)
 
     @property
     def left_out(self) -> frozenset[str]:
         """Nodes whose rows do not count: quarantined, or outliers."""
-        outliers = self._pool.outliers()
-        return self._quarantined | outliers.keys() if outliers else self._quarantined
+        return self._quarantined | self._pool.outliers().keys()
 
     def _refill(self) -> None:
         for node in {node for node, _ in self.rows} | {node for node, _ in self.sealed}:

@@ -15,6 +15,9 @@ from submerge.schema import Schema
 Objection = Callable[[Model | Report], str | None]
 """Returns why receivers could not read a message; None if they can."""
 
+HasRoom = Callable[[Report, Schema], bool]
+"""Returns whether a report is no larger than the largest one under a schema may be."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupPlan:
@@ -41,6 +44,8 @@ class GroupPlan:
         Center and scale of channels that need not be measured, where the others are.
     objection : Objection or None
         Reads models and reports upward before they are sent (`self_check`); None reads nothing.
+    has_room : HasRoom or None
+        Whether a report with sums under an earlier schema may be sent; None: always.
     """
 
     summaries: Summaries
@@ -51,6 +56,7 @@ class GroupPlan:
     bounds: bool = True
     trusted: tuple[str, ...] = ()
     objection: Objection | None = None
+    has_room: HasRoom | None = None
     min_rows: int = 1
     given: Given = field(default_factory=dict)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
 from submerge.aggregator.influence.placement import ChildPlacement
 from submerge.pca.subspace import with_even_energies
+from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.kernel_summary import summary_of
 from submerge.protocol.messages import Counts, Report
 from submerge.protocol.report_bytes import digest
@@ -149,7 +150,7 @@ class Pool:
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
         self.earlier = {} if earlier is None else earlier
         self.latest, self.now = math.inf, (0.0, math.nan)
-        self._summaries, self._age, self._robust = summaries, age, robust
+        self._summaries, self._age, self._robust, self._rule = summaries, age, robust, rule
         self._tree: Tree = summaries.tree(schema)
         self._placement = ChildPlacement(schema, summaries, self._tree, robust=robust, rule=rule)
         self._contributions: dict[str, _Contribution] = {}
@@ -177,10 +178,10 @@ class Pool:
         own, known = True, {self.fingerprint, *self.earlier}
         parts = list[tuple[str, Summary, float]]()
         for row in rows:
-            report = row.report
-            if report.fingerprint in known and report.summary is not None:
-                parts.append((report.fingerprint, report.summary, row.as_of))
-                own = row.from_client
+            for fingerprint, summary in learnt_in(row.report):
+                if fingerprint in known:
+                    parts.append((fingerprint, summary, row.as_of))
+                    own = row.from_client
         for fingerprint, each in sealed.items():
             folded = each.with_energies.summary
             if fingerprint in known and folded is not None:
@@ -197,6 +198,31 @@ class Pool:
             self._learners.discard(node)
         for name in (node,) if waited == self._waits else {node, *self._contributions}:
             self._read(name)
+
+    def waiting(self) -> Pool | None:
+        """Return the merge of the rows that wait, as of the newest earlier schema with a scale.
+
+        A new one at each call, with the same rules for nodes. None if no rows wait.
+        """
+        scaled = (each for each in self.earlier.values() if each.scaling is not None)
+        schema = next(scaled, None) if self._waits else None
+        if schema is None:
+            return None
+        others = {name: each for name, each in self.earlier.items() if each is not schema}
+        pool = Pool(
+            schema,
+            self._summaries,
+            self.reference,
+            age=self._age,
+            robust=self._robust,
+            rule=self._rule,
+            earlier=others,
+        )
+        pool.latest, pool.now = self.latest, self.now
+        for node, contribution in self._contributions.items():
+            pool._contributions[node] = replace(contribution)
+            pool._read(node)
+        return pool
 
     def _read(self, node: str) -> None:
         """Place what a node has contributed, none of it later than `latest`, or nothing."""

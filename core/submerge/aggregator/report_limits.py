@@ -32,9 +32,12 @@ def fits(report: Report, schema: Schema, summaries: Summaries) -> bool:
         return False
     if summary is None:
         return True
-    return summary.weight <= most_weight(learnt, schema.half_life) and summaries.fits(
-        schema, summary
-    )
+    return weighs_as_counted(summary, learnt, schema) and summaries.fits(schema, summary)
+
+
+def weighs_as_counted(summary: Summary, learnt: int, schema: Schema) -> bool:
+    """Return whether a summary weighs no more than the readings that are said to be in it."""
+    return summary.weight <= most_weight(learnt, schema.half_life)
 
 
 def most_weight(learnt: int, half_life: float | None) -> float:

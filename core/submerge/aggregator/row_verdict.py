@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from submerge.aggregator.earlier_sums import fit_earlier
 from submerge.aggregator.pool import Row
 from submerge.aggregator.report_limits import fits
 from submerge.protocol.messages import Reason, Report
@@ -41,7 +42,8 @@ def refusal_of(
         return RowVerdict(Reason.SCHEMA, held)
     if ledger.member(stamp.node).fences.get(stamp.incarnation, b"") != report.fence:
         return RowVerdict(Reason.FENCED, held)
-    if not fits(report, schema, summaries):
+    earlier_fit = fit_earlier(report, ledger.schema_of, summaries)
+    if not (earlier_fit and fits(report, schema, summaries)):
         return RowVerdict(Reason.INVALID, held)
     if row is None:
         return None

@@ -47,9 +47,9 @@ class CountedRows(NamedTuple):
         What was only measured under an earlier one is counted under the one that was settled.
         """
         rows = [
-            row.report.counts
+            counts
             for (node, _), row in self.rows.items()
-            if node not in self.out and self._counts(row.report.fingerprint, row.report)
+            if node not in self.out and (counts := self._counted(row.report)) is not None
         ]
         sealed = [
             each.counts
@@ -57,6 +57,13 @@ class CountedRows(NamedTuple):
             if node not in self.out and self._counts(fingerprint, each)
         ]
         return total_of(rows + sealed)
+
+    def _counted(self, report: Report) -> Counts | None:
+        sums = report.earlier
+        if self._counts(report.fingerprint, report):
+            return report.counts  # sums under an earlier schema are among them
+        known = {self.fingerprint, *self.earlier}
+        return sums.counts if sums is not None and sums.fingerprint in known else None
 
     def _counts(self, fingerprint: str, said: Report | Sealed) -> bool:
         if fingerprint == self.fingerprint:

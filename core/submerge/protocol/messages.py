@@ -17,6 +17,7 @@ from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.score_trail import NO_TRAIL, ScoreTrail
@@ -126,6 +127,12 @@ class Counts:
         learnt, withheld = self.learnt + other.learnt, self.withheld + other.withheld
         return Counts(learnt, withheld, self.lost + other.lost, self.moved + other.moved)
 
+    def without(self, part: Counts) -> Counts:
+        """Return the rest beside a part of them; never below 0."""
+        learnt, withheld = self.learnt - part.learnt, self.withheld - part.withheld
+        lost, moved = self.lost - part.lost, self.moved - part.moved
+        return Counts(*(max(0, rest) for rest in (learnt, withheld, lost, moved)))
+
 
 class ScoreSketches(NamedTuple):
     """Sketches of recent scores, by models that had not seen the readings.
@@ -183,6 +190,8 @@ class Report:
     trail : ScoreTrail
         Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what was
         kept. Two reports with one seq may have different ones.
+    earlier : EarlierSums or None
+        Of an aggregator, while a scale is measured; never beside a summary.
     """
 
     stamp: Stamp
@@ -203,6 +212,7 @@ class Report:
     certified_until: float = 0.0
     alarm_status: AlarmStatus | None = None
     trail: ScoreTrail = NO_TRAIL
+    earlier: EarlierSums | None = None
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:

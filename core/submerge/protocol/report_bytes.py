@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 
+from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.messages import Report
 from submerge.protocol.summaries import Summaries
 from submerge.stats.quantile_sketch import packed, varint
@@ -38,7 +39,7 @@ def payload(report: Report, summaries: Summaries) -> bytes:
         parts.append(report.moments.packed)
     if report.census is not None:
         parts += map(varint, (report.census.nodes, *report.census.ages))
-    return b"".join(parts) + scores_bytes(report)
+    return b"".join(parts) + scores_bytes(report) + _earlier_bytes(report, summaries)
 
 
 def scores_bytes(report: Report) -> bytes:
@@ -54,9 +55,19 @@ def scores_bytes(report: Report) -> bytes:
     return b"".join(parts)
 
 
+def _earlier_bytes(report: Report, summaries: Summaries) -> bytes:
+    """Return the sums of a report under an earlier schema as bytes."""
+    sums = report.earlier
+    if sums is None:
+        return b""
+    counts = sums.counts
+    numbers = map(varint, (counts.learnt, counts.withheld, counts.lost, counts.moved))
+    return b"".join((bytes.fromhex(sums.fingerprint), *numbers, summaries.packed(sums.summary)))
+
+
 def size(report: Report, summaries: Summaries) -> int:
     """Return the size of a report on its way, in bytes."""
-    pieces = () if report.summary is None else report.summary.pieces
+    pieces = [piece for _, summary in learnt_in(report) for piece in summary.pieces]
     # 16 bytes for pinned, the fence, one for final, and what the payload leaves out.
     energies = [each for piece in pieces if (each := piece.channel_energies) is not None]
     rest = 17 + len(report.fence) + sum(each.nbytes for each in energies)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.messages import Report
-from submerge.protocol.summaries import Summaries
+from submerge.protocol.summaries import Summaries, Summary
 
 
 def is_whole(report: Report | None) -> bool:
     """Return whether a report holds a whole scatter."""
-    return report is not None and isinstance(report.summary, WholeScatter)
+    return report is not None and any(
+        isinstance(summary, WholeScatter) for _, summary in learnt_in(report)
+    )
 
 
 def formed(report: Report, summaries: Summaries, *, whole: bool) -> Report:
@@ -24,9 +27,16 @@ def formed(report: Report, summaries: Summaries, *, whole: bool) -> Report:
 
     whole : whether the parent takes whole scatters
     """
-    summary = report.summary
+    summary, sums = report.summary, report.earlier
+    if sums is not None:
+        sums = sums._replace(summary=_as_sent(sums.summary, summaries, whole=whole))
+    as_sent = None if summary is None else _as_sent(summary, summaries, whole=whole)
+    unchanged = as_sent is summary and sums is None
+    return report if unchanged else replace(report, summary=as_sent, earlier=sums)
+
+
+def _as_sent(summary: Summary, summaries: Summaries, *, whole: bool) -> Summary:
     if not isinstance(summary, WholeScatter):
-        return report
+        return summary
     # Rounded once: when it is repeated, it has to be the same bytes.
-    as_sent = summary.rounded() if whole else summaries.directions(summary)
-    return report if as_sent is summary else replace(report, summary=as_sent)
+    return summary.rounded() if whole else summaries.directions(summary)

@@ -15,6 +15,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.pool import Row, Sealed
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import PAST, Past
+from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.history import History
 from submerge.protocol.machine import Records
 from submerge.simulate.hosts import Host
@@ -68,9 +69,15 @@ def _limits(host: Host, ledger: Ledger, schemas: int) -> Iterator[tuple[str, str
 
 
 def left_out(node: AggregatorNode) -> frozenset[str]:
-    """Return the nodes whose rows an aggregator keeps out of its model: quarantined, or far."""
+    """Return the nodes whose rows an aggregator keeps out: quarantined, or far.
+
+    Out of its model, and out of the sums under an earlier schema while a scale is measured.
+    """
     ledger = node.ledger(GROUP)
     outliers = frozenset(() if ledger is None else ledger.outliers())
+    waiting = None if ledger is None else ledger.waiting()
+    if waiting is not None:
+        outliers |= waiting.outliers().keys()
     return outliers | node.excluded(GROUP)[1].keys()
 
 
@@ -98,8 +105,9 @@ def bits_under(fingerprint: str, records: Records, only: Container[str] | None =
     for key, record in records.items():
         if only is not None and (len(key) < 3 or key[2] not in only):
             continue
-        if isinstance(record, Row) and fingerprint in ("", record.report.fingerprint):
-            bits |= bits_of(record.report.summary)
+        if isinstance(record, Row):
+            for of, summary in learnt_in(record.report):
+                bits |= bits_of(summary) if fingerprint in ("", of) else 0
         elif isinstance(record, Sealed) and fingerprint in ("", key[3]):
             bits |= bits_of(record.summary)
     return bits

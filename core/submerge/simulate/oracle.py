@@ -137,7 +137,8 @@ class Oracle(FleetObserver):
             return
         sent = self._sent.get((current.incarnation, current.durable), 0)
         missing = sent & ~self.counted & ~self._may_leave
-        if missing and missing & ~self._on_the_way:
+        # While channels are measured it merges nothing, and has rows all the same.
+        if missing and missing & ~self._schemas.kept_at(root) & ~self._on_the_way:
             self.record("I2", f"{host} believes that the root holds what it does not")
 
     def _check_renewal(self, host: Host, why: str) -> None:
@@ -280,7 +281,7 @@ class Oracle(FleetObserver):
     def _on_the_way(self) -> int:
         """Readings that the root may miss for now, or with a store that is lost meanwhile."""
         lost = (bits for why, bits in self.excused.items() if why.startswith(("store", "clone")))
-        return self._schemas.on_the_way(lost)
+        return self._schemas.on_the_way(lost, self._tampered)
 
     @property
     def of_twins(self) -> int:

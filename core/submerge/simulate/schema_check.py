@@ -1,8 +1,8 @@
 """SchemaCheck: the schemas of a fleet's aggregators, as the oracle follows them.
 
 Where channels have names, rows of every schema count. While new ones are measured, the root has no
-model, and an aggregator below it reports no summary: what its row at the parent had comes again
-once the scaling has come down to it. Until then the readings are in its store alone.
+model, and an aggregator below it reports its sums under an earlier schema: what the root counted
+before, it counts at once when the scale is settled.
 """
 
 from __future__ import annotations
@@ -56,12 +56,23 @@ class SchemaCheck:
         above = (host for host in self._fleet.hosts if host.level)
         return reduce(or_, (bits_in(host.records) for host in above), 0)
 
-    def on_the_way(self, lost: Iterable[int]) -> int:
+    def kept_at(self, root: Host) -> int:
+        """Return the ids in the root's rows, as bits; 0 where it never has to measure channels."""
+        return bits_in(root.records) if self._change else 0
+
+    def on_the_way(self, lost: Iterable[int], tampered: Set[str]) -> int:
         """Return the ids that come up again, or would without a loss.
 
+        Only where a parent of aggregators has an older disk, or a new one: it may not know a
+        schema that was settled since, and takes no sums under it.
+
         lost : of stores; what a store alone has is lost above it, too
+        tampered : names of hosts whose disks were harmed
         """
-        return reduce(or_, lost, self.in_stores) if self._change else 0
+        parents = {host.name for hosts in self._fleet.levels[2:] for host in hosts}
+        if not self._change or not parents & tampered:
+            return 0
+        return reduce(or_, lost, self.in_stores)
 
     def check(self, host: Host, tampered: Set[str]) -> int:
         """Check that a settled scaling is given up only by a harmed store.

@@ -25,7 +25,15 @@ from submerge.protocol.names import LAST_SECOND
 from submerge.protocol.score_trail import NO_TRAIL
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import alarms, factors, parts, scores, summaries, trails
+from submerge_proto.wire import (
+    alarms,
+    earlier_sums,
+    factors,
+    parts,
+    scores,
+    summaries,
+    trails,
+)
 from submerge_proto.wire.columns import MOST_RANK
 
 NO_INCARNATION = Incarnation(0, 0)
@@ -116,6 +124,7 @@ def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.Rep
         message.alarm_status.CopyFrom(alarms.alarm_status(value.alarm_status))
     if value.trail.levels and not kept:
         message.trail.CopyFrom(trails.trail(value.trail))
+    earlier_sums.put(message, value.earlier, coarse=coarse, kept=kept)
     return message
 
 
@@ -142,8 +151,10 @@ def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
         certified_until=_certified_until_of(message.certified_until_s),
         alarm_status=alarms.alarm_status_of(message.alarm_status) if has("alarm_status") else None,
         trail=trails.trail_of(message) if has("trail") else NO_TRAIL,
+        earlier=earlier_sums.of(message, kept=kept),
     )
     _check_readings(report)
+    earlier_sums.check(report)
     if report.alarm_status is not None and not report.fence:
         alarms.check_own(report.alarm_status, report.stamp.node)
     return report

@@ -10,7 +10,7 @@ import pytest
 
 from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_aggregator.history.file import HistoryFile
-from submerge_aggregator.history.recorder import HistoryRecorder
+from submerge_aggregator.history.recorder import HistoryRecorder, HistoryUnavailable
 from support.patience import PATIENCE_S
 
 
@@ -21,7 +21,7 @@ def kept(tmp_path: Path) -> Iterator[HistoryRecorder]:
     recorder.close()
 
 
-def test_one_who_hangs_up_costs_nobody_else_an_answer(kept: HistoryRecorder) -> None:
+def test_a_cancelled_question_costs_no_other_its_answer(kept: HistoryRecorder) -> None:
     """A request that is cancelled cancels its question, which may wait for the thread then."""
     begun, goes_on = threading.Event(), threading.Event()
 
@@ -68,3 +68,22 @@ def test_a_bug_at_a_write_costs_what_is_written(
 
     assert asked.exception(PATIENCE_S) is not None
     assert 1 == kept.dropped
+
+
+def test_a_system_without_threads_costs_the_history_only(
+    kept: HistoryRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was taken waits, and is kept once there is a thread."""
+
+    def refuses(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuses)
+        kept.take(TrailHeard("room", "a", 600, b"\x09"))
+        with pytest.raises(HistoryUnavailable, match="no thread"):
+            kept.ask(lambda _: "answer").result(PATIENCE_S)
+    found = kept.ask(lambda file: file.levels("room", range(99), most=9)).result(PATIENCE_S)
+
+    assert ["a"] == list(found)
+    assert 0 == kept.dropped

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from submerge import Schema, UsageError
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import AlarmStatus
+from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.messages import (
     Census,
@@ -57,6 +58,7 @@ INSIDE = {
     "census": Census(1, (1,)),
     "scores": ScoreSketches(SKETCH, SKETCH),
     "alarm_status": AlarmStatus((1, 0, 0, 0, 0)),
+    "earlier": EarlierSums("cd" * 32, samples(range(2)), Counts(2)),
 }
 
 

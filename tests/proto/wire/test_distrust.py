@@ -27,6 +27,7 @@ from support.alarm_statuses import ALARM_STATUS
 from support.damage import damaged
 from support.wire import (
     HONEST,
+    OF_EARLIER,
     OF_KERNELS,
     OF_NARROW,
     a_report,
@@ -652,6 +653,40 @@ def test_what_nobody_can_mean_of_a_whole_scatter_is_refused(lie):
         codec.decode("report", form.SerializeToString())
 
 
+EARLIER: dict[str, Lie] = {
+    "from a client": _set("fence", b""),
+    "of the report's own schema": lambda m: setattr(m.earlier, "fingerprint", m.fingerprint),
+    "of half a fingerprint": _set("earlier.fingerprint", b"f" * 16),
+    "without sums": lambda m: m.earlier.ClearField("subspace"),
+    "beside a summary": lambda m: m.subspace.CopyFrom(m.earlier.subspace),
+    "of more readings than there are": _set("earlier.counts.learnt", 101),
+    "of more that were withheld": _set("earlier.counts.withheld", 3),
+    "of more that are lost": _set("earlier.counts.lost", 2),
+    "of more that have moved": _set("earlier.counts.moved", 1),
+    "of more than can be": _set("earlier.counts.learnt", 2**64 - 1),
+    "columns as float64": _set("earlier.subspace.exact", b"\0" * 8 * 15),
+    "a number that is none": _set("earlier.subspace.weight", NAN),
+    "of more dimensions than columns": _set("earlier.subspace.dim", 6),
+    "sigma that rises": _set("earlier.subspace.sigma", [3.0, 4.0, 5.0]),
+    "less energy than sigma holds": _set("earlier.subspace.energy", 1.0),
+    "a mean beyond all sums": _set("earlier.subspace.mean", [1e30] * 5),
+    "columns that are no basis": _set("earlier.subspace.columns", b"\0\0\x80\x3f" * 15),
+    "energies of other channels": _set("earlier.subspace.channel_energies", [1.0] * 6),
+}
+
+
+@pytest.mark.parametrize("lie", [pytest.param(lie, id=what) for what, lie in EARLIER.items()])
+def test_what_nobody_can_mean_of_earlier_sums_is_refused(lie):
+    """All that is refused of a summary; and where they have no place."""
+    form, content = form_of("report", OF_EARLIER)
+    honest = codec.decode("report", form.SerializeToString())
+    assert reported(arrived(OF_EARLIER["report"])) == reported(honest)
+    lie(content)
+
+    with pytest.raises(PeerError):
+        codec.decode("report", form.SerializeToString())
+
+
 def test_a_model_has_directions():
     """And is refused with a whole scatter: clients of this version score with directions."""
     form, model = form_of("model")
@@ -797,6 +832,7 @@ WHOLE = [
     a_report(summary=None),
     a_report(summary=subspace_of(6, np.ones(6))),
     *OF_KERNELS.values(),
+    *OF_EARLIER.values(),
 ]
 
 

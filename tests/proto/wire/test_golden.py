@@ -26,6 +26,7 @@ from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, Deviation, TypicalAlarms, Waiting
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Answer,
@@ -246,6 +247,16 @@ GOLDEN: dict[str, Message] = {
         scores=None,
     ),
     "report_of_a_whole_scatter": report(summary=WHOLE, scores=None),
+    "report_of_earlier_sums": report(
+        fence=FENCE,
+        summary=None,
+        moments=Moments(30, np.array([20.5, 0, -3, 1e6]), np.array([2.0, 0, 1e-9, 1e12])),
+        counts=Counts(50, 1, 2),
+        scores=None,
+        earlier=EarlierSums(
+            WIDE.fingerprint, subspace(WIDE, STEPS, [8.0, 4.0, 2.5], weight=20.0), Counts(20, 1, 1)
+        ),
+    ),
     "report_of_moved_readings": report(
         summary=None,
         moments=Moments(50, np.array([20.5, 0, -3, 1e6]), np.array([2.0, 0, 1e-9, 1e12])),
