@@ -18,6 +18,7 @@ from submerge import SubmergeError, __version__
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Flush, Now, Replied
 from submerge_aggregator.audit.log import AuditLog
+from submerge_aggregator.backup.last_backup import LastBackup
 from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
 from submerge_aggregator.inquiring import OpenQuestions
@@ -79,6 +80,7 @@ class Server:
         The worker's.
     audit : AuditLog
     order_log : OrderLog
+    last_backup : LastBackup
     downlinks : tuple of Downlink
     clock : callable
     budget : MessageBudget
@@ -107,6 +109,7 @@ class Server:
         self.downlinks, self._uplink, self.clock = tuple(downlinks), uplink, clock
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
+        self.last_backup = LastBackup(worker.store.path)
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget

@@ -77,4 +77,5 @@ async def _numbers(server: Server) -> Numbers:
         worker.admission.legacy_kits,
         server.unanswered,
         server.order_log.denials.counts,
+        server.last_backup.made_s,
     )
