@@ -6,6 +6,8 @@ Nodes, groups and alarms cannot have such names: the border lets letters, digits
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 
 from submerge.protocol.alarm_status import Deviation
@@ -57,3 +59,18 @@ def test_a_view_shows_them_and_nothing_happens(fleet, visit, view):
     assert 375 == page.evaluate("document.documentElement.scrollWidth")
     if view in ("now", "node", "alarms", "model"):
         assert MARK in page.inner_text("main")
+
+
+@pytest.mark.parametrize("what", ["node", "path", "group", "as"])
+@pytest.mark.parametrize("name", ["markup", "direction", "address"])
+def test_a_link_with_such_a_name_does_nothing(fleet, visit, what, name):
+    """Somebody may send a person an address of the page; the aggregator refuses the name in it."""
+    visited = visit()
+    visited.has_session(fleet, "operate")
+    visited.expects("400 GET /")
+    asked = {"group": "room", "node": NODES[0]} | {what: HOSTILE[name]}
+    page = visited.page()
+    page.goto(f"{fleet.origin}/node?{urlencode(asked)}")
+    page.wait_for_selector("#to-node button, #link:not(:empty)")
+
+    does_nothing(page)
