@@ -19,17 +19,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Consult, Event, Flush, Now, Replied
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.backup.last_backup import LastBackup
-from submerge_aggregator.batch import (
-    AlarmsChanged,
-    All,
-    Asked,
-    Down,
-    Item,
-    Out,
-    Refuse,
-    Reply,
-    Up,
-)
+from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
 from submerge_aggregator.history import answers
 from submerge_aggregator.history.entries import ModelHeard, TrailHeard

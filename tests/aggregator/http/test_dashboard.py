@@ -32,6 +32,7 @@ SHOWN = (
     *("submerge_readings", "submerge_alarms_open", "submerge_watch_nodes"),
     *("submerge_model_age_seconds", "submerge_refused_messages_total", "submerge_commits_total"),
     *("submerge_model_rejected_total", "submerge_unanswered_bytes", "submerge_staleness_seconds"),
+    "submerge_backup_timestamp_seconds",
 )
 """What a fleet is watched by."""
 

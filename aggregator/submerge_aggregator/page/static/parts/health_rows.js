@@ -8,6 +8,8 @@ import { ago, count, moment } from "../shared/words.js";
 const DAY_S = 86400;
 const SOON_S = 30 * DAY_S;
 const FULL = 0.8;
+// As the alert BackupOld has it.
+const OLD_S = 50 * 3600;
 
 /** Return rows of `name`, `value`, `means`, and `act`: what to do, or "". */
 export function health(said, now) {
@@ -49,6 +51,12 @@ export function health(said, now) {
       act: said.audit_dropped > 0 && "The log's disk is full or too slow: make room.",
     },
     certificate(said.certified_until_s, now),
+    {
+      name: "Last backup",
+      value: said.backup_s ? `${ago(now - said.backup_s)} ago` : "none known",
+      means: "When the newest copy of the store was fetched whole, by `submerge backup`.",
+      act: said.backup_s > 0 && now - said.backup_s > OLD_S && "Look at what makes the backups.",
+    },
     { name: "Software", value: named(said.software), means: "The version that runs here.", act: "" },
   ];
 }
