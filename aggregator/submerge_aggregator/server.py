@@ -18,6 +18,7 @@ from submerge import SubmergeError, __version__
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Consult, Event, Flush, Now, Replied
 from submerge_aggregator.audit.log import AuditLog
+from submerge_aggregator.backup.last_backup import LastBackup
 from submerge_aggregator.batch import (
     AlarmsChanged,
     All,
@@ -95,6 +96,7 @@ class Server:
     audit : AuditLog
     history : HistoryRecorder
     order_log : OrderLog
+    last_backup : LastBackup
     downlinks : tuple of Downlink
     clock : callable
     budget : MessageBudget
@@ -125,6 +127,7 @@ class Server:
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
         self.history = HistoryRecorder(None) if history is None else history
+        self.last_backup = LastBackup(worker.store.path)
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget

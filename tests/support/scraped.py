@@ -18,7 +18,7 @@ from support.house import House
 def scraped(folder: Path) -> dict[str, dict[str, set[str]]]:
     """Return metrics with their labels and these labels' values.
 
-    Of an aggregator with a node, a certificate, a broker and an alarm.
+    Of an aggregator with a node, a certificate, a broker, a backup and an alarm.
     """
     with House(folder) as house:
         said = alarm_status(alarm(), watched_s=3600.0)
@@ -29,7 +29,7 @@ def scraped(folder: Path) -> dict[str, dict[str, set[str]]]:
         numbers = Numbers(Tallies(), 0, dict.fromkeys(REASONS, 0), None, False, True, 1.0, [])
         denied = dict.fromkeys(DENIALS, 0)
         numbers = numbers._replace(
-            groups=metrics_of_groups(node, now), denied=denied, history=(0, 0)
+            groups=metrics_of_groups(node, now), denied=denied, history=(0, 0), backup=1.0
         )
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families(exposition(numbers, "")[0].decode()):

@@ -105,7 +105,12 @@ class BackupJobs:
                 raise UsageError("this copy is not whole yet: ask how far it is")
             if first >= job.view.bytes:
                 return b""
-            return await asyncio.to_thread(os.pread, job.fd, PIECE_BYTES, first)
+            data = await asyncio.to_thread(os.pread, job.fd, PIECE_BYTES, first)
+            made = job.fetched_now(first, len(data))
+            if made is not None:
+                last = self._server.last_backup
+                await asyncio.to_thread(last.note, made.wall, made.bytes)
+            return data
 
     async def end(self, name: str) -> None:
         """Free the copy's room."""
@@ -153,6 +158,8 @@ class _Job:
         self.closing: asyncio.Future[None] | None = None
         self._copied = self._total = 0
         self._bytes: int | None = None
+        self._fetched = 0
+        self._identity: CopyIdentity | None = None
         self._release: Callable[[], object] = lambda: None
         self._server, self._done = server, done
         self.task = asyncio.ensure_future(self._make())
@@ -163,6 +170,14 @@ class _Job:
     def view(self) -> BackupView:
         """How far it is."""
         return BackupView(self.name, self._copied, self._total, self._bytes)
+
+    def fetched_now(self, first: int, count: int) -> CopyIdentity | None:
+        """Return whose copy it is, if these bytes are the last that its client had not fetched."""
+        whole = self._bytes
+        if first > self._fetched or self._fetched == whole:
+            return None
+        self._fetched = max(self._fetched, first + count)
+        return self._identity if self._fetched == whole else None
 
     async def close(self) -> None:
         """Free the room, once it is made and no piece is being read."""
@@ -182,6 +197,7 @@ class _Job:
         self._release = weakref.finalize(self, os.close, fd)
         self.fd, self._bytes = fd, os.fstat(fd).st_size
         self._copied = self._total = identity.bytes
+        self._identity = identity
         self._done(identity)
 
     def _progress(self, copied: int, total: int) -> None:

@@ -38,6 +38,13 @@ UNANSWERED = {
     "limit_bytes": "The most of these bytes: [listen] max_unanswered_bytes.",
 }
 
+TIMES = {
+    "certificate_expiry_timestamp_seconds": "When the first of its own certificates ends; renewed"
+    " files are read in place.",
+    "backup_timestamp_seconds": "When the newest copy of the store was made that was fetched"
+    " whole.",
+}
+
 QUANTILES = ("0.5", "0.99", "1")
 
 
@@ -56,6 +63,7 @@ class Numbers(NamedTuple):
     unanswered : bytes of messages that are being read, may begin on a stream, or wait; and the most
     denied : requests of operators that were refused, by reason: all reasons that there are
     history : bytes of the history on disk, and entries that it has dropped; None without one
+    backup : when the newest copy of the store was made that was fetched whole; 0 if none is known
     """
 
     tallies: Tallies
@@ -70,6 +78,7 @@ class Numbers(NamedTuple):
     unanswered: tuple[int, int] = (0, 0)
     denied: Mapping[str, int] = MappingProxyType({})
     history: tuple[int, int] | None = None
+    backup: float = 0.0
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -104,12 +113,10 @@ class _Collected(Collector):
                 "Whether the broker between here and the children can be reached.",
                 value=numbers.broker,
             )
-        if numbers.certified_until:
-            yield GaugeMetricFamily(
-                "submerge_certificate_expiry_timestamp_seconds",
-                "When the first of its own certificates ends; renewed files are read in place.",
-                value=numbers.certified_until,
-            )
+        times = (numbers.certified_until, numbers.backup)
+        for (name, meaning), time in zip(TIMES.items(), times, strict=True):
+            if time:  # what is not there has no sample: a zero would raise an alarm
+                yield GaugeMetricFamily(f"submerge_{name}", meaning, value=time)
         yield GaugeMetricFamily(
             "submerge_legacy_kits",
             "Distinct names that have shown a certificate without a role since the start.",

@@ -78,4 +78,5 @@ async def _numbers(server: Server) -> Numbers:
         server.unanswered,
         server.order_log.denials.counts,
         (server.history.bytes, server.history.dropped) if server.history.is_kept else None,
+        server.last_backup.made_s,
     )

@@ -48,6 +48,9 @@ class HealthView:
         Entries of the audit log that were not written.
     certified_until_s : float
         When its certificate as a node ends, Unix seconds; 0 without one.
+    backup_s : float
+        When the newest copy of its store was made that was fetched whole, Unix seconds; 0 if none
+        is known.
     refused : list of RefusedView
         Those that have happened, the most frequent first.
     """
@@ -67,6 +70,7 @@ class HealthView:
     most_unanswered_bytes: int
     audit_dropped: int
     certified_until_s: float
+    backup_s: float
     refused: list[RefusedView]
 
 
@@ -102,6 +106,7 @@ def health(server: Server) -> HealthView:
         most,
         server.audit.dropped,
         0.0 if worker.credentials is None else worker.credentials.until,
+        server.last_backup.made_s,
         sorted(refused, key=lambda each: -each.count),
     )
 

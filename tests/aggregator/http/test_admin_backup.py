@@ -11,6 +11,9 @@ import pytest
 from submerge_aggregator.backup import jobs
 from submerge_aggregator.backup.checking import read_copy
 from submerge_aggregator.backup.copy_file import FORM
+from submerge_aggregator.backup.last_backup import LastBackup
+from submerge_aggregator.batch import Tallies
+from submerge_aggregator.http.metrics import Numbers, exposition
 from support.house import SCHEMA, House
 from support.patience import until
 
@@ -57,6 +60,32 @@ def test_a_copy_comes_in_pieces(tmp_path, house, monkeypatch):
     assert (200, b"") == (behind.status, behind.body)
     assert 200 == house.asks("POST", f"/backup/{view['name']}/end").status
     assert 200 == house.asks("POST", "/backup").status
+
+
+def known(house: House) -> float:
+    """When the newest copy was made, as health and as the metrics have it."""
+    last: float = house.asks("GET", "/health").json["backup_s"]
+    numbers = Numbers(Tallies(), 0, {}, None, False, None, 0.0, None, backup=last)
+    assert ("submerge_backup_timestamp_seconds" in exposition(numbers, "")[0].decode()) == bool(
+        last
+    )
+    return last
+
+
+def test_a_copy_that_was_fetched_whole_is_the_newest(tmp_path, house, monkeypatch):
+    """Not one that was made only, or in part; a root that starts again knows it."""
+    monkeypatch.setattr(jobs, "PIECE_BYTES", 1000)
+    view = made(house)
+    name, last = view["name"], (view["bytes"] - 1) // 1000 * 1000
+    for first in (0, last, 500):
+        house.asks("GET", f"/backup/{name}/{first}")
+    assert 0.0 == known(house)
+
+    at = house.time().wall
+    fetched(house, view)
+    assert at == known(house)
+    house.asks("POST", f"/backup/{name}/end")
+    assert at == LastBackup(tmp_path / "root.db").made_s
 
 
 def test_it_is_an_order_in_the_audit_log(house):

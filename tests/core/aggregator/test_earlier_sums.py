@@ -12,6 +12,7 @@ from submerge.aggregator.earlier_sums import within_room
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.pool import Row
+from submerge.pca.restated import restated
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.earlier_sums import EarlierSums
@@ -24,7 +25,8 @@ from submerge.schema import Channel, Scaling
 from submerge.stats.moments import Moments
 from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 
-KIND = Subspaces(2, oversample=4)
+KIND, WIDE = Subspaces(2, oversample=4), Subspaces(1, oversample=0)
+"""Of a narrow group, whose reports hold the whole scatter, and of one that has directions."""
 
 
 def open_schema(names: str) -> Schema:
@@ -40,10 +42,11 @@ def rows_of(seed: int, schema: Schema, n: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((n, schema.width))
 
 
-def learnt(node: str, life: int, schema: Schema, n: int = 30) -> Report:
+def learnt(node: str, life: int, schema: Schema, kind: Subspaces = KIND, n: int = 30) -> Report:
     """A client's report of rows that it has learnt."""
     whole = WholeScatter.of_rows(rows_of(life, schema, n), schema.fingerprint).rounded()
-    more = {"fingerprint": schema.fingerprint, "summary": whole, "counts": Counts(n)}
+    summary = whole if kind.is_narrow(schema) else kind.directions(whole)
+    more = {"fingerprint": schema.fingerprint, "summary": summary, "counts": Counts(n)}
     return report(node, new_incarnation(life), 1, range(n), **more)
 
 
@@ -61,8 +64,8 @@ class Fleet:
     has heard that the group has other channels.
     """
 
-    def __init__(self, depth: int) -> None:
-        self.table = Table(KIND, FIRST)
+    def __init__(self, depth: int, kind: Subspaces = KIND) -> None:
+        self.table, self.kind = Table(kind, FIRST), kind
         self._configure(FIRST)
         self.below = [f"a{i}" for i in range(depth)]
         for above, label in zip(["r", *self.below], self.below, strict=False):
@@ -72,8 +75,9 @@ class Fleet:
         self.table.passes(1800)
         self.settled = self.root.ledger.schema
         for i, label in enumerate(self.below):
-            self.put(label, learnt(f"c{i}", 10 + i, self.settled))
+            self.put(label, learnt(f"c{i}", 10 + i, self.settled, kind))
             self.table.passes(900 * depth)
+        self.before = self.root.ledger.summary()
         self._configure(SECOND)
 
     @property
@@ -103,15 +107,16 @@ class Fleet:
         self.table.dies(label)
 
     def _configure(self, schema: Schema) -> None:
-        plan = GroupPlan(KIND, schema, learns_scaling=True)
+        plan = GroupPlan(self.kind, schema, learns_scaling=True)
         start = self.table.moved if "r" in self.table.hosts else self.table.aggregator
         start("r", under=None, plans={GROUP: plan}, scaling_rows=400)
 
 
+@pytest.mark.parametrize("kind", [KIND, WIDE], ids=["narrow", "wide"])
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_store_that_is_lost_while_a_scale_is_measured_costs_nothing(depth):
+def test_a_store_that_is_lost_while_a_scale_is_measured_costs_nothing(depth, kind):
     """Of what it had reported, level by level: all of it counts once the scale is settled."""
-    fleet = Fleet(depth)
+    fleet = Fleet(depth, kind)
     fleet.table.passes(900 * depth)
     assert all(SECOND == fleet.table.hosts[each].ledger.schema for each in fleet.below)
     said = fleet.row.report
@@ -119,7 +124,12 @@ def test_a_store_that_is_lost_while_a_scale_is_measured_costs_nothing(depth):
 
     fleet.lose("a0")
     fleet.settle()
-    assert 30 * depth == fleet.root.ledger.summary().weight == fleet.root.ledger.counts().learnt
+    after, schema = fleet.root.ledger.summary(), fleet.root.ledger.schema
+    assert 30 * depth == after.weight == fleet.root.ledger.counts().learnt
+    if kind is KIND:
+        then = restated(after, schema, fleet.settled)
+        np.testing.assert_allclose(then.scatter, fleet.before.scatter, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(then.mean, fleet.before.mean, rtol=1e-5, atol=1e-6)
 
 
 def test_a_report_has_sums_as_long_as_a_scale_is_measured():
