@@ -6,11 +6,18 @@ from typing import Any
 
 GRAVE = ("serious", "critical")
 
+AT_REST = """new Promise(requestAnimationFrame)
+  .then(() => new Promise(requestAnimationFrame))
+  .then(() => Promise.all(document.getAnimations().map((each) => each.finished)))
+  .then(() => null)"""
+"""Colours that change, change at once in some places and little by little in others."""
+
 
 def violations(page: Any) -> list[str]:
     """Return what is serious or critical."""
     from axe_playwright_python.sync_playwright import Axe
 
+    page.evaluate(AT_REST)
     found = Axe().run(page).response["violations"]
     return [
         f"{each['id']} ({each['impact']}): {node['target']} {node.get('failureSummary', '')}"
