@@ -330,13 +330,13 @@ MQTT = '[listen.mqtt]\nurl = "mqtts://broker"\n'
 
 def test_a_report_that_does_not_fit_upward_is_refused_with_the_numbers(refused) -> None:
     """As at a client, and with what only an aggregator has; k is the group's."""
-    size = 4 * 2000 * 13 + 16 * 2000 + 8 * 13 + 43_534
+    size = 4 * 2000 * 13 + 16 * 2000 + 8 * 13 + 43_582
 
     line = refused(ROOT + PARENT + "max_message_bytes = 120000" + LARGE)
 
     assert (
         f"aggregator.toml: parent.max_message_bytes: expected room for {size} bytes: dim 2000"
-        " (channels x lags), k 13 (rank + oversample), 4 dim k + 16 dim + 8 k + 43534, got a limit"
+        " (channels x lags), k 13 (rank + oversample), 4 dim k + 16 dim + 8 k + 43582, got a limit"
         " of 120000 bytes; lower schema.lags, summary.rank or summary.oversample of group pumps,"
         " or raise it as far as the parent does"
     ) == line

@@ -113,7 +113,7 @@ class Away:
 
     def __init__(self, *, returns: bool) -> None:
         self.refusals, self.credentials, self.wakes_at = Refusals(), None, 100.0
-        self.store = SimpleNamespace(copies=SimpleNamespace(turn=nullcontext()))
+        self.store = SimpleNamespace(path="no.db", copies=SimpleNamespace(turn=nullcontext()))
         self.node = SimpleNamespace(unreported=True, incarnation="i", settled=True)
         self.node.settings = SimpleNamespace(node="a", parent="root")
         self._returns = returns
