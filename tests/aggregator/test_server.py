@@ -29,7 +29,7 @@ class AdminClient:
         pace, self.refusals = RateLimit(1.0, 2), Refusals()
         self.reported: list[tuple[str, str]] = []
         self.server = Server(
-            SimpleNamespace(refusals=self.refusals),  # type: ignore[arg-type]
+            SimpleNamespace(refusals=self.refusals, store=SimpleNamespace(path="no.db")),  # type: ignore[arg-type]
             downlinks=(),
             uplink=None,
             clock=lambda: SimpleNamespace(steady=100.0),  # type: ignore[arg-type,return-value]
