@@ -26,8 +26,9 @@ is forgotten then. It is shorter than any request may take."""
 RETRY_MS = 1000
 """After how long a browser asks for another stream."""
 
-MOST_STREAMS = 48
-"""Open pages; there has to be room for their questions, too."""
+MOST_STREAMS = 24
+"""Browsers that listen. There has to be room for their questions, too: one address, as that of a
+proxy, has 32 connections."""
 
 
 class Changes:
