@@ -218,7 +218,8 @@ def test_nothing_is_known_of_a_channel_that_no_row_has(make):
     assert (0.0, 40.0) == (got.mean[1], got.channel_energies[1])
     assert got.energy == pytest.approx(piece.energy + 40.0)
     scatter = oracle.scatter_of(got) if isinstance(got, Subspace) else got.scatter
-    assert not scatter[1, [0, 2, 3]].any()
+    # Directions are turned by rounding: exactly 0 on some processors alone.
+    assert np.abs(scatter[1, [0, 2, 3]]).max() <= 1e-12 * got.energy
 
 
 def test_an_unscaled_channel_that_no_row_has_varies_as_the_others_do():
