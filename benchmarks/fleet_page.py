@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--report-every", type=float, default=60.0)
+    parser.add_argument("--report-every", type=float, default=20.0)
     args = parser.parse_args()
     with Programs() as programs, sync_playwright() as playwright:
         fleet = ManyLevels(programs, args.nodes, args.report_every)
@@ -119,7 +119,7 @@ def main() -> None:
             until_s = time.monotonic() + PATIENCE_S
             while (there := opened(page, url)[0]) < wanted and time.monotonic() < until_s:
                 print(f"{there:,} of {wanted:,} nodes have reported", file=sys.stderr)
-                time.sleep(5.0)
+                time.sleep(3.0)
             for each in crowds:
                 os.kill(each._process.pid, signal.SIGSTOP)
         page.close()
