@@ -112,10 +112,10 @@ def main() -> None:
         url = f"http://127.0.0.1:{fleet.page}/fleet?group=room"
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        wanted = SITES + ROOMS
+        wanted = SITES  # a room reports once it has a node
         for first in range(0, ROOMS, AT_ONCE):
             crowds = [fleet.crowd(first + i) for i in range(AT_ONCE)]
-            wanted += AT_ONCE * (args.nodes // ROOMS)
+            wanted += AT_ONCE * (args.nodes // ROOMS + 1)
             until_s = time.monotonic() + PATIENCE_S
             while (there := opened(page, url)[0]) < wanted and time.monotonic() < until_s:
                 print(f"{there:,} of {wanted:,} nodes have reported", file=sys.stderr)
