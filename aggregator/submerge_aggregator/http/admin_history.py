@@ -22,9 +22,10 @@ from submerge.aggregator.node import AggregatorNode
 from submerge_aggregator.history.answers import SCORES, read
 from submerge_aggregator.history.past import past_alarms, versions
 from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps, scores_page
-from submerge_aggregator.http.admin_tree import Pages
+from submerge_aggregator.http.admin_tree import MOST_PAGES
 from submerge_aggregator.http.params import moment, path_names, query_names, tree_path, whole
 from submerge_aggregator.http.serving import as_json, ask
+from submerge_aggregator.http.shared_answers import SharedAnswers
 from submerge_aggregator.inquiring import NoReply
 from submerge_aggregator.questions.foreign_scores import read_scores
 from submerge_aggregator.questions.survey import group_of
@@ -36,7 +37,7 @@ DAY_S, STEP_S = 86_400, 900
 
 def routes(server: Server) -> list[Route]:
     """Return the routes."""
-    pages = Pages()
+    pages = SharedAnswers(most=MOST_PAGES)
 
     async def scores(request: Request) -> Response:
         (group,) = path_names(request, "group")
@@ -49,25 +50,19 @@ def routes(server: Server) -> list[Route]:
         asked = ScoresAsked(group, steps, node or "", after or "")
         path = tree_path(request)
         if path:
-            return Response(await _below(asked, path), media_type="application/json")
+            body = await pages.get((asked, path), lambda: _below(asked, path))
+            return Response(body, media_type="application/json")
         me = await ask(server, lambda machine, _: name_of(machine, group))
         return as_json(await read(server.history, lambda file: scores_page(file, me, asked, wall)))
 
     async def _below(asked: ScoresAsked, path: tuple[str, ...]) -> bytes:
-        body = pages.get((asked, path))
-        if body is None:
-            said = await server.inquire(
-                *(asked.group, path, SCORES),
-                about=asked.node,
-                after=asked.after,
-                span=asked.steps,
-            )
-            try:
-                body = msgspec.json.encode(read_scores(said, asked))
-            except PeerError as error:
-                raise NoReply(f"{'/'.join(path)} replied what is no page: {error}") from error
-            pages.put((asked, path), body)
-        return body
+        said = await server.inquire(
+            *(asked.group, path, SCORES), about=asked.node, after=asked.after, span=asked.steps
+        )
+        try:
+            return msgspec.json.encode(read_scores(said, asked))
+        except PeerError as error:
+            raise NoReply(f"{'/'.join(path)} replied what is no page: {error}") from error
 
     async def past(request: Request) -> Response:
         (group,) = path_names(request, "group")

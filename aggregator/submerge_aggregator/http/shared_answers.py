@@ -3,7 +3,7 @@
 1. While a question is under way, all who ask it get the same answer.
 2. An answer is forgotten `KEPT_S` after it came, also if it is not asked for again. A refusal is
    kept for as long: it may have taken ten seconds, too.
-3. There are at most `MOST_KEPT`.
+3. There are at most `most`, of 64 KiB each: those that are kept, and questions under way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KEPT_S = 2.0
 """How long an answer is shown again."""
 
 MOST_KEPT = 64
-"""Answers that are kept, of 64 KiB each at most; and questions under way."""
+"""Answers, where nothing else is said."""
 
 Key = tuple[object, ...]
 
@@ -33,10 +33,11 @@ class SharedAnswers:
     Parameters
     ----------
     kept_s : float
+    most : int
     """
 
-    def __init__(self, kept_s: float = KEPT_S) -> None:
-        self._kept_s = kept_s
+    def __init__(self, kept_s: float = KEPT_S, most: int = MOST_KEPT) -> None:
+        self._kept_s, self._most = kept_s, most
         self._asked: dict[Key, asyncio.Task[bytes]] = {}
 
     async def get(self, key: Key, ask: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
@@ -49,8 +50,8 @@ class SharedAnswers:
         """
         asked = self._asked.get(key)
         if asked is None:
-            if len(self._asked) >= MOST_KEPT:
-                raise AskedTooMuch("too much is asked of nodes at once: try again in two seconds")
+            if len(self._asked) >= self._most:
+                raise AskedTooMuch("nodes are asked too much at once: try again in two seconds")
             asked = self._asked[key] = asyncio.create_task(ask())
             asked.add_done_callback(lambda task: self._forget_soon(key, task))
         # Who hangs up does not take the answer from the others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode
 
@@ -10,6 +11,9 @@ from starlette.types import ASGIApp, Message
 
 from submerge import SubmergeError
 from submerge_aggregator.operators.identify import Operator
+
+AGAIN_S, TRIES = 1.0, 5
+"""Who is asked too much says so, and is asked again."""
 
 READER = Operator("page", "inside", "read")
 """Who asks: what is shown to a browser has been allowed to it before."""
@@ -81,6 +85,24 @@ class InsideCalls(NamedTuple):
         if status >= 300:
             raise CallRefused(status, why_of(body, status))
         return body
+
+
+async def ask_patiently(calls: AdminCalls, path: str, /, **query: str) -> bytes:
+    """Return an answer, also where so much is asked at once that a question has to wait.
+
+    Raises
+    ------
+    CallRefused
+        If it is none, or `TRIES` were too many at once.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return await calls.get(path, **query)
+        except CallRefused as error:
+            if "asked too much" not in str(error):
+                raise
+        await asyncio.sleep(AGAIN_S)
+    return await calls.get(path, **query)
 
 
 def why_of(body: bytes, status: int) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from submerge.protocol.questions import DEEPEST
-from submerge_aggregator.page.calls import AdminCalls, CallRefused
+from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
 from submerge_aggregator.page.fleet_rows import FleetRow, row_of
 from submerge_aggregator.questions.views import NodesPage
 
@@ -32,9 +32,6 @@ ASKS_S = 20.0
 the rest is shown though many never reply, or one names thousands below it."""
 
 NOT_ASKED = "not asked: others took too long to reply"
-
-AGAIN_S, TRIES = 1.0, 5
-"""Who is asked too much says so, and is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +143,5 @@ class FleetTrees:
         return rows, []
 
     async def _page(self, group: str, under: str, after: str) -> NodesPage:
-        for left in reversed(range(TRIES)):
-            try:
-                body = await self._calls.get(f"/tree/{group}", path=under, after=after)
-                return msgspec.json.decode(body, type=NodesPage)
-            except CallRefused as error:
-                if not left or "asked too much" not in str(error):
-                    raise
-            await asyncio.sleep(AGAIN_S)
-        raise AssertionError("the last try returns or raises")
+        body = await ask_patiently(self._calls, f"/tree/{group}", path=under, after=after)
+        return msgspec.json.decode(body, type=NodesPage)

@@ -14,16 +14,8 @@ import msgspec
 
 from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps
 from submerge_aggregator.history.views import ScoresPage
-from submerge_aggregator.page.calls import AdminCalls, CallRefused
-from submerge_aggregator.page.fleet_tree import (
-    AGAIN_S,
-    ASKS_S,
-    AT_ONCE,
-    MOST,
-    NOT_ASKED,
-    TRIES,
-    FleetTrees,
-)
+from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
+from submerge_aggregator.page.fleet_tree import ASKS_S, AT_ONCE, MOST, NOT_ASKED, FleetTrees
 
 FRESH_S = 60.0
 """How long levels are shown before they are asked for again: a step has one minute at least, and
@@ -170,17 +162,9 @@ class ScoreTrees:
 
     async def _page(self, asked: ScoresAsked, under: str) -> ScoresPage:
         since, step = str(asked.steps.since_s), str(asked.steps.step_s)
-        for left in reversed(range(TRIES)):
-            try:
-                body = await self._calls.get(
-                    f"/scores/{asked.group}", path=under, after=asked.after, since=since, step=step
-                )
-                return msgspec.json.decode(body, type=ScoresPage)
-            except CallRefused as error:
-                if not left or "asked too much" not in str(error):
-                    raise
-            await asyncio.sleep(AGAIN_S)
-        raise AssertionError("the last try returns or raises")
+        query = {"path": under, "after": asked.after, "since": since, "step": step}
+        body = await ask_patiently(self._calls, f"/scores/{asked.group}", **query)
+        return msgspec.json.decode(body, type=ScoresPage)
 
 
 def step_of(hours: int) -> int:
