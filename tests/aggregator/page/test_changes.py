@@ -1,4 +1,4 @@
-"""The stream of what changes: it ends with the aggregator, and keeps nobody waiting."""
+"""The stream of what changes: it ends with the aggregator, and delays no stop."""
 
 from __future__ import annotations
 
