@@ -16,6 +16,7 @@ from submerge_aggregator.admission.opening import make_admission
 from submerge_aggregator.audit.config import audit_path
 from submerge_aggregator.audit.files import AuditFiles
 from submerge_aggregator.audit.log import AuditLog
+from submerge_aggregator.backup.last_backup import LastBackup
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.history.config import history_path
@@ -107,6 +108,7 @@ def server_of(
         notifier=notifier,
         audit=audit,
         history=_history(config),
+        last_backup=LastBackup(config.store),
         budget=MessageBudget(_waiting_bytes(config)),
     )
 

@@ -106,6 +106,7 @@ class Server:
         notifier: AlarmNotifier | None = None,
         audit: AuditLog | None = None,
         history: HistoryRecorder | None = None,
+        last_backup: LastBackup | None = None,
         budget: MessageBudget | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
@@ -117,7 +118,7 @@ class Server:
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
         self.history = HistoryRecorder(None) if history is None else history
-        self.last_backup = LastBackup(worker.store.path)
+        self.last_backup = LastBackup(None) if last_backup is None else last_backup
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget

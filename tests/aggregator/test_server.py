@@ -29,7 +29,7 @@ class AdminClient:
         pace, self.refusals = RateLimit(1.0, 2), Refusals()
         self.reported: list[tuple[str, str]] = []
         self.server = Server(
-            SimpleNamespace(refusals=self.refusals, store=SimpleNamespace(path="no.db")),  # type: ignore[arg-type]
+            SimpleNamespace(refusals=self.refusals),  # type: ignore[arg-type]
             downlinks=(),
             uplink=None,
             clock=lambda: SimpleNamespace(steady=100.0),  # type: ignore[arg-type,return-value]
@@ -113,7 +113,7 @@ class Away:
 
     def __init__(self, *, returns: bool) -> None:
         self.refusals, self.credentials, self.wakes_at = Refusals(), None, 100.0
-        self.store = SimpleNamespace(path="no.db", copies=SimpleNamespace(turn=nullcontext()))
+        self.store = SimpleNamespace(copies=SimpleNamespace(turn=nullcontext()))
         self.node = SimpleNamespace(unreported=True, incarnation="i", settled=True)
         self.node.settings = SimpleNamespace(node="a", parent="root")
         self._returns = returns

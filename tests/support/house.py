@@ -28,6 +28,7 @@ from submerge.protocol.messages import Answer, Counts, Incarnation, Join, Report
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
+from submerge_aggregator.backup.last_backup import LastBackup
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
@@ -138,6 +139,7 @@ class House:
             clock=self.time,
             notifier=self._notifier,
             history=self.history,
+            last_backup=LastBackup(self.store),
         )
 
     def lets_go(self) -> None:

@@ -45,8 +45,8 @@ class LastBackup:
 
     Parameters
     ----------
-    store : str or path
-        The file of the store.
+    store : str or path, optional
+        The file of the store; without one nothing is kept.
 
     Attributes
     ----------
@@ -54,26 +54,29 @@ class LastBackup:
         When it was made, Unix seconds; 0 if none is known.
     """
 
-    def __init__(self, store: str | os.PathLike[str]) -> None:
-        self._path = Path(f"{os.fspath(store)}.last-backup")
-        self.made_s = self._read()
+    def __init__(self, store: str | os.PathLike[str] | None) -> None:
+        self._path = None if store is None else Path(f"{os.fspath(store)}.last-backup")
+        self.made_s = 0.0 if self._path is None else _read(self._path)
 
     def note(self, made_s: float, size: int) -> None:
         """Remember a copy; where it cannot be written, for as long as this process runs."""
         self.made_s = made_s
+        if self._path is None:
+            return
         try:
             atomic_write(self._path, msgspec.json.encode(BackupRecord(made_s, size)), mode=PRIVATE)
         except OSError as error:
             say("backup not noted", level=logging.WARNING, why=f"{self._path}: {error.strerror}")
 
-    def _read(self) -> float:
-        try:
-            with self._path.open("rb") as file:
-                found = msgspec.json.decode(file.read(MOST_BYTES), type=BackupRecord)
-        except FileNotFoundError:
-            return 0.0
-        except (OSError, msgspec.MsgspecError) as error:
-            why = f"{self._path}: {error}; the next backup writes it again"
-            say("time of the last backup unknown", level=logging.WARNING, why=why)
-            return 0.0
-        return found.made_s if 0 < found.made_s <= LAST_SECOND else 0.0
+
+def _read(path: Path) -> float:
+    try:
+        with path.open("rb") as file:
+            found = msgspec.json.decode(file.read(MOST_BYTES), type=BackupRecord)
+    except FileNotFoundError:
+        return 0.0
+    except (OSError, msgspec.MsgspecError) as error:
+        why = f"{path}: {error}; the next backup writes it again"
+        say("time of the last backup unknown", level=logging.WARNING, why=why)
+        return 0.0
+    return found.made_s if 0 < found.made_s <= LAST_SECOND else 0.0
