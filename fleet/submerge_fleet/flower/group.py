@@ -13,7 +13,7 @@ from typing import Literal
 from submerge import Schema, UsageError
 from submerge.aggregator.plan import GroupPlan
 from submerge.errors import whole
-from submerge.protocol.settings import AggregatorSettings, ClientSettings
+from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
 from submerge.schema import Center
 from submerge_aggregator.config import GroupConfig
 from submerge_client.config.schemas import SchemaConfig
@@ -55,6 +55,10 @@ class FlowerGroup:
         Leave out clients that are far from the others.
     bounds : bool
         Whether a client counts for no more than an honest one that was heard for as long could.
+    period_s : float
+        Time that a row stands for. With it clients judge their rows as those of a fleet do: the
+        model has alarm limits, which `submerge detect` and `submerge.Model` need, and what belongs
+        to an alarm is withheld, and counted so. With 0 every row is learnt.
     fills_gaps : bool
         Learn a row that has half of its channels or more; otherwise a row with NaN is withheld.
 
@@ -74,6 +78,7 @@ class FlowerGroup:
     scaling_rows: int = 1000
     robust: bool = False
     bounds: bool = True
+    period_s: float = 0.0
     fills_gaps: bool = False
 
     def __post_init__(self) -> None:
@@ -119,13 +124,14 @@ class FlowerGroup:
         return AggregatorSettings(ROOT, None, model_every_s=MODEL_EVERY_S, scaling_rows=rows)
 
     def client_settings(self, node: str) -> ClientSettings:
-        """Return the settings of a client; it raises no alarms, and learns every row."""
+        """Return the settings of a client."""
+        alarms = AlarmSettings(period_s=self.period_s) if self.period_s else None
         return ClientSettings(
             *(node, self.name, ROOT),
             learns_scaling=self.scaling == "fleet",
             finals=FINALS,
             fills_gaps=self.fills_gaps,
-            alarms=None,
+            alarms=alarms,
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from submerge import SubmergeError
+from submerge import SubmergeError, UsageError
 from submerge.aggregator.node import AggregatorNode
 from submerge.history.learnt import Learnt
 from submerge.protocol.machine import Flush, Now
@@ -143,11 +143,17 @@ class FlowerRoot:
 
         Raises
         ------
-        SubmergeError
+        UsageError
             If there is no model yet.
         """
         name = self._group.name
-        found: Learnt = self._ask(lambda node, now: learnt_view.learnt(node, now, name), Flush())
+        found: Learnt = self._ask(lambda node, now: learnt_view.learnt(node, now, name))
+        if found.model.summary is None:
+            learnt = found.model.counts.learnt
+            raise UsageError(
+                f"there is no model of group {name} yet, and {learnt} readings: run more rounds;"
+                " what is read in one round arrives in the next"
+            )
         return found
 
     def _ask(self, question: Callable[[AggregatorNode, Now], Any], event: Any = None) -> Any:

@@ -7,8 +7,10 @@ further ones without readings, until no client has anything left.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from logging import INFO, WARNING
 from pathlib import Path
@@ -66,11 +68,10 @@ class SubmergeStrategy(Strategy):  # type: ignore[misc]
         message_type: str = "train",
     ) -> None:
         self.group = group
-        self._folder = None
-        if store is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="submerge-flower-")
-            store = Path(self._folder.name) / "root.db"
-        self.root = FlowerRoot(group, Path(store))
+        folder = tempfile.mkdtemp(prefix="submerge-flower-") if store is None else None
+        place = Path(folder) / "root.db" if store is None else Path(store)
+        self.root = FlowerRoot(group, place)
+        self._close = weakref.finalize(self, _close, self.root, folder)
         self._min_nodes, self._message_type = min_nodes, message_type
         self._left = 0  # what the nodes that answered have not delivered
 
@@ -181,6 +182,10 @@ class SubmergeStrategy(Strategy):  # type: ignore[misc]
 
         model_file.save(Path(path), self.root.learnt())
 
+    def close(self) -> None:
+        """Close the store. It is done at the end of the process, too."""
+        self._close()
+
     # -- rounds ----------------------------------------------------------------------
 
     def _messages(
@@ -214,6 +219,13 @@ class SubmergeStrategy(Strategy):  # type: ignore[misc]
             log(WARNING, "submerge: no model: %s", error)
             return ArrayRecord()
         return ArrayRecord({MODEL: _array(data)})
+
+
+def _close(root: FlowerRoot, folder: str | None) -> None:
+    """Close a root, and delete the folder that was made for its store."""
+    root.close()
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _left_of(reply: Message) -> int:

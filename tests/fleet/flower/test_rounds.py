@@ -11,9 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import submerge
 from submerge import Schema
 from submerge_fleet.flower.group import FlowerGroup
 from submerge_fleet.flower.root import FlowerRoot
+from submerge_fleet.operate import model_file
 from support.flower_rounds import FATES, FlowerRounds
 
 CLIENTS = 3
@@ -58,7 +60,7 @@ def check(group: FlowerGroup, fates: list[Any]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rounds)
 @example([(("state lost", "reply lost", "dies"), True), (("well", "state lost", "well"), False)])
 @example([(("carried out twice",) * CLIENTS, False), (("reply lost",) * CLIENTS, True)])
@@ -74,6 +76,28 @@ def test_each_reading_counts_once(fates: list[Any]) -> None:
 def test_so_does_one_that_was_read_before_the_scaling_was_settled(fates: list[Any]) -> None:
     """Rows that were only measured go over to the fleet's scaling once."""
     check(SCALED, fates)
+
+
+@pytest.mark.slow
+def test_with_a_period_the_model_has_alarm_limits(tmp_path: Path) -> None:
+    """Clients that know how long a row is judge their rows: `submerge.Model` raises alarms."""
+    pytest.importorskip("pyarrow")
+    group = FlowerGroup("pumps", ("a", "b", "c"), rank=1, scaling="none", period_s=60.0)
+    world = FlowerRounds(group, 2, tmp_path, per_round=600)
+    for _ in range(10):
+        world.run({})
+    world.run({}, reads=False)
+    model_file.save(tmp_path / "pumps.model", world.root.learnt())
+    counts, taken = world.root.counts(), len(world.taken())
+    world.root.close()
+    model = submerge.Model.load(tmp_path / "pumps.model")
+    day = world.rows(9, 0, 300)
+    day[200:, 1] += 9
+    (alarm,) = model.detect(day, names=model.channels)
+
+    assert taken == counts.learnt + counts.withheld
+    assert 200 <= alarm.began < 210
+    assert "b" == next(iter(alarm.channels))
 
 
 def test_a_round_lost_with_its_state_would_count_twice_if_it_were_sent_at_once(
