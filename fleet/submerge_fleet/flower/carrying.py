@@ -25,14 +25,14 @@ MOST_BYTES = GRPC_LIMIT
 """Most bytes of one message, as over gRPC."""
 
 
-class Carried(NamedTuple):
+class ParcelMessage(NamedTuple):
     """One message, as bytes."""
 
     kind: Kind
     data: bytes
 
 
-Parcel = tuple[Carried, ...]
+Parcel = tuple[ParcelMessage, ...]
 
 
 def values_of(parcel: Parcel) -> dict[str, Any]:
@@ -67,4 +67,4 @@ def parcel_of(values: Mapping[str, Any]) -> Parcel:
             raise PeerError(
                 f"expected a {kind} of at most {MOST_BYTES} bytes, got {len(data)}", kind="oversize"
             )
-    return tuple(map(Carried, kinds, messages))
+    return tuple(map(ParcelMessage, kinds, messages))

@@ -54,7 +54,7 @@ from submerge.protocol.messages import (
 from submerge_client import clock
 from submerge_client.disk import RecordStore
 from submerge_client.memory.entropy import SystemEntropy
-from submerge_fleet.flower.carrying import Carried, Parcel
+from submerge_fleet.flower.carrying import Parcel, ParcelMessage
 from submerge_fleet.flower.group import FINALS, FlowerGroup
 from submerge_fleet.flower.keeping import StateRecords
 from submerge_proto.wire import codec
@@ -166,7 +166,7 @@ class ClientLife:
         self._disk.flush()
         newest = max(self._finals, default=None)
         return tuple(
-            Carried("report", codec.encode(_unended(report) if name == newest else report))
+            ParcelMessage("report", codec.encode(_unended(report) if name == newest else report))
             for name, report in self._finals.items()
             if report.stamp not in self._answered
         )

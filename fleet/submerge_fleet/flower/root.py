@@ -31,7 +31,7 @@ from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
 from submerge_client.memory.entropy import SystemEntropy
-from submerge_fleet.flower.carrying import Carried, Parcel
+from submerge_fleet.flower.carrying import Parcel, ParcelMessage
 from submerge_fleet.flower.group import FlowerGroup
 from submerge_proto.wire import codec
 
@@ -71,7 +71,7 @@ class FlowerRoot:
         refusals = Refusals(lambda: now().steady)
         # None of a Flower federation's nodes is an aggregator.
         admission = AdmissionControl(AdmissionRules(aggregators=()))
-        self._answers: dict[str, list[Carried]] = {}
+        self._answers: dict[str, list[ParcelMessage]] = {}
         self._worker = CommitWorker(
             *(make_node, Store(store), now), refusals=refusals, admission=admission
         )
@@ -90,8 +90,10 @@ class FlowerRoot:
         """
         schema = self._group.schema.canonical
         join = Join(Stamp(node, self._group.name, ANY_LIFE, 0), b"", (), schema)
-        outs = self._worker.commit_batch([self._inbound(node, Carried("join", codec.encode(join)))])
-        said = [Carried(out.kind, out.data) for out in outs if isinstance(out, Down)]
+        outs = self._worker.commit_batch(
+            [self._inbound(node, ParcelMessage("join", codec.encode(join)))]
+        )
+        said = [ParcelMessage(out.kind, out.data) for out in outs if isinstance(out, Down)]
         return (*self._answers.pop(node, ()), *said)
 
     def take(self, replies: Mapping[str, Parcel]) -> None:
@@ -106,14 +108,14 @@ class FlowerRoot:
             self._take_out(self._worker.commit_batch(inbound))
         self._ask(lambda _, __: None, Flush())
 
-    def _inbound(self, node: str, carried: Carried) -> Inbound:
+    def _inbound(self, node: str, carried: ParcelMessage) -> Inbound:
         return Inbound(*carried, node, False, _ignore, _ignore, identity=BY_FLOWER)
 
     def _take_out(self, outs: list[Out]) -> None:
         """Lay up answers; the newest model goes with each instruction."""
         for out in outs:
             if isinstance(out, Down) and out.kind == "answer":
-                self._answers.setdefault(out.to, []).append(Carried(out.kind, out.data))
+                self._answers.setdefault(out.to, []).append(ParcelMessage(out.kind, out.data))
 
     # -- what it knows ---------------------------------------------------------------
 

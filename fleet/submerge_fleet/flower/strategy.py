@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.common.logger import log
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
@@ -68,9 +68,11 @@ class SubmergeStrategy(Strategy):  # type: ignore[misc]
         message_type: str = "train",
     ) -> None:
         self.group = group
-        folder = tempfile.mkdtemp(prefix="submerge-flower-") if store is None else None
-        place = Path(folder) / "root.db" if store is None else Path(store)
-        self.root = FlowerRoot(group, place)
+        folder = None
+        if store is None:
+            folder = tempfile.mkdtemp(prefix="submerge-flower-")
+            store = Path(folder) / "root.db"
+        self.root = FlowerRoot(group, Path(store))
         self._close = weakref.finalize(self, _close, self.root, folder)
         self._min_nodes, self._message_type = min_nodes, message_type
         self._left = 0  # what the nodes that answered have not delivered
@@ -218,7 +220,7 @@ class SubmergeStrategy(Strategy):  # type: ignore[misc]
         except UsageError as error:
             log(WARNING, "submerge: no model: %s", error)
             return ArrayRecord()
-        return ArrayRecord({MODEL: _array(data)})
+        return ArrayRecord({MODEL: Array(np.frombuffer(data, dtype=np.uint8))})
 
 
 def _close(root: FlowerRoot, folder: str | None) -> None:
@@ -233,9 +235,3 @@ def _left_of(reply: Message) -> int:
     metrics = reply.content.metric_records.get("metrics", {})
     counts = (metrics.get("waiting", 0), metrics.get("unsent", 0))
     return sum(int(each) for each in counts if isinstance(each, int | float))
-
-
-def _array(data: bytes) -> Any:
-    from flwr.app import Array
-
-    return Array(np.frombuffer(data, dtype=np.uint8))

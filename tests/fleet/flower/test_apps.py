@@ -105,7 +105,7 @@ def test_a_run_counts_each_reading_and_gives_a_model(tmp_path: Path) -> None:
     assert ("a", "b", "c") == saved.schema.names
 
 
-def test_a_round_that_fails_is_made_up_for(tmp_path: Path) -> None:
+def test_a_round_that_fails_is_made_up_for() -> None:
     """A client that raises in a round has lost nothing: it has read nothing either."""
 
     def lost(message: Message) -> bool:
@@ -130,7 +130,7 @@ def test_a_later_run_goes_on_with_the_store(tmp_path: Path) -> None:
     assert 4 * (2 * 20 + 5) == later.root.counts().learnt
 
 
-def test_an_app_may_do_other_things_beside(tmp_path: Path) -> None:
+def test_an_app_may_do_other_things_beside() -> None:
     """Our function under an action of its own leaves the app's `train` and its state alone."""
     from flwr.clientapp import ClientApp
 
@@ -147,7 +147,7 @@ def test_an_app_may_do_other_things_beside(tmp_path: Path) -> None:
     assert {3} == {context.state["other"]["epoch"] for context in grid.contexts.values()}
 
 
-def test_a_reply_of_another_app_is_passed_over(tmp_path: Path) -> None:
+def test_a_reply_of_another_app_is_passed_over() -> None:
     """A client whose replies are not ours costs its readings, and not the run."""
     strategy, grid = federation()
     honest, names = grid.app, set[int]()

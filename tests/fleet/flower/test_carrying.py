@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from submerge import PeerError
 from submerge_fleet.flower import carrying
-from submerge_fleet.flower.carrying import MOST, Carried, parcel_of, values_of
+from submerge_fleet.flower.carrying import MOST, ParcelMessage, parcel_of, values_of
 from submerge_proto.wire.codec import KINDS
 
-parcels = st.lists(st.builds(Carried, st.sampled_from(KINDS), st.binary(max_size=9)), max_size=5)
+parcels = st.lists(
+    st.builds(ParcelMessage, st.sampled_from(KINDS), st.binary(max_size=9)), max_size=5
+)
 
 
 @given(parcels.map(tuple))

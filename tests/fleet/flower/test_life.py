@@ -10,7 +10,7 @@ import pytest
 
 from submerge import ShapeError
 from submerge.protocol.machine import Now
-from submerge_fleet.flower.carrying import Carried
+from submerge_fleet.flower.carrying import ParcelMessage
 from submerge_fleet.flower.group import FlowerGroup
 from submerge_fleet.flower.keeping import StateRecords
 from submerge_fleet.flower.life import ClientLife, JoinRefused
@@ -49,7 +49,7 @@ def test_a_client_of_other_channels_is_told_which(world: FlowerRounds) -> None:
     other = replace(GROUP, channels=("a", "b", "d"))
     life = ClientLife(other, "flower-0", StateRecords({}))
 
-    with pytest.raises(JoinRefused, match="refuses this client.*missing channel: c"):
+    with pytest.raises(JoinRefused, match=r"refuses this client.*missing channel: c"):
         life.begin(world.root.instruction("flower-0"))
 
 
@@ -64,7 +64,7 @@ def test_an_instruction_without_an_answer_to_a_join_is_refused() -> None:
 def test_a_message_that_cannot_be_read_costs_that_message(world: FlowerRounds) -> None:
     """Noise in an instruction is counted, and the rest of it is carried out."""
     life = ClientLife(GROUP, "flower-0", StateRecords({}))
-    life.begin((Carried("answer", b"noise"), *world.root.instruction("flower-0")))
+    life.begin((ParcelMessage("answer", b"noise"), *world.root.instruction("flower-0")))
 
     assert (1, 5) == (life.refused, life.read(np.ones((5, 3))))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from submerge import UsageError
-from submerge_fleet.flower.carrying import Carried
+from submerge_fleet.flower.carrying import ParcelMessage
 from submerge_fleet.flower.group import FlowerGroup
 from submerge_fleet.flower.root import FlowerRoot
 from submerge_proto.wire import codec
@@ -26,7 +26,7 @@ def world(tmp_path: Path):
     world.root.close()
 
 
-def reply(world: FlowerRounds, client: int) -> tuple[Carried, ...]:
+def reply(world: FlowerRounds, client: int) -> tuple[ParcelMessage, ...]:
     """The reply of a client in its second round."""
     return world.live(client, world.root.instruction(world.name(client)), reads=False)[0]
 
@@ -44,7 +44,7 @@ def test_no_node_of_a_federation_is_an_aggregator(world: FlowerRounds) -> None:
     """A report with a fence, which speaks for many nodes, is refused."""
     (carried,) = reply(world, 0)
     report = codec.decode("report", carried.data)
-    forged = Carried("report", codec.encode(replace(report, fence=bytes(16))))  # type: ignore[type-var]
+    forged = ParcelMessage("report", codec.encode(replace(report, fence=bytes(16))))  # type: ignore[type-var]
     world.root.take({world.name(0): (forged,)})
 
     assert (0, 1) == (world.root.counts().learnt, world.root.refused)
@@ -52,7 +52,7 @@ def test_no_node_of_a_federation_is_an_aggregator(world: FlowerRounds) -> None:
 
 def test_noise_costs_the_message_and_not_the_round(world: FlowerRounds) -> None:
     """One bad message changes no row; the others of its batch are taken."""
-    noise = Carried("report", b"noise"), Carried("joined", b"\x00")
+    noise = ParcelMessage("report", b"noise"), ParcelMessage("joined", b"\x00")
     world.root.take({world.name(0): noise, world.name(1): reply(world, 1)})
 
     assert 7 == world.root.counts().learnt
