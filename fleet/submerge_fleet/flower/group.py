@@ -17,6 +17,7 @@ from submerge.protocol.settings import AggregatorSettings, AlarmSettings, Client
 from submerge.schema import Center
 from submerge_aggregator.config import GroupConfig
 from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sizes import GRPC_LIMIT, check_size
 from submerge_client.config.summary import SummaryConfig
 
 ROOT = "flower"
@@ -88,17 +89,14 @@ class FlowerGroup:
         if self.scaling not in ("fleet", "none"):
             raise UsageError(f'scaling must be "fleet" or "none", got {self.scaling!r}')
         _ = self.plan, self.root_settings, self.client_settings("n")
+        kept, text = self._summary_config.kept, self._schema_config.text_bytes
+        lower = "rank_max, oversample or the number of channels"
+        check_size(self.width, kept, GRPC_LIMIT, at=("channels",), lower=lower, text=text)
 
     @cached_property
     def plan(self) -> GroupPlan:
         """The group as the root serves it; its schema and summaries are the clients', too."""
-        rank_max = self.rank_max if self.rank == "auto" else self.rank
-        summary = SummaryConfig(
-            rank=self.rank,
-            # A rank is below the number of channels; spare directions may be all of them.
-            rank_max=max(1, min(rank_max, len(self.channels) - 1)),
-            oversample=self.oversample,
-        )
+        summary = self._summary_config
         schema = self._schema_config
         bounds: Literal["on", "off"] = "on" if self.bounds else "off"
         return GroupConfig(summary=summary, schema=schema, robust=self.robust, bounds=bounds).plan
@@ -107,6 +105,13 @@ class FlowerGroup:
     def schema(self) -> Schema:
         """What rows mean; a scaling of the fleet is open."""
         return self._schema_config.built
+
+    @property
+    def _summary_config(self) -> SummaryConfig:
+        rank_max = self.rank_max if self.rank == "auto" else self.rank
+        # A rank is below the number of channels; spare directions may be all of them.
+        most = max(1, min(rank_max, len(self.channels) - 1))
+        return SummaryConfig(rank=self.rank, rank_max=most, oversample=self.oversample)
 
     @property
     def _schema_config(self) -> SchemaConfig:

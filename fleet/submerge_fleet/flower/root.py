@@ -151,10 +151,14 @@ class FlowerRoot:
         name = self._group.name
         found: Learnt = self._ask(lambda node, now: learnt_view.learnt(node, now, name))
         if found.model.summary is None:
-            learnt = found.model.counts.learnt
+            group = self._group
+            opens = group.scaling == "fleet" and not found.model.counts.learnt
+            settles = (
+                f" {group.scaling_rows} rows settle the scaling (scaling_rows)," if opens else ""
+            )
             raise UsageError(
-                f"there is no model of group {name} yet, and {learnt} readings: run more rounds;"
-                " what is read in one round arrives in the next"
+                f"there is no model of group {name} yet:{settles} what is read in one round arrives"
+                " in the next; run more rounds"
             )
         return found
 

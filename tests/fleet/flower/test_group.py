@@ -11,6 +11,7 @@ import pytest
 from submerge import UsageError
 from submerge_fleet.flower.group import FlowerGroup
 
+MANY = tuple(f"x{i}" for i in range(2000))
 CHANNELS = "flow [m3/h]", "speed [rpm]", "power [kW]"
 
 
@@ -26,8 +27,9 @@ CHANNELS = "flow [m3/h]", "speed [rpm]", "power [kW]"
         ({"scaling": "fixed"}, '"fleet" or "none"'),
         ({"scaling_rows": 0}, "at least 1"),
         ({"period_s": -1.0}, "positive time"),
+        ({"channels": MANY, "rank_max": 600}, "a limit of 4194304 bytes"),
     ],
-    ids=lambda each: str(each)[:20],
+    ids=lambda each: str(each)[:24],
 )
 def test_a_wrong_value_is_an_error_when_the_group_is_made(wrong: dict[str, Any], said: str) -> None:
     """An app fails when it is loaded, on both sides, and not in its first round."""

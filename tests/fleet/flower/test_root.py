@@ -74,9 +74,10 @@ def test_a_later_root_goes_on_from_the_store(world: FlowerRounds) -> None:
 
 
 def test_without_readings_there_is_no_model(tmp_path: Path) -> None:
-    """A model of nothing is an error, in one line."""
-    root = FlowerRoot(GROUP, tmp_path / "root.db")
+    """A model of nothing is an error, in one line, which says what is waited for."""
+    for scaling, said in (("none", "more rounds"), ("fleet", "1000 rows settle the scaling")):
+        root = FlowerRoot(replace(GROUP, scaling=scaling), tmp_path / f"{scaling}.db")
 
-    with pytest.raises(UsageError, match="no model"):
-        root.learnt()
-    root.close()
+        with pytest.raises(UsageError, match=f"no model.*{said}"):
+            root.learnt()
+        root.close()
