@@ -11,6 +11,7 @@ from submerge import UsageError
 from submerge.history.detection import HistoryDetector
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON
+from submerge_fleet.export.exported_model import recipe_of
 from submerge_fleet.export.interpreter import (
     GAPS,
     SCORED,
@@ -19,7 +20,7 @@ from submerge_fleet.export.interpreter import (
     ExportState,
     step,
 )
-from submerge_fleet.export.recipe import Recipe, recipe_of
+from submerge_fleet.export.recipe import Recipe
 from submerge_fleet.operate.model_file import SavedModel
 from support import exported, pump_files
 from support.exported import by_product
