@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 
 import numpy as np
@@ -142,7 +143,7 @@ class _CWriter:
 
     # -- parts of parts --------------------------------------------------------------
 
-    def _defines(self, values: dict[str, object]) -> str:
+    def _defines(self, values: Mapping[str, object]) -> str:
         return "\n".join(f"#define {self.upper}{name} {each}" for name, each in values.items())
 
     def _arrays(self) -> dict[str, Array]:

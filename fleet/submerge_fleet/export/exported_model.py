@@ -56,7 +56,7 @@ def recipe_of(
     Raises
     ------
     UsageError
-        If the model has a kernel or lags, learnt nothing, is too wide, or does not know the machine.
+        If the model has a kernel or lags, learnt nothing or is too wide, or knows no such machine.
     """
     _check_kind(saved)
     scorer = FrameScorer.of(saved, machine)
