@@ -37,6 +37,7 @@ MAIN = r"""
 #define SUBMERGE_DECLARATIONS
 #include "model.c"
 #include <stdio.h>
+#include <string.h>
 int main(void)
 {
     static double in[SUBMERGE_CHANNELS];
@@ -48,6 +49,11 @@ int main(void)
         fprintf(stderr, "golden row %d failed\n", failed);
         return 1;
     }
+    for (j = 0; j < 256; j++) { /* a damaged state is no reason to crash */
+        memset(&state, j, sizeof state);
+        submerge_score(row, &state, &found);
+    }
+    memset(&state, 0, sizeof state);
     while (fread(in, sizeof in, 1, stdin) == 1) {
         double out[6 + SUBMERGE_SCORES + SUBMERGE_STATISTICS];
         for (j = 0; j < SUBMERGE_CHANNELS; j++)

@@ -31,6 +31,10 @@ typedef struct {
     submerge_real statistics[SUBMERGE_STATISTICS + 1]; /* what is compared with alarm limits */
 } submerge_result;
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Score a row of SUBMERGE_CHANNELS readings, in their units; return its status. A row without
    scores leaves the state as it was. */
 int submerge_score(const submerge_real *row, submerge_state *state, submerge_result *result);
@@ -43,6 +47,10 @@ extern const char *const submerge_channels[SUBMERGE_CHANNELS];
 
 /* The limits of the statistics. */
 extern const submerge_real submerge_limits[SUBMERGE_STATISTICS + 1];
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
 

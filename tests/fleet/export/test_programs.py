@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -224,13 +225,16 @@ def test_a_number_that_does_not_fit_float_is_refused(recipe):
 @needs_gcc
 @pytest.mark.slow
 def test_one_statistic_fits_a_microcontroller(tmp_path):
-    """At most 4 kB of code for one statistic of 54 channels and 8 directions."""
+    """At most 4 kB of code for one statistic of 54 channels and 8 directions; and no library."""
     recipe = recipe_of(exported.plant(2_000))
     assert (54, 8) == recipe.basis.shape
 
     for kind in recipe.scores:
         found = sizes(c_source(recipe.only(kind)), tmp_path)
         assert 0 < found["code"] <= 4096
+        words = [str(shutil.which("nm")), "-u", "sized.o"]
+        needs = subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.PIPE).stdout
+        assert b"" == needs
 
 
 @needs_gcc
