@@ -133,7 +133,7 @@ class MetricOutlet:
 
     def look(self) -> None:
         """Find out whether the reader is gone, although nothing is to be written."""
-        if self._is_pipe and not self.gone:
+        if not self.gone:
             poll = select.poll()
             poll.register(self._descriptor, 0)
             if poll.poll(0):
