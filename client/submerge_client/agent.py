@@ -39,7 +39,7 @@ from submerge_client.asked.replies import Replies, no_replies
 from submerge_client.disk import RecordStore
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
-from submerge_client.score_outputs import ScoreOutput, ScoreOutputs
+from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.gather import RowGatherer, RowsWaiting, SensorEnded
 from submerge_client.sensors.lags import Lags

@@ -21,7 +21,7 @@ from submerge_client.config.sensors import InfluxSensor, MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
-from submerge_client.score_outputs import ScoreOutput, ScoreOutputs
+from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
 from submerge_client.scores import ScoreLines, ScoreWriter
 from submerge_client.sensors import Sensor, open_sensor
 from submerge_client.sensors.lags import Lags
@@ -130,7 +130,7 @@ def _scores(
         contributions = config.scores.contributions
         outputs.append(ScoreLines(schema, contributions=contributions, out=writer))
     if outlet is not None:
-        from submerge_client.scores_influx import ScoreMetrics
+        from submerge_client.score_outputs.metrics import ScoreMetrics
 
         outputs.append(
             ScoreMetrics(

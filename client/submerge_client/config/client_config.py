@@ -56,7 +56,8 @@ class ClientTiming(Section, frozen=True, kw_only=True):
         model waits until all nodes together have ten times the rank.
     gather_s : float
         How long rows that come faster than that may wait to be handled together. Raising it
-        costs less processor time, and scores later; 0 handles each row as it comes.
+        costs less processor time, and scores later; 0 handles each row as it comes. With
+        metrics of Telegraf, how long a row waits for its lines.
     """
 
     report_every_s: Seconds = 300.0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from submerge.pca.subspace import LARGEST
 from submerge_client.config.sensors import InfluxSensor
-from submerge_client.sensors.influx.line_protocol import MalformedLine, cut, fields_of
+from submerge_client.sensors.influx.line_protocol import MalformedLine, cut, fields_of, value_of
 from submerge_client.sensors.influx.names import Series, SeriesNames
 from submerge_client.sensors.influx.rows import TimedRows
 from submerge_client.sensors.mqtt.fields import as_number
@@ -78,19 +78,17 @@ class MetricDecoder:
         if not series.places:
             return
         at = parts.time
-        for field, value in fields_of(parts.fields):
+        for field, text in fields_of(parts.fields):
             channel = series.places.get(field)
-            if channel is None:
+            value = None if channel is None else as_number(value_of(text), self._states)
+            if channel is None or value is None:
                 continue
-            number_read = as_number(value, self._states)
-            if number_read is None:
-                continue
-            if not abs(number_read) <= LARGEST:
+            if abs(value) > LARGEST:
                 self._tally.add("unusable", "number too large", line=number, field=field)
                 continue
             if at is None:
                 at = self._rows.arrival(self._wall_ns() // self._unit_ns)
-            self._rows.put(at, channel, number_read, now)
+            self._rows.put(at, channel, value, now)
 
     def take_unlisted(self) -> list[str]:
         """Return the names without a channel that were new since the last call."""
@@ -98,7 +96,8 @@ class MetricDecoder:
         return names
 
     def _count_unknown(self, series: Series, fields: str) -> None:
-        for field, value in fields_of(fields):
+        for field, text in fields_of(fields):
+            value = value_of(text)
             if field not in series.places and as_number(value, self._states) is not None:
                 self._tally.add("unknown")
                 name = series.name_of(field)

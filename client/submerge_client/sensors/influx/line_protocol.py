@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from submerge import PeerError
@@ -43,7 +43,7 @@ _VALUE = (
 )
 _FIELD = rf"{_KEY}=(?:{_VALUE})"
 _LINE = re.compile(
-    rf"{_BLANK}*+({_NAME}(?:,{_TAG}={_TAG})*+){_BLANK}++({_FIELD}(?:,{_FIELD})*+)"
+    rf"{_BLANK}*+(?!#)({_NAME}(?:,{_TAG}={_TAG})*+){_BLANK}++({_FIELD}(?:,{_FIELD})*+)"
     rf"(?:{_BLANK}++(-?[0-9]{{1,19}}))?{_BLANK}*+"
 )
 _FIELDS = re.compile(rf"({_KEY})=({_VALUE})")
@@ -57,7 +57,7 @@ class MalformedLine(PeerError):
     """A line that is no metric."""
 
 
-class Metric(NamedTuple):
+class ParsedLine(NamedTuple):
     """A metric.
 
     time : an integer in the stream's unit; None without one
@@ -74,7 +74,7 @@ class Cut(NamedTuple):
 
     series : measurement and tags, as they are written
     fields : the fields, as they are written
-    time : as in `Metric`
+    time : as in `ParsedLine`
     """
 
     series: str
@@ -96,10 +96,10 @@ def cut(line: bytes) -> Cut | None:
         raise MalformedLine(f"expected UTF-8, got other bytes: {error.reason}") from None
     if text.endswith("\r"):
         text = text[:-1]
-    if text.lstrip(" \t\v\f")[:1] in ("", "#"):
-        return None
     found = _LINE.fullmatch(text)
     if found is None:
+        if text.lstrip(" \t\v\f")[:1] in ("", "#"):
+            return None
         raise MalformedLine(f"expected measurement,tag=value field=1.5 time, got {text[:60]!r}")
     series, fields, time = found.groups()
     if time is None:
@@ -109,7 +109,7 @@ def cut(line: bytes) -> Cut | None:
     return Cut(series, fields, at)
 
 
-def parse(line: bytes) -> Metric | None:
+def parse(line: bytes) -> ParsedLine | None:
     """Return the metric in a line; None if there is none.
 
     Of a tag or a field that comes twice, the last one counts.
@@ -128,7 +128,8 @@ def parse(line: bytes) -> Metric | None:
     if parts is None:
         return None
     measurement, tags = series_of(parts.series)
-    return Metric(measurement, tags, dict(fields_of(parts.fields)), parts.time)
+    fields = {key: value_of(value) for key, value in fields_of(parts.fields)}
+    return ParsedLine(measurement, tags, fields, parts.time)
 
 
 def series_of(series: str) -> tuple[str, dict[str, str]]:
@@ -139,10 +140,10 @@ def series_of(series: str) -> tuple[str, dict[str, str]]:
     return _ESCAPED_NAME.sub(r"\1", series[:end]), tags
 
 
-def fields_of(fields: str) -> Iterator[tuple[str, Value]]:
-    """Yield the fields that `cut` has checked, each with its value."""
-    for key, value in _FIELDS.findall(fields):
-        yield (_key(key) if "\\" in key else key), value_of(value)
+def fields_of(fields: str) -> list[tuple[str, str]]:
+    """Return the fields that `cut` has checked, each with its value as it is written."""
+    found: list[tuple[str, str]] = _FIELDS.findall(fields)
+    return [(_key(key), value) for key, value in found] if "\\" in fields else found
 
 
 def value_of(text: str) -> Value:

@@ -112,7 +112,7 @@ class InfluxReadings:
         for number, line in self._lines.last():
             self._decoder.take(number, line, self._steady())
         self._hand(self._rows.take(self._steady(), all_of_them=True), hand)
-        # The reader may still go on: as long as it may, or until somebody stops us.
+        # The reader may still go on: it has time until a signal.
         while self._outlet is not None and self._outlet.is_waiting and not stop.is_set():
             self._wait()
         if self._outlet is not None and self._outlet.gone:

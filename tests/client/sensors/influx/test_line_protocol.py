@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from submerge_client.sensors.influx.line_protocol import MalformedLine, Metric, parse, written
+from submerge_client.sensors.influx.line_protocol import MalformedLine, ParsedLine, parse, written
 from support import line_protocol_twin as twin
 
 PIECES = (
@@ -76,7 +76,7 @@ def expected(line: bytes):
 )
 def test_meaning(line, metric):
     """A line means what Telegraf's own parser reads in it."""
-    assert Metric(*metric) == parse(line.encode())
+    assert ParsedLine(*metric) == parse(line.encode())
 
 
 @pytest.mark.parametrize("line", ["", "   ", "# a comment", "\t# m f=1", "\r"])
@@ -108,7 +108,7 @@ def test_twin(line):
     """However lines are put together, the parser says what a walk over their characters says."""
     said, walked = answered(line), expected(line)
 
-    assert walked == (tuple(said) if isinstance(said, Metric) else said)
+    assert walked == (tuple(said) if isinstance(said, ParsedLine) else said)
 
 
 @given(
@@ -121,7 +121,7 @@ def test_round_trip(measurement, tags, fields, time):
     """What is written is read back, with every name, value and time."""
     line = written(measurement, tags, fields, time)
 
-    assert Metric(measurement, tags, fields, time) == parse(line.removesuffix(b"\n"))
+    assert ParsedLine(measurement, tags, fields, time) == parse(line.removesuffix(b"\n"))
 
 
 def test_not_finite():

@@ -11,8 +11,8 @@ import pytest
 
 from submerge import Channel, Schema
 from submerge.stats.score_limits import Limits
-from submerge_client.scores_influx import ScoreMetrics
-from submerge_client.sensors.influx.line_protocol import Metric, parse
+from submerge_client.score_outputs.metrics import ScoreMetrics
+from submerge_client.sensors.influx.line_protocol import ParsedLine, parse
 from submerge_client.sensors.influx.outlet import MetricOutlet
 from support.alarms import alarm
 from support.scored import scored_rows
@@ -35,7 +35,7 @@ def outlet() -> Iterator[MetricOutlet]:
     os.close(into)
 
 
-def metrics(outlet, scored, *, alarms=(), **settings) -> list[Metric]:
+def metrics(outlet, scored, *, alarms=(), **settings) -> list[ParsedLine]:
     """What stands on standard output after these scores."""
     scores = ScoreMetrics(SCHEMA, node="n", group="g", outlet=outlet, **settings)
     scores.write(scored, SCHEMA, first=10, at=99.0, alarms=alarms)
