@@ -1,7 +1,7 @@
 """Pipes as Telegraf has them: a writer, `submerge client --format influx`, a reader, and a root.
 
 Telegraf itself is not run. `processors.execd` writes metrics to a program's standard input as they
-come, and reads its standard output; to stop it, it closes the input and sends SIGTERM.
+come, and reads its standard output. To stop it, it closes the input, and later sends SIGTERM.
 """
 
 from __future__ import annotations

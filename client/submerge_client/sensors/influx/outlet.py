@@ -31,7 +31,7 @@ SLOW_S = 1.0
 """For so long a reader may take nothing, before it counts as blocked."""
 
 GRACE_S = 2.0
-"""How long the end waits for the reader. Telegraf kills what it stops after five seconds."""
+"""How long the end waits for the reader: less than a supervisor waits for a program to end."""
 
 
 class MetricOutlet:

@@ -112,6 +112,7 @@ class InfluxReadings:
         for number, line in self._lines.last():
             self._decoder.take(number, line, self._steady())
         self._hand(self._rows.take(self._steady(), all_of_them=True), hand)
+        self._name_unknown(at_end=True)
         # The reader may still go on: it has time until a signal.
         while self._outlet is not None and self._outlet.is_waiting and not stop.is_set():
             self._wait()
@@ -178,10 +179,10 @@ class InfluxReadings:
             # They have waited for their lines; scores are to follow soon.
             hand(np.array([row.values for row in block], dtype=np.float64), waited=True)
 
-    def _name_unknown(self) -> None:
+    def _name_unknown(self, *, at_end: bool = False) -> None:
         """Log the names that the schema lacks, if it is time to."""
         now = self._steady()
-        if now < self._name_at:
+        if now < self._name_at and not at_end:
             return
         self._name_at = now + NAMES_S
         names = self._decoder.take_unlisted()

@@ -119,6 +119,7 @@ def test_golden(run, processor):
     expected = [[1.5, 1.0, 30.0], [2.0, 0.0, 31.0], [3.0, np.nan, np.nan]]
     np.testing.assert_array_equal(expected, one.rows)
     assert 3 == one.sensor.counts["malformed"]
+    assert ("no channels of the schema, ignored", {"names": "cpu.cpu0/usage"}) in one.noted
     if processor:
         assert [10, 20, 30] == [one.outlet.times.of(row) for row in range(3)]
 
