@@ -44,6 +44,7 @@ from submerge_client.sensors import Sensor
 from submerge_client.sensors.gather import RowGatherer, RowsWaiting, SensorEnded
 from submerge_client.sensors.lags import Lags
 from submerge_client.sensors.newest_values import NewestValues
+from submerge_client.status_line import status_line, unsettled
 from submerge_client.uplink import (
     Came,
     Heard,
@@ -316,28 +317,12 @@ class Agent:
             say("acknowledged", level=logging.DEBUG, **facts)
 
     def _status(self) -> str:
-        """Return the state in one line for people."""
-        away = "" if self._reach.why is None else f"; parent out of reach: {self._reach.why}"
-        # `delivered` includes declared losses, which are no rows.
-        delivered = max(0, self.delivered - self.node.current.counts.lost)
-        if not self.node.finals.waiting:
-            delivered += self._earlier
-        waits = self._unsettled
-        measured = f", {waits} wait for the fleet to settle its schema" if waits else ""
-        away += f"; {problem}" if (problem := self._scores.problem) else ""
-        return f"{self.rows} rows, {delivered} with the parent{measured}{away}"
+        why, problem = self._reach.why, self._scores.problem
+        return status_line(self.node, self.rows, self.delivered, why, problem)
 
     @property
     def _unsettled(self) -> int:
-        """Readings of which a parent has moments only, until the fleet settles its schema."""
-        current = self.node.current
-        return self.node.finals.measured + (0 if current.learns else current.counts.learnt)
-
-    @property
-    def _earlier(self) -> int:
-        """Rows of this process that were in incarnations before the running one."""
-        counts = self.node.current.counts
-        return max(0, self.rows - counts.learnt - counts.withheld)
+        return unsettled(self.node)
 
     @property
     def _traffic(self) -> dict[str, int]:
