@@ -21,8 +21,8 @@ from submerge_client.config.sensors import InfluxSensor, MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
+from submerge_client.score_outputs.lines import ScoreLines, ScoreWriter
 from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
-from submerge_client.scores import ScoreLines, ScoreWriter
 from submerge_client.sensors import Sensor, open_sensor
 from submerge_client.sensors.lags import Lags
 from submerge_client.sensors.tally import SensorLog, no_log
@@ -163,7 +163,7 @@ def _disk(config: ClientConfig) -> RecordStore:
 def _score_writer(config: ClientConfig, stdout: BinaryIO) -> ScoreWriter:
     """Return where score lines go."""
     if config.scores.to == "mqtt":
-        from submerge_client.scores_mqtt import Publisher
+        from submerge_client.score_outputs.publisher import Publisher
 
         return Publisher(config.scores_link, config.node, config.kit).publish
 

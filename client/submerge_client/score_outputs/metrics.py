@@ -4,7 +4,7 @@
     over_t2=0.0,top="flow",top_share=0.81,alarm=true,alarm_id="pump-1-19aa41f2c30",
     provisional=false,withheld=true,expired=false 1767225600000000000
 
-(one line). The fields are those of score lines (`scores`), with these differences:
+(one line). The fields are those of score lines (`lines`), with these differences:
 
 * The timestamp is the row's, in the stream's unit.
 * `over`, `over_spe` and `over_t2` are always there; 0.0 where no limit is exceeded.
@@ -22,7 +22,7 @@ from typing import Any
 from submerge import Schema
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Scored
-from submerge_client.scores import alarm_names, scored_fields
+from submerge_client.score_outputs.lines import alarm_names, scored_fields
 from submerge_client.sensors.influx.line_protocol import written
 from submerge_client.sensors.influx.outlet import MetricOutlet
 

@@ -11,7 +11,7 @@ import numpy as np
 from submerge import Array
 from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
-from submerge_client.scores import limits_passed
+from submerge_client.score_outputs.lines import limits_passed
 from submerge_fleet.console.printable import printable
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows
