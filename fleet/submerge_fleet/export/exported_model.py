@@ -56,19 +56,17 @@ def recipe_of(
     Raises
     ------
     UsageError
-        If the model has a kernel or lags, has learnt nothing, is too wide, or the machine is not
-        known.
+        If the model has a kernel or lags, learnt nothing or is too wide, or knows no such machine.
     """
     _check_kind(saved)
     scorer = FrameScorer.of(saved, machine)
     normal, center, schema = scorer.normal, scorer.center, saved.schema
     shown = normal.shown.shown(normal.summary).parts[0].shown
     readings = normal.summary.parts[0] if normal.factors else shown
-    if not readings.rank:
-        raise UsageError(f"{saved.whence} has learnt no directions yet: export a later one")
+    _check_learnt(saved, readings)
     precision = Precision.of(readings, *normal.factors[:1])
     _check_size(precision.loadings.size + shown.basis.size)
-    width = schema.width
+    model, width = saved.model, schema.width
     scaling = schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
     columns, sizes, _ = np.linalg.svd(precision.loadings, full_matrices=False)
     scores: tuple[By, ...] = SCORES if normal.factors else SCORES[1:]
@@ -76,10 +74,7 @@ def recipe_of(
     errors, typical, own = expected / precision.roots, _typical(center), center.own
     channel_weights = None if typical is None else errors**2 * typical.weights(expected)
     return Recipe(
-        group=saved.model.group,
-        version=saved.model.version,
-        fingerprint=saved.model.fingerprint,
-        channels=schema.names,
+        *(model.group, model.version, model.fingerprint, schema.names),
         units=tuple(each.unit for each in schema.named),
         period_s=0.0 if saved.learnt is None else saved.learnt.period_s,
         offset=np.array(scaling.offset),
@@ -109,6 +104,11 @@ def _check_kind(saved: SavedModel) -> None:
             f"expected a model of single rows without a kernel, got one with {what} in"
             f" {saved.whence}: `submerge score` takes it"
         )
+
+
+def _check_learnt(saved: SavedModel, readings: Subspace) -> None:
+    if not readings.rank:
+        raise UsageError(f"{saved.whence} has learnt no directions yet: export a later one")
 
 
 def _check_size(numbers: int) -> None:

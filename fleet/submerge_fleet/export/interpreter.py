@@ -60,6 +60,7 @@ class ExportResult:
     status : int
         `SCORED`, or why there is nothing else.
     scores : mapping of kind to float
+        Those that the recipe computes.
     passed : mapping of kind to float
         The highest share of normal rows whose limit the score is above, 0 for none.
     statistics : mapping of kind to float
@@ -110,7 +111,7 @@ def step(recipe: Recipe, row: Array, state: ExportState) -> tuple[ExportResult, 
     is_open = bool(over) or (state.open and quiet < recipe.alarm.ends_after)
     result = ExportResult(
         SCORED,
-        {kind: scores[kind] for kind in recipe.scores},
+        {kind: scores[kind] for kind in recipe.computed},
         passed,
         statistics,
         over,

@@ -149,6 +149,11 @@ class Recipe:
         return len(self.channels)
 
     @property
+    def computed(self) -> tuple[By, ...]:
+        """All scores of single rows: `scores`, and `channel` where it raises alarms."""
+        return (*self.scores, "channel") if "channel" in self.alarm.kinds else self.scores
+
+    @property
     def by_distance(self) -> bool:
         """Whether distances are computed."""
         return "distance" in self.scores
