@@ -34,8 +34,7 @@ BEFORE = f"{AMONG} ROWS UNBOUNDED PRECEDING"
 def alarm_queries(recipe: Recipe) -> list[Query]:
     """Return the queries from `scored` to `alarmed`, by the recipe's alarm limits."""
     alarm = recipe.alarm
-    scores = tuple(dict.fromkeys((*recipe.scores, *(("channel",) if _channel(recipe) else ()))))
-    passed = ("moment", "fault", "blamed", "blame_share", "error", *scores)
+    passed = ("moment", "fault", "blamed", "share", "error", *recipe.computed)
     good = {"good": "CASE WHEN fault = 0 THEN 1 ELSE 0 END"}
     queries = [Query("sorted", passed, good)]
     known = (*passed, "good")
@@ -74,10 +73,6 @@ def alarm_queries(recipe: Recipe) -> list[Query]:
     ]
 
 
-def _channel(recipe: Recipe) -> bool:
-    return recipe.channel_weights is not None
-
-
 def _flag(condition: str) -> str:
     """Return 1 where a condition holds, 0 elsewhere, as for a row without scores."""
     return f"CASE WHEN {condition or '1 = 0'} THEN 1 ELSE 0 END"
@@ -101,7 +96,7 @@ def _average(alarm: AlarmRecipe, known: tuple[str, ...]) -> list[Query]:
     place = f"(row_number() OVER ({AMONG}) - 1)"
     started = f"SUM(CASE WHEN median > 0 THEN 1 ELSE 0 END) OVER ({BEFORE})"
     # What a median adds, before the powers.
-    share = (
+    added = (
         f"CASE WHEN started = 1 AND median > 0 THEN median ELSE {number(alarm.weight)}*median END"
     )
     before = f"{AMONG} ROWS BETWEEN {SPAN} PRECEDING AND 1 PRECEDING"
@@ -118,12 +113,12 @@ def _average(alarm: AlarmRecipe, known: tuple[str, ...]) -> list[Query]:
                 "started": started,
             },
         ),
-        Query("powers", (*known, "step", "span"), {"power": _power(kept), "share": share}),
+        Query("powers", (*known, "step", "span"), {"power": _power(kept), "added": added}),
         Query(
             "parts",
             (*known, "step", "power"),
             {
-                "part": "SUM(share * power) OVER (PARTITION BY good, span ORDER BY n"
+                "part": "SUM(added * power) OVER (PARTITION BY good, span ORDER BY n"
                 " ROWS UNBOUNDED PRECEDING)",
             },
         ),

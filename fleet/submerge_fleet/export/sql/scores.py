@@ -97,7 +97,7 @@ def _compared(recipe: Recipe, *, by_spe: bool) -> list[Query]:
     blame, channel = numbered("b", recipe.dim), numbered("h", recipe.dim)
     squared = _weighed(recipe.blame_weights, off, blame)
     contests: dict[str, Contest] = {"b": [(blame[j], str(j), off[j]) for j in range(recipe.dim)]}
-    weights = recipe.channel_weights
+    weights = recipe.channel_weights if "channel" in recipe.computed else None
     apart = weights is not None and not np.array_equal(weights, recipe.blame_weights)
     if apart and weights is not None:
         squared |= _weighed(weights, off, channel)
@@ -106,9 +106,7 @@ def _compared(recipe: Recipe, *, by_spe: bool) -> list[Query]:
     queries, winners = rounds(contests, (*passed, "blame_sum"))
     winner = winners["b"]
     last = {
-        "blame_share": fine.format(
-            f"CASE WHEN blame_sum > 0 THEN {winner[0]}/blame_sum ELSE 0e0 END"
-        ),
+        "share": fine.format(f"CASE WHEN blame_sum > 0 THEN {winner[0]}/blame_sum ELSE 0e0 END"),
         "blamed": f"CASE WHEN fault = 0 AND blame_sum > 0 THEN {winner[1]} END",
         "error": fine.format(winner[2]),
     }
@@ -137,24 +135,29 @@ def _scaled(recipe: Recipe) -> Query:
         offset, scale = float(recipe.offset[j]), float(recipe.scale[j])
         mean = float(recipe.mean[j])
         mean = mean if abs(mean) >= SMALLEST else 0.0
-        value = f"+x{j}"
-        real = f"CAST(x{j} AS DOUBLE PRECISION)"
-        low, high = bounds(offset, scale, recipe.largest)
-        first, last = bounds(offset, scale, np.inf)
-        near = sorted((offset - SMALLEST * scale, offset + SMALLEST * scale))
-        rest = number(-mean - 0.0)
+        name, real = f"x{j}", f"CAST(x{j} AS DOUBLE PRECISION)"
+        fits = _between(name, bounds(offset, scale, recipe.largest))
+        none = _between(name, (offset - SMALLEST * scale, offset + SMALLEST * scale))
         made[f"c{j}"] = (
-            f"CASE WHEN {value} BETWEEN {number(near[0])} AND {number(near[1])} THEN {rest}"
-            f" WHEN {value} BETWEEN {number(low)} AND {number(high)}"
+            f"CASE WHEN {none} THEN {number(-mean)} WHEN {fits}"
             f" THEN ({real}-({number(offset)}))/{number(scale)}-({number(mean)}) END"
         )
+        # One over a number that is none is no number either.
         faults.append(
-            f"CASE WHEN x{j} IS NULL THEN {GAP}"
-            f" WHEN {value} BETWEEN {number(low)} AND {number(high)} THEN 0"
-            f" WHEN {value} BETWEEN {number(first)} AND {number(last)} THEN {LARGE}"
+            f"CASE WHEN {name} IS NULL THEN {GAP} WHEN {fits} THEN 0"
+            f" WHEN {_between(name, bounds(offset, scale, np.inf))} THEN {LARGE}"
             f" WHEN ABS(1e0/{real}) < 1e-200 THEN {INFINITE} ELSE {GAP} END"
         )
     return Query("scaled", ("moment",), {"fault": total(faults), **made})
+
+
+def _between(name: str, ends: tuple[float, float]) -> str:
+    """Return the condition that a reading is between two numbers.
+
+    SQLite compares text as a number only with what has a type: tables that it imports hold text.
+    """
+    low, high = (f"CAST({number(each)} AS DOUBLE PRECISION)" for each in ends)
+    return f"{name} BETWEEN {low} AND {high}"
 
 
 def bounds(offset: float, scale: float, largest: float) -> tuple[float, float]:
