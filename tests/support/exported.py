@@ -80,3 +80,37 @@ def by_product(saved: SavedModel, recipe: Recipe, rows: np.ndarray, machine: str
     found = row_statistics(tuple(watched), recent.span(watched, of - 1), of, after)
     statistics = dict(zip(watched, found, strict=True))
     return ByProduct(np.concatenate(numbers), joined, statistics)
+
+
+def plant_rows(
+    n: int, seed: int = 0, *, channels: int = 54, causes: int = 8, faults: int = 0
+) -> np.ndarray:
+    """Return rows (n, channels) of a machine with so many causes.
+
+    faults : spans of 60 rows in which one channel is off by one to eight times its noise
+    """
+    plant, rng = np.random.default_rng(54), np.random.default_rng(seed)
+    pattern = plant.normal(size=(causes, channels))
+    noise = plant.uniform(0.1, 0.6, channels)
+    scale, offset = 10.0 ** plant.uniform(-2, 2, channels), plant.normal(size=channels) * 500
+    rows = rng.normal(size=(n, causes)) @ pattern + noise * rng.normal(size=(n, channels))
+    for start in rng.integers(0, n - 60, faults):
+        channel = int(rng.integers(channels))
+        rows[start : start + 60, channel] += noise[channel] * rng.uniform(1, 8)
+    return rows * scale + offset
+
+
+def plant(rows: int = 20_000) -> SavedModel:
+    """Return the model of a plant with 54 channels, of 8 directions."""
+    return fitted(plant_rows(rows), tuple(f"s{i}" for i in range(54)), rank=8)
+
+
+def fuzzed_rows(n: int, offset: np.ndarray, scale: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return rows (n, channels) with readings, and in most of them what is none."""
+    rng = np.random.default_rng(seed)
+    rows = offset + scale * rng.normal(size=(n, len(scale)))
+    wild = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e39, 1e15, 5e-324, -0.0)
+    for row in rows:
+        for _ in range(int(rng.integers(0, 4))):
+            row[rng.integers(len(row))] = wild[rng.integers(len(wild))]
+    return rows
