@@ -36,7 +36,7 @@ def state_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
 
 
 def add_alarms(nodes: NodeList, recipe: Recipe, found: ScoreNodes) -> None:
-    """Add the Scan, the outputs `statistic_...`, `over` and `alarm`, and the state after."""
+    """Add the Scan, the outputs `statistic_...`, `over_...` and `alarm`, and the state after."""
     from onnx import TensorProto
 
     alarm = recipe.alarm
@@ -48,7 +48,7 @@ def add_alarms(nodes: NodeList, recipe: Recipe, found: ScoreNodes) -> None:
     padded = nodes.add("Concat", blank, joined, axis=0)
     fine = nodes.add("Concat", nodes.constant(np.zeros(1, bool)), found.fine, axis=0)
     names = list(state_shapes(recipe))
-    outs = [*(f"next_{name}" for name in names), "", "", ""]
+    outs = [*(f"next_{name}" for name in names), "", ""]
     scanned = nodes.add_many(
         "Scan",
         [*names, padded, fine],
@@ -56,15 +56,16 @@ def add_alarms(nodes: NodeList, recipe: Recipe, found: ScoreNodes) -> None:
         body=_body(recipe, nodes, len(each)),
         num_scan_inputs=2,
     )
-    statistics, over, opened = (
+    statistics, opened = (
         nodes.add("Slice", name, nodes.whole([1]), nodes.whole([2**62]), nodes.whole([0]))
-        for name in scanned[-3:]
+        for name in scanned[-2:]
     )
-    for i, each_kind in enumerate(alarm.kinds):
+    for i, kind in enumerate(alarm.kinds):
         picked = nodes.add("Gather", statistics, nodes.whole(i), axis=1)
-        missing = nodes.numbers(np.nan)
-        nodes.add("Where", found.fine, picked, missing, out=f"statistic_{each_kind}")
-    nodes.add("And", over, found.fine, out="over")
+        known = nodes.add(
+            "Where", found.fine, picked, nodes.numbers(np.nan), out=f"statistic_{kind}"
+        )
+        nodes.add("Greater", known, nodes.numbers(alarm.limits[kind]), out=f"over_{kind}")
     nodes.add("Cast", opened, to=TensorProto.BOOL, out="alarm")
 
 
@@ -85,18 +86,16 @@ def _body(recipe: Recipe, outer: NodeList, width: int) -> Any:
     if not found:
         found = [nodes.numbers(np.zeros(1))]
     statistics = nodes.add("Concat", *found, axis=0, out=f"{BODY}statistics")
-    over, state = _follow(nodes, alarm, statistics)
+    state = _follow(nodes, alarm, statistics)
     fine = f"{BODY}fine"
     for name, new in (("recent", after), ("average", average), ("alarm_state", state)):
         nodes.add("Where", fine, new, f"{BODY}{name}", out=f"{BODY}next_{name}")
-    nodes.add("Identity", over, out=f"{BODY}over")
     nodes.add("Gather", f"{BODY}next_alarm_state", nodes.whole(0), axis=0, out=f"{BODY}open")
     inputs = [value(f"{BODY}{name}", kinds[name], shape) for name, shape in shapes.items()]
     inputs += [value(f"{BODY}scores", nodes.kind, [width]), value(fine, TensorProto.BOOL, [])]
     outputs = [value(f"{BODY}next_{name}", kinds[name], shape) for name, shape in shapes.items()]
     outputs += [
         value(f"{BODY}statistics", nodes.kind, [max(len(alarm.kinds), 1)]),
-        value(f"{BODY}over", TensorProto.BOOL, []),
         value(f"{BODY}open", TensorProto.INT64, []),
     ]
     return nodes.graph("row", inputs, outputs)
@@ -135,8 +134,8 @@ def _average(nodes: NodeList, alarm: AlarmRecipe, newest: str) -> str:
     return nodes.add("Concat", last, newest, after, axis=0)
 
 
-def _follow(nodes: NodeList, alarm: AlarmRecipe, statistics: str) -> tuple[str, str]:
-    """Return whether a row is over a limit, and the state of the alarm after it, (2,)."""
+def _follow(nodes: NodeList, alarm: AlarmRecipe, statistics: str) -> str:
+    """Return the state of the alarm after a row, (2,)."""
     limits, calm = (
         [bounds[kind] for kind in alarm.kinds] or [math.inf]
         for bounds in (alarm.limits, alarm.calm)
@@ -156,4 +155,4 @@ def _follow(nodes: NodeList, alarm: AlarmRecipe, statistics: str) -> tuple[str, 
     quiet = nodes.add("Where", is_open, quiet, nodes.whole(0))
     one = nodes.add("Where", is_open, nodes.whole(1), nodes.whole(0))
     each = [nodes.add("Unsqueeze", name, nodes.whole([0])) for name in (one, quiet)]
-    return over, nodes.add("Concat", *each, axis=0)
+    return nodes.add("Concat", *each, axis=0)

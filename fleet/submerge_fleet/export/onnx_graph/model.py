@@ -2,9 +2,9 @@
 
 Inputs are `rows` (n, d), in units, and the state (`alarms.state_shapes`). Outputs have a value for
 each row: `status` (as in `export.interpreter`), each score, `passed_...` (the highest share of
-normal rows that it is above), `statistic_...` (what is compared with alarm limits), `over`,
-`alarm`, `blame` (a channel's number, -1 for none), `share` and `deviation`; and the state after, as
-`next_...`. Numbers of a row without scores are NaN.
+normal rows that it is above), `statistic_...` (what is compared with alarm limits), `over_...`,
+`alarm`, `blame` (a channel's number, -1 for none), `share` and `deviation`. The state after comes
+out as `next_...`. Numbers of a row without scores are NaN.
 
 1. The same recipe gives the same bytes.
 2. Names of channels are in the properties of the model alone, as JSON, and never names of nodes.
@@ -103,7 +103,7 @@ def _graph(recipe: Recipe, *, single: bool) -> Any:
     inputs += [value(name, *each) for name, each in state.items()]
     outputs = [value("status", TensorProto.INT64, ["n"])]
     outputs += [value(name, nodes.kind, ["n"]) for name in _numbers(recipe)]
-    outputs += [value(name, TensorProto.BOOL, ["n"]) for name in ("over", "alarm")]
+    outputs += [value(name, TensorProto.BOOL, ["n"]) for name in _flags(recipe)]
     outputs.append(value("blame", TensorProto.INT64, ["n"]))
     outputs += [value(name, nodes.kind, ["n"]) for name in ("share", "deviation")]
     outputs += [value(f"next_{name}", *each) for name, each in state.items()]
@@ -117,6 +117,10 @@ def _numbers(recipe: Recipe) -> list[str]:
         *(f"passed_{kind}" for kind in recipe.limits),
         *(f"statistic_{kind}" for kind in recipe.alarm.kinds),
     ]
+
+
+def _flags(recipe: Recipe) -> list[str]:
+    return [*(f"over_{kind}" for kind in recipe.alarm.kinds), "alarm"]
 
 
 def _properties(recipe: Recipe, golden: GoldenRows) -> dict[str, str]:
@@ -156,7 +160,7 @@ def _wanted(result: ExportResult) -> dict[str, float | bool]:
         **{str(kind): each for kind, each in result.scores.items()},
         **{f"passed_{kind}": each for kind, each in result.passed.items()},
         **{f"statistic_{kind}": each for kind, each in result.statistics.items()},
-        "over": bool(result.over),
+        **{f"over_{kind}": kind in result.over for kind in result.statistics},
         "blame": result.blame,
         "share": float(result.shares[result.blame]) if result.blame >= 0 else 0.0,
         "deviation": result.deviation,

@@ -1,6 +1,6 @@
 """Alarms over rows in the order of time, as queries with windows: no recursion, and no state.
 
-    scored -> counted -> averaged -> compared -> lasting -> alarmed
+    scored -> sorted -> averaged -> compared -> recent -> runs -> lasting -> alarmed
 
 The state of other exports is here the rows before. Windows go over rows with scores alone
 (`PARTITION BY good`), so that a refused row is passed over.
@@ -41,13 +41,18 @@ def alarm_queries(recipe: Recipe) -> list[Query]:
     if "smoothed" in alarm.limits:
         queries += _average(alarm, known)
         known = queries[-1].columns
-    above = " OR ".join(_above(alarm, kind, number(alarm.limits[kind])) for kind in alarm.kinds)
+    over = {
+        f"over_{kind}": _flag(_above(alarm, kind, number(alarm.limits[kind])))
+        for kind in alarm.kinds
+    }
     high = " OR ".join(_above(alarm, kind, number(alarm.calm[kind])) for kind in alarm.kinds)
-    span = f"{AMONG} ROWS BETWEEN {alarm.ends_after - 1} PRECEDING AND CURRENT ROW"
+    known = (*known, *over)
+    last = f"{AMONG} ROWS BETWEEN {alarm.ends_after - 1} PRECEDING AND CURRENT ROW"
+    is_over = _flag(" OR ".join(f"{each} = 1" for each in over))
     return [
         *queries,
-        Query("compared", known, {"is_over": _flag(above), "high": _flag(high)}),
-        Query("recent", (*known, "is_over"), {"lasts": f"MAX(high) OVER ({span})"}),
+        Query("compared", known[: len(known) - len(over)], {**over, "high": _flag(high)}),
+        Query("recent", known, {"lasts": f"MAX(high) OVER ({last})", "is_over": is_over}),
         Query(
             "runs",
             (*known, "is_over", "lasts"),
@@ -59,17 +64,13 @@ def alarm_queries(recipe: Recipe) -> list[Query]:
         ),
         Query(
             "lasting",
-            (*known, "is_over", "place"),
+            (*known, "place"),
             {
-                "open": "CASE WHEN good = 1 THEN lasts * MAX(is_over) OVER"
-                " (PARTITION BY good, run ORDER BY n ROWS UNBOUNDED PRECEDING) ELSE 0 END"
+                "is_open": "CASE WHEN good = 1 THEN lasts * MAX(is_over) OVER"
+                " (PARTITION BY good, run ORDER BY n ROWS UNBOUNDED PRECEDING) ELSE 0 END",
             },
         ),
-        Query(
-            "alarmed",
-            (*known, "is_over"),
-            {"alarm": "MAX(open) OVER (PARTITION BY place)"},
-        ),
+        Query("alarmed", known, {"alarm": "MAX(is_open) OVER (PARTITION BY place)"}),
     ]
 
 

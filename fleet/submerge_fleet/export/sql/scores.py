@@ -1,6 +1,6 @@
 """Scores of single rows, as queries: each channel is a column, each coefficient a number in text.
 
-    readings -> scaled -> within -> left -> squared -> round0, round1, ... -> scored
+    rows -> scaled -> within -> left_over -> squared -> summed -> round0, round1, ... -> scored
 
 1. Numbers are compared with the exact bounds in which a scaled number is finite, or below the
    largest, so that a row is refused just where Python refuses it.
@@ -40,7 +40,7 @@ the sum says how many of each there are."""
 
 
 def score_queries(recipe: Recipe) -> list[Query]:
-    """Return the queries from `readings` (n, moment, x0, x1, ...) to `scored`.
+    """Return the queries from `rows` (n, moment, x0, x1, ...) to `scored`.
 
     Raises
     ------

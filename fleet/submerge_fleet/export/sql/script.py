@@ -106,7 +106,7 @@ def _results(recipe: Recipe, time: str, columns: ColumnNames) -> list[str]:
         f"CASE {_status()} {cases} END AS status",
         *_numbers(recipe),
         *(f"{_passed(recipe, kind)} AS passed_{kind}" for kind in recipe.limits),
-        "is_over AS over_limit",
+        *(f"over_{kind}" for kind in recipe.alarm.kinds),
         "alarm",
         f"CASE blamed {called} END AS blame",
         "share",
