@@ -70,6 +70,7 @@ def test_it_scores_as_the_product(pump: SavedModel):
     assert ("distance", "channel", "smoothed") == recipe.alarm.kinds
 
 
+@pytest.mark.slow
 def test_each_machine_has_its_own_mean():
     """Where machines differ in their means, a recipe is of one of them."""
     rows = np.concatenate([pump_files.readings(4000), pump_files.readings(4000, 1, level=9.0)])
