@@ -27,6 +27,7 @@ def table_of(rows: np.ndarray, columns: Sequence[str], *, kind: str = "REAL") ->
     places = ", ".join("?" * (len(columns) + 1))
     numbered = ((i, *row) for i, row in enumerate(rows.tolist()))
     held.executemany(f"INSERT INTO readings VALUES ({places})", numbered)  # noqa: S608
+    held.commit()
     return held
 
 

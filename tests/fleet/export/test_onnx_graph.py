@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,3 +123,16 @@ def test_without_the_package_the_extra_is_named(recipe: Recipe, monkeypatch):
 
     with pytest.raises(UsageError, match="extra `onnx`"):
         onnx_model(recipe)
+
+
+def test_the_page_shows_python_that_runs(recipe: Recipe, tmp_path, monkeypatch, capsys):
+    """The example of docs/export.md: an alarm goes on from batch to batch."""
+    page = (Path(__file__).parents[3] / "docs" / "export.md").read_text("utf-8")
+    (code,) = (each for each in page.split("```") if each.startswith("python\n"))
+    (tmp_path / "pump.onnx").write_bytes(onnx_model(recipe))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code.removeprefix("python\n"), "export.md", "exec"), {})  # noqa: S102
+
+    said = capsys.readouterr().out
+    assert (1, 19) == (said.count("False"), said.count("True"))
+    assert 20 == said.count("'flow'")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sqlite3
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +25,8 @@ from submerge_fleet.export.sql.script import SqlNames, column_notes, script
 from support import exported, pump_files
 from support.export_engines import run_sql, selected, table_of
 from support.export_runs import statuses
+
+SQLITE = shutil.which("sqlite3")
 
 HOSTILE = (
     'a" FROM x; DROP TABLE canary; --',
@@ -90,8 +97,6 @@ def test_imported_text_is_read_as_numbers(recipe: Recipe):
 
 def test_a_missing_column_is_an_error(recipe: Recipe):
     """SQLite reads a quoted name without a column as text; that must not be scored."""
-    import sqlite3
-
     held = table_of(pump_files.bad_day()[:3, :3], recipe.channels[:3])
     held.executescript(script(recipe))
 
@@ -160,6 +165,25 @@ def test_a_model_that_is_too_wide_is_refused(recipe: Recipe):
         script(wide)
 
 
+@pytest.mark.skipif(SQLITE is None, reason="there is no sqlite3 here")
+def test_the_page_shows_commands_that_run(recipe: Recipe, tmp_path):
+    """The commands of docs/export.md, on a day with a fault."""
+    page = (Path(__file__).parents[3] / "docs" / "export.md").read_text("utf-8")
+    (commands,) = (each for each in page.split("```") if "sqlite3 plant.db" in each)
+    (tmp_path / "pump.sql").write_text(script(recipe), "utf-8")
+    with sqlite3.connect(tmp_path / "plant.db") as held:
+        table_of(gappy_day(), recipe.channels).backup(held)
+    held.close()
+    loaded, checked, alarms = (
+        subprocess.run(shlex.split(line), cwd=tmp_path, capture_output=True, text=True, check=True)
+        for line in commands.strip().splitlines()
+    )
+
+    assert ("", "11|0\n") == (loaded.stdout, checked.stdout)
+    program = run_sql(recipe, gappy_day())
+    assert int(program.alarm.sum()) == len(alarms.stdout.splitlines())
+
+
 @pytest.mark.parametrize("kind", ["distance", "spe", "t2"])
 def test_one_statistic(recipe: Recipe, kind: str):
     """A recipe of one score checks its golden rows, with or without alarms."""
@@ -184,8 +208,6 @@ def test_bounds_are_the_last_numbers_that_fit(offset: float, scale: float, large
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
 def test_rounds_find_the_first_of_the_largest(entrants: list[int]):
     """As `argmax` does, however many there are."""
-    import sqlite3
-
     queries, winners = rounds({"b": [(f"x{i}", str(i)) for i in range(len(entrants))]}, ())
     first = ", ".join(f"{each} AS x{i}" for i, each in enumerate(entrants))
     with_ = f"WITH submerge_rows AS (SELECT 1 AS n, {first})"
