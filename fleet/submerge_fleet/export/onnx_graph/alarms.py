@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge_fleet.export.onnx_graph.nodes import NodeList, value
+from submerge_fleet.export.onnx_graph.nodes import GraphNodes, value
 from submerge_fleet.export.onnx_graph.scores import ScoreNodes
 from submerge_fleet.export.recipe import AlarmRecipe, Recipe
 
@@ -35,7 +35,7 @@ def state_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
     }
 
 
-def add_alarms(nodes: NodeList, recipe: Recipe, found: ScoreNodes) -> None:
+def add_alarms(nodes: GraphNodes, recipe: Recipe, found: ScoreNodes) -> None:
     """Add the Scan, the outputs `statistic_...`, `over_...` and `alarm`, and the state after."""
     from onnx import TensorProto
 
@@ -69,11 +69,11 @@ def add_alarms(nodes: NodeList, recipe: Recipe, found: ScoreNodes) -> None:
     nodes.add("Cast", opened, to=TensorProto.BOOL, out="alarm")
 
 
-def _body(recipe: Recipe, outer: NodeList, width: int) -> Any:
+def _body(recipe: Recipe, outer: GraphNodes, width: int) -> Any:
     """Return the graph of one row: state, its scores and whether it is fine."""
     from onnx import TensorProto
 
-    alarm, nodes = recipe.alarm, NodeList(outer.dtype, BODY)
+    alarm, nodes = recipe.alarm, GraphNodes(outer.dtype, BODY)
     shapes = state_shapes(recipe)
     kinds = {"recent": nodes.kind, "average": nodes.kind, "alarm_state": TensorProto.INT64}
     windows = nodes.add("Slice", f"{BODY}scores", *_range(nodes, 0, width - 1))
@@ -101,12 +101,12 @@ def _body(recipe: Recipe, outer: NodeList, width: int) -> Any:
     return nodes.graph("row", inputs, outputs)
 
 
-def _range(nodes: NodeList, start: int, stop: int, axis: int = 0) -> tuple[str, str, str]:
+def _range(nodes: GraphNodes, start: int, stop: int, axis: int = 0) -> tuple[str, str, str]:
     """Return the inputs of a Slice."""
     return nodes.whole([start]), nodes.whole([stop]), nodes.whole([axis])
 
 
-def _windows(nodes: NodeList, alarm: AlarmRecipe, scores: str) -> tuple[str, str]:
+def _windows(nodes: GraphNodes, alarm: AlarmRecipe, scores: str) -> tuple[str, str]:
     """Return the scores that are remembered, and the k-of-m statistics (windows,)."""
     column = nodes.add("Unsqueeze", scores, nodes.whole([1]))
     window = nodes.add("Concat", f"{BODY}recent", column, axis=1)
@@ -116,7 +116,7 @@ def _windows(nodes: NodeList, alarm: AlarmRecipe, scores: str) -> tuple[str, str
     return after, nodes.add("Squeeze", least, nodes.whole([1]))
 
 
-def _average(nodes: NodeList, alarm: AlarmRecipe, newest: str) -> str:
+def _average(nodes: GraphNodes, alarm: AlarmRecipe, newest: str) -> str:
     """Return the state of the moving average after the newest distance, (3,)."""
     earlier, last, before = (
         nodes.add("Slice", f"{BODY}average", *_range(nodes, i, i + 1)) for i in range(3)
@@ -134,7 +134,7 @@ def _average(nodes: NodeList, alarm: AlarmRecipe, newest: str) -> str:
     return nodes.add("Concat", last, newest, after, axis=0)
 
 
-def _follow(nodes: NodeList, alarm: AlarmRecipe, statistics: str) -> str:
+def _follow(nodes: GraphNodes, alarm: AlarmRecipe, statistics: str) -> str:
     """Return the state of the alarm after a row, (2,)."""
     limits, calm = (
         [bounds[kind] for kind in alarm.kinds] or [math.inf]

@@ -26,7 +26,7 @@ from submerge.errors import SubmergeError, UsageError
 from submerge_fleet.export.golden import GoldenRows, golden_rows
 from submerge_fleet.export.interpreter import SCORED, ExportResult
 from submerge_fleet.export.onnx_graph.alarms import add_alarms, state_shapes
-from submerge_fleet.export.onnx_graph.nodes import NodeList, value
+from submerge_fleet.export.onnx_graph.nodes import GraphNodes, value
 from submerge_fleet.export.onnx_graph.scores import add_scores
 from submerge_fleet.export.plain_text import about_lines
 from submerge_fleet.export.recipe import Recipe
@@ -92,7 +92,7 @@ def _graph(recipe: Recipe, *, single: bool) -> Any:
     """Return the graph of a model."""
     from onnx import TensorProto
 
-    nodes = NodeList(np.float32 if single else np.float64)
+    nodes = GraphNodes(np.float32 if single else np.float64)
     found = add_scores(nodes, recipe, "rows")
     add_alarms(nodes, recipe, found)
     state = {

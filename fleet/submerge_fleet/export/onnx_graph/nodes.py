@@ -1,4 +1,4 @@
-"""NodeList: nodes and constants of an ONNX graph, named as they are added."""
+"""GraphNodes: nodes and constants of an ONNX graph, named as they are added."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class NodeList:
+class GraphNodes:
     """Nodes and constants of one graph.
 
     Parameters

@@ -14,7 +14,7 @@ import numpy as np
 
 from submerge.stats.block_maxima import By
 from submerge_fleet.export.interpreter import GAPS, SCORED, TOO_LARGE
-from submerge_fleet.export.onnx_graph.nodes import NodeList
+from submerge_fleet.export.onnx_graph.nodes import GraphNodes
 from submerge_fleet.export.recipe import Recipe
 
 
@@ -29,7 +29,7 @@ class ScoreNodes(NamedTuple):
     scores: dict[By, str]
 
 
-def add_scores(nodes: NodeList, recipe: Recipe, rows: str) -> ScoreNodes:
+def add_scores(nodes: GraphNodes, recipe: Recipe, rows: str) -> ScoreNodes:
     """Add the nodes that score rows (n, d), and the outputs that need no state."""
     centered, status = _centered(nodes, recipe, rows)
     y = nodes.add("Mul", centered, nodes.numbers(recipe.inverse_roots))
@@ -56,7 +56,7 @@ def add_scores(nodes: NodeList, recipe: Recipe, rows: str) -> ScoreNodes:
     return ScoreNodes(fine, scores)
 
 
-def _centered(nodes: NodeList, recipe: Recipe, rows: str) -> tuple[str, str]:
+def _centered(nodes: GraphNodes, recipe: Recipe, rows: str) -> tuple[str, str]:
     """Scale and center rows; return them, and their status."""
     from onnx import TensorProto
 
@@ -79,7 +79,7 @@ def _centered(nodes: NodeList, recipe: Recipe, rows: str) -> tuple[str, str]:
     return nodes.add("Cast", centered, to=nodes.kind), status
 
 
-def _finite(nodes: NodeList, scores: Sequence[str], status: str) -> str:
+def _finite(nodes: GraphNodes, scores: Sequence[str], status: str) -> str:
     """Add the output `status`; return which rows have scores, all of them finite.
 
     In float32, squares of what is not too large may be.
@@ -92,7 +92,7 @@ def _finite(nodes: NodeList, scores: Sequence[str], status: str) -> str:
     return nodes.add("And", scored, nodes.add("Not", infinite))
 
 
-def _of_directions(nodes: NodeList, recipe: Recipe, centered: str) -> dict[By, str]:
+def _of_directions(nodes: GraphNodes, recipe: Recipe, centered: str) -> dict[By, str]:
     """Add SPE and T2, as far as the recipe has them."""
     found: dict[By, str] = {}
     v = nodes.add("MatMul", centered, nodes.numbers(recipe.basis))
@@ -110,7 +110,7 @@ def _of_directions(nodes: NodeList, recipe: Recipe, centered: str) -> dict[By, s
     return found
 
 
-def _add_passed(nodes: NodeList, recipe: Recipe, kind: By, score: str, fine: str) -> None:
+def _add_passed(nodes: GraphNodes, recipe: Recipe, kind: By, score: str, fine: str) -> None:
     """Add the output `passed_...`: the highest share whose limit a score is above."""
     steps = recipe.limits[kind]
     column = nodes.add("Unsqueeze", score, nodes.whole([1]))
@@ -120,7 +120,7 @@ def _add_passed(nodes: NodeList, recipe: Recipe, kind: By, score: str, fine: str
     nodes.add("Where", fine, most, nodes.numbers(np.nan), out=f"passed_{kind}")
 
 
-def _add_blame(nodes: NodeList, recipe: Recipe, off: str, squares: str, fine: str) -> None:
+def _add_blame(nodes: GraphNodes, recipe: Recipe, off: str, squares: str, fine: str) -> None:
     """Add the outputs `blame`, `share` and `deviation`."""
     weighted = nodes.add("Mul", squares, nodes.numbers(recipe.blame_weights))
     first = nodes.add("ArgMax", weighted, axis=1, keepdims=1)
