@@ -128,13 +128,27 @@ def alarm_rows(saved: SavedModel, recipe: Recipe, folder: Path, n: int) -> Table
                 found.near,
                 found.differ,
                 found.opened,
+                int((program.alarm.astype(bool) != exported.by_detect(saved, read)).sum()),
                 found.blamed,
                 found.worst,
             )
         )
-    counts = ("rows", "alarm rows", "near a limit", "differ", "open otherwise", "other blame")
-    columns = {"program": "", "bytes": ",", **dict.fromkeys(counts, ","), "worst score": ".1e"}
-    notes = "Near a limit: within 1e-9 of it (float: 1e-5). Worst score: largest relative error."
+    counts = (
+        "rows",
+        "alarm rows",
+        "near a limit",
+        "differ",
+        "open otherwise",
+        "than detect",
+        "other blame",
+    )
+    columns = {"program": "", "bytes": ",", **dict.fromkeys(counts, ","), "worst number": ".1e"}
+    notes = (
+        "Near a limit: within 1e-9 of it (float: 1e-5). Open otherwise: rows at which an alarm is"
+        " open for one alone, by the product's statistics; than detect: by `submerge detect`, which"
+        " goes on learning typical errors. Worst number: largest relative error of a score or"
+        " statistic."
+    )
     return Table(f"Alarm rows on {n:,} rows", columns, lines, notes)
 
 

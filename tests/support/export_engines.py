@@ -52,11 +52,10 @@ def run_sql(recipe: Recipe, rows: np.ndarray, _: Path | None = None) -> ProgramR
 
 def _of_view(recipe: Recipe, found: dict[str, list[Any]], columns: ColumnNames) -> ProgramRows:
     place = {name: j for j, name in enumerate(columns.columns)} | {None: -1}
-    kinds, n = recipe.alarm.kinds, len(found["status"])
-    unknown = [np.nan] * n
+    kinds = recipe.alarm.kinds
 
     def numbers(name: str) -> np.ndarray:
-        return np.array(found.get(name, unknown), dtype=np.float64)
+        return np.array(found[name], dtype=np.float64)
 
     return ProgramRows(
         np.array([STATUS.index(each) for each in found["status"]]),
@@ -66,7 +65,7 @@ def _of_view(recipe: Recipe, found: dict[str, list[Any]], columns: ColumnNames) 
         numbers("share"),
         numbers("deviation"),
         {kind: numbers(kind) for kind in recipe.computed},
-        {kind: numbers(kind if kind == "smoothed" else "") for kind in kinds},
+        {kind: numbers(f"statistic_{kind}") for kind in kinds},
     )
 
 

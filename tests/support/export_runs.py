@@ -37,6 +37,7 @@ MAIN = r"""
 #define SUBMERGE_DECLARATIONS
 #include "model.c"
 #include <stdio.h>
+#include <string.h>
 int main(void)
 {
     static double in[SUBMERGE_CHANNELS];
@@ -48,6 +49,11 @@ int main(void)
         fprintf(stderr, "golden row %d failed\n", failed);
         return 1;
     }
+    for (j = 0; j < 256; j++) { /* a damaged state is no reason to crash */
+        memset(&state, j, sizeof state);
+        submerge_score(row, &state, &found);
+    }
+    memset(&state, 0, sizeof state);
     while (fread(in, sizeof in, 1, stdin) == 1) {
         double out[6 + SUBMERGE_SCORES + SUBMERGE_STATISTICS];
         for (j = 0; j < SUBMERGE_CHANNELS; j++)
@@ -187,7 +193,7 @@ class ExportAgreement:
     differ : rows with another answer that are not near
     opened : rows at which the program says otherwise whether an alarm is open
     blamed : rows over a limit at which another channel is to blame
-    worst : largest relative difference of a score
+    worst : largest relative difference of a score or a statistic
     """
 
     rows: int
@@ -215,10 +221,13 @@ def agreement(
         close = np.abs(each - limit) <= within * limit
         near |= close
         differ |= (over != program.over[kind][which]) & ~close
+    pairs = [
+        *((program.scores[kind], product.scores.even[kind]) for kind in recipe.computed),
+        *((program.statistics[kind], product.statistics[kind]) for kind in recipe.alarm.kinds),
+    ]
     worst = max(
-        float(np.max(np.abs(program.scores[kind][which] / product.scores.even[kind] - 1)))
-        for kind in recipe.scores
-        if not (kind == "spe" and recipe.complete)
+        float(np.max(np.abs(found[which] - each) / np.where(each, np.abs(each), 1.0)))
+        for found, each in pairs
     )
     blame = product.scores.blame().argmax(axis=1)
     return ExportAgreement(
@@ -236,8 +245,10 @@ def agreement(
 def open_by_product(recipe: Recipe, product: ByProduct) -> np.ndarray:
     """Return at which rows an alarm is open, (m,), by the product's statistics."""
     limits, calm = recipe.alarm.limits, recipe.alarm.calm
-    over = np.any([product.statistics[kind] > limits[kind] for kind in limits], axis=0)
-    high = np.any([product.statistics[kind] > calm[kind] for kind in limits], axis=0)
+    over, high = np.zeros((2, len(product.which)), dtype=bool)
+    for kind in limits:
+        over |= product.statistics[kind] > limits[kind]
+        high |= product.statistics[kind] > calm[kind]
     found, is_open, last = np.zeros(len(over), dtype=bool), False, 0
     for i, (begins, stays) in enumerate(zip(over.tolist(), high.tolist(), strict=True)):
         last = i if stays else last

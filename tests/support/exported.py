@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from submerge.client.recent_scores import RecentScores, row_statistics
+from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
 from submerge.history.recorded import Recorded
-from submerge.history.settings import FitSettings
+from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import RowScores
 from submerge_fleet.export.recipe import Recipe
 from submerge_fleet.fit.saving import learnt_of
@@ -80,6 +81,13 @@ def by_product(saved: SavedModel, recipe: Recipe, rows: np.ndarray, machine: str
     found = row_statistics(tuple(watched), recent.span(watched, of - 1), of, after)
     statistics = dict(zip(watched, found, strict=True))
     return ByProduct(np.concatenate(numbers), joined, statistics)
+
+
+def by_detect(saved: SavedModel, rows: np.ndarray) -> np.ndarray:
+    """Return at which rows `submerge detect` has an open alarm, (n,); all rows can be judged."""
+    state = dict(saved.learnt.monitors)["m0"]
+    detector = HistoryDetector(saved.model, state, saved.learnt.period_s, SOON)
+    return np.concatenate([part.alarmed for part in detector.add(Recorded("m0", rows, None))])
 
 
 def plant_rows(

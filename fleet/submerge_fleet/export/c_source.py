@@ -25,8 +25,10 @@ from submerge_fleet.export.recipe import Recipe
 PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
 """What the functions' names may begin with."""
 
-NEAR = {True: 1e-3, False: 1e-9}
-"""How near results of golden rows have to be, relative, in float and in double."""
+OWN = 0.05
+"""What factors leave of a channel, y - L z, is a difference of two numbers that are nearly the same
+where the channel has a factor to itself. Where less than this of y remains, float has a row of the
+matrix I - L G L' for it, computed in double."""
 
 
 def c_source(recipe: Recipe, *, single: bool = False, prefix: str = "submerge") -> str:
@@ -112,19 +114,20 @@ class _CWriter:
         widest = max(recipe.loadings.shape[1], recipe.basis.shape[1])
         defined: dict[str, object] = {
             "MAX": "FLT_MAX" if self._single else "DBL_MAX",
-            "NEAR": number(NEAR[self._single]),
             "LARGEST": number(recipe.largest),
             "EXCESS": number(recipe.excess),
             "COMPLETE": int(recipe.complete),
             "FACTORS": recipe.loadings.shape[1],
             "WIDEST": widest,
             "STEPS": self._most_steps(),
+            "REFINED": len(self._refined()),
         }
         if "smoothed" in alarm.kinds:
             defined |= {"WEIGHT": number(alarm.weight), "KEPT": number(1 - alarm.weight)}
         if {"spe", "t2"} & {*recipe.scores}:
             defined["DIRECTIONS"] = recipe.basis.shape[1]
-        arrays = [self._array(name, values) for name, values in self._arrays().items()]
+        arrays = self._refined_rows()
+        arrays += [self._array(name, values) for name, values in self._arrays().items()]
         return "\n\n".join([self._defines(defined), *arrays, self._limits(), self._names()])
 
     def golden(self, golden: GoldenRows) -> str:
@@ -135,7 +138,13 @@ class _CWriter:
         kept = f"static const {name}_result {name}_golden_results[{n}]"
         return "\n\n".join(
             [
-                self._defines({"GOLDEN": n}),
+                self._defines(
+                    {
+                        "GOLDEN": n,
+                        "NEAR": self._to.number(golden.near),
+                        "FLOOR": self._to.number(golden.floor),
+                    }
+                ),
                 f"{real} = {{\n" + ",\n".join(rows) + "\n};",
                 f"{kept} = {{\n" + ",\n".join(results) + "\n};",
             ]
@@ -176,6 +185,24 @@ class _CWriter:
         if "t2" in recipe.scores:
             found["t2_weights"] = recipe.t2_weights
         return found
+
+    def _refined(self) -> list[int]:
+        """Return the channels that float needs a row of their own for."""
+        own = 1 / (self._recipe.error_weights * self._recipe.inverse_roots)
+        return np.flatnonzero(own < OWN).tolist() if self._single else []
+
+    def _refined_rows(self) -> list[str]:
+        which, recipe, upper, name = self._refined(), self._recipe, self.upper, self._prefix
+        if not which:
+            return []
+        rows = np.eye(recipe.dim) - (recipe.loadings * recipe.gains) @ recipe.loadings.T
+        real = f"static const {name}_real {name}_refined_rows[{upper}REFINED][{upper}CHANNELS]"
+        table = ",\n".join(f"    {self._to.row(rows[each])}" for each in which)
+        places = f"static const int {name}_refined[{upper}REFINED]"
+        return [
+            f"{places} = {{{', '.join(map(str, which))}}};",
+            f"{real} = {{\n{table}\n}};",
+        ]
 
     def _array(self, name: str, values: Array, size: str = "", kind: str = "static ") -> str:
         declared = f"{kind}const {self._prefix}_real {self._prefix}_{name}[{size or values.size}]"

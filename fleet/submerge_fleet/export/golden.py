@@ -20,6 +20,12 @@ from submerge_fleet.export.recipe import Recipe
 MARGIN = 0.02
 """Least distance of a golden row's statistic from a limit, relative to it."""
 
+NEAR = {True: 1e-3, False: 1e-9}
+"""How near the numbers of a program have to be, relative, in float32 and in double."""
+
+ROUNDINGS = 10
+"""Errors of rounding in a number of a residual."""
+
 NORMAL, FAULTY = 2, 6
 """Rows without and with a fault: an alarm needs five of eight."""
 
@@ -32,17 +38,22 @@ class GoldenRows:
     """Rows, in order, and what a program has to say of each, from a new state on.
 
     rows : (n, d), in units
+    near : how near a program's numbers have to be, relative
+    floor : scores and statistics may also differ by this: less is rounding
     """
 
     rows: Array
     results: tuple[ExportResult, ...]
+    near: float
+    floor: float
 
 
 def golden_rows(recipe: Recipe, *, single: bool = False) -> GoldenRows:
     """Return golden rows of a recipe; the same recipe gives the same rows.
 
-    single : rows are float32 numbers
+    single : rows are float32 numbers, and the program computes in float32
     """
+    near = NEAR[single]
     for seed in range(TRIES):
         rows = _rows(recipe, np.random.default_rng(seed))
         if single:
@@ -52,8 +63,10 @@ def golden_rows(recipe: Recipe, *, single: bool = False) -> GoldenRows:
         for row in rows:
             result, state = step(recipe, row, state)
             results.append(result)
-        found = GoldenRows(rows, tuple(results))
-        if all(_is_clear(recipe, each) for each in results if each.status == SCORED):
+        scored = [each.status == SCORED for each in results]
+        floor = _floor(recipe, rows[scored], near, np.float32 if single else np.float64)
+        found = GoldenRows(rows, tuple(results), near, floor)
+        if all(_is_clear(recipe, each, floor) for each in results if each.status == SCORED):
             break
     return found
 
@@ -69,7 +82,18 @@ def _rows(recipe: Recipe, rng: np.random.Generator) -> Array:
     return np.asarray(rows)
 
 
-def _is_clear(recipe: Recipe, result: ExportResult) -> bool:
+def _floor(recipe: Recipe, rows: Array, near: float, kind: type) -> float:
+    """Return how much SPE may differ by rounding: it is what is left of large numbers.
+
+    An error of `each` in the residual changes its square by 2 sqrt(SPE) each + each^2. That is less
+    than a share `near` of SPE, or less than this.
+    """
+    centered = (rows - recipe.offset) / recipe.scale - recipe.mean
+    each = ROUNDINGS * float(np.finfo(kind).eps) * float(np.abs(centered).max())
+    return 4 / near * each**2
+
+
+def _is_clear(recipe: Recipe, result: ExportResult, floor: float) -> bool:
     """Return whether rounding cannot change an answer."""
     pairs = chain(
         ((each, recipe.alarm.limits[kind]) for kind, each in result.statistics.items()),
@@ -78,6 +102,7 @@ def _is_clear(recipe: Recipe, result: ExportResult) -> bool:
             (result.scores[kind], float(limit))
             for kind, steps in recipe.limits.items()
             for limit in steps.values
+            if result.scores[kind] > floor
         ),
     )
     first, *others = np.sort(result.shares)[::-1]

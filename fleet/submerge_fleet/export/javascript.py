@@ -28,14 +28,24 @@ def javascript(recipe: Recipe) -> str:
     """Return the text of the module, in ASCII."""
     template = files(__package__).joinpath("scorer.mjs").read_text("ascii")
     golden = golden_rows(recipe)
-    rows = [
-        {"row": [_number(each) for each in row], "result": _result(recipe, result)}
-        for row, result in zip(golden.rows.tolist(), golden.results, strict=True)
-    ]
+    rows = [[_number(each) for each in row] for row in golden.rows.tolist()]
+    results = [_result(recipe, each) for each in golden.results]
     parts = {
         "about": "\n".join(["/*", *(f" * {each}".rstrip() for each in about_lines(recipe)), " */"]),
         "model": _json(_model(recipe)),
-        "golden": "\n".join(["[", *(f"  {_json(each)}," for each in rows), "]"]),
+        "golden": "\n".join(
+            [
+                "{",
+                f"  near: {_json(golden.near)}, floor: {_json(golden.floor)},",
+                "  rows: [",
+                *(f"    {_json(each)}," for each in rows),
+                "  ],",
+                "  results: [",
+                *(f"    {_json(each)}," for each in results),
+                "  ],",
+                "}",
+            ]
+        ),
     }
     return re.sub(r"@(\w+)@", lambda found: parts[found[1]], template)
 

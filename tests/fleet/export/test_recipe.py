@@ -96,13 +96,18 @@ def test_without_factors_there_is_no_distance(pump: SavedModel):
 def test_alarms_are_those_of_detect(pump: SavedModel):
     """An alarm begins and ends at the rows at which `submerge detect` begins and ends it."""
     rows, recipe = pump_files.bad_day(), recipe_of(pump)
-    detector = HistoryDetector(pump.model, dict(pump.learnt.monitors)["m0"], 60.0, SOON)
-    judged = list(detector.add(Recorded("m0", rows, None)))
+    alarmed = exported.by_detect(pump, rows)
 
-    assert detector.monitor.detector.limits.known == recipe.alarm.limits
-    alarmed = np.concatenate([each.alarmed for each in judged])
     assert alarmed.any()
     assert alarmed.tolist() == [each.alarm for each in carried_out(recipe, rows)]
+
+
+def test_limits_are_those_of_detect(pump: SavedModel):
+    """The limits that recorded rows are compared with, at the rate that is promised."""
+    detector = HistoryDetector(pump.model, dict(pump.learnt.monitors)["m0"], 60.0, SOON)
+    list(detector.add(Recorded("m0", pump_files.readings(10), None)))
+
+    assert detector.monitor.detector.limits.known == recipe_of(pump).alarm.limits
 
 
 def test_a_row_that_cannot_be_scored_is_marked_and_changes_nothing(pump: SavedModel):

@@ -64,10 +64,12 @@ def test_it_says_what_the_recipe_says(recipe: Recipe):
             continue
         assert result.over == {kind for kind, each in program.over.items() if each[i]}
         numbers = {**result.scores, "share": result.shares[result.blame]}
-        numbers |= {"deviation": result.deviation, "smoothed": result.statistics["smoothed"]}
+        numbers |= {"deviation": result.deviation}
         found = {kind: each[i] for kind, each in program.scores.items()}
         found |= {"share": program.share[i], "deviation": program.deviation[i]}
-        assert numbers == pytest.approx(found | {"smoothed": program.statistics["smoothed"][i]})
+        assert numbers == pytest.approx(found)
+        statistics = {kind: each[i] for kind, each in program.statistics.items()}
+        assert result.statistics == pytest.approx(statistics)
     assert program.alarm.any()
 
 

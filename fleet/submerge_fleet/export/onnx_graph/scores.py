@@ -17,6 +17,9 @@ from submerge_fleet.export.interpreter import GAPS, SCORED, TOO_LARGE
 from submerge_fleet.export.onnx_graph.nodes import GraphNodes
 from submerge_fleet.export.recipe import Recipe
 
+OWN = 0.05
+"""Share of y that is left of a channel, below which float32 is refined, as in C."""
+
 
 class ScoreNodes(NamedTuple):
     """Names of results.
@@ -36,7 +39,7 @@ def add_scores(nodes: GraphNodes, recipe: Recipe, rows: str) -> ScoreNodes:
     loads = nodes.add("MatMul", y, nodes.numbers(recipe.loadings))
     z = nodes.add("Mul", loads, nodes.numbers(recipe.gains))
     held = nodes.add("MatMul", z, nodes.numbers(np.ascontiguousarray(recipe.loadings.T)))
-    off = nodes.add("Sub", y, held)
+    off = _refined(nodes, recipe, y, nodes.add("Sub", y, held))
     squares = nodes.add("Mul", off, off)
     scores: dict[By, str] = {}
     if recipe.by_distance:
@@ -77,6 +80,24 @@ def _centered(nodes: GraphNodes, recipe: Recipe, rows: str) -> tuple[str, str]:
     centered = nodes.add("Where", column, nodes.add("Sub", scaled, mean),
                          nodes.constant(np.zeros((), np.float64)))  # fmt: skip
     return nodes.add("Cast", centered, to=nodes.kind), status
+
+
+def _refined(nodes: GraphNodes, recipe: Recipe, y: str, off: str) -> str:
+    """Return what factors leave of y, with the digits that float32 has lost.
+
+    That is a difference of two numbers that are nearly the same where a channel has a factor to
+    itself. There it is y times a row of I - L G L', computed in float64.
+    """
+    own = 1 / (recipe.error_weights * recipe.inverse_roots)
+    which = np.flatnonzero(own < OWN)
+    if nodes.dtype != np.float32 or not len(which):
+        return off
+    rows = np.eye(recipe.dim) - (recipe.loadings * recipe.gains) @ recipe.loadings.T
+    exact = nodes.add("MatMul", y, nodes.numbers(np.ascontiguousarray(rows[which].T)))
+    places = np.arange(recipe.dim)
+    places[which] = recipe.dim + np.arange(len(which))
+    both = nodes.add("Concat", off, exact, axis=1)
+    return nodes.add("Gather", both, nodes.whole(places), axis=1)
 
 
 def _finite(nodes: GraphNodes, scores: Sequence[str], status: str) -> str:

@@ -31,6 +31,17 @@ PREFIX = "submerge_"
 """Of the names of queries: SQLite takes a table of the same name for the query."""
 
 
+AMONG = "PARTITION BY good ORDER BY n"
+"""A window of rows that have scores (or of those that have none), in the order of time."""
+
+BEFORE = f"{AMONG} ROWS UNBOUNDED PRECEDING"
+
+
+def lag(column: str, rows: int) -> str:
+    """Return the name of a column's value so many rows before."""
+    return f"{column}_{rows}"
+
+
 def number(value: float) -> str:
     """Return a finite number as a literal that is read as the same double."""
     text = repr(float(value))

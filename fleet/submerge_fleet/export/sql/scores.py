@@ -106,6 +106,7 @@ def _compared(recipe: Recipe, *, by_spe: bool) -> list[Query]:
     queries, winners = rounds(contests, (*passed, "blame_sum"))
     winner = winners["b"]
     last = {
+        "good": "CASE WHEN fault = 0 THEN 1 ELSE 0 END",
         "share": fine.format(f"CASE WHEN blame_sum > 0 THEN {winner[0]}/blame_sum ELSE 0e0 END"),
         "blamed": f"CASE WHEN fault = 0 AND blame_sum > 0 THEN {winner[1]} END",
         "error": fine.format(winner[2]),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from submerge._linalg import Array
 from submerge.stats.block_maxima import By
 from submerge_fleet.console.printable import name_text
-from submerge_fleet.export.golden import golden_rows
+from submerge_fleet.export.golden import GoldenRows, golden_rows
 from submerge_fleet.export.interpreter import ExportResult
 from submerge_fleet.export.plain_text import about_lines
 from submerge_fleet.export.recipe import Recipe
@@ -27,9 +27,6 @@ from submerge_fleet.export.sql.scores import INFINITE, LARGE, score_queries
 
 STATUS = ("scored", "gaps", "too large")
 """By the status of the interpreter."""
-
-SAME = 1e-9
-"""Largest relative difference of a golden number."""
 
 MOST_NOTES = 10
 """Channels that are named to the user."""
@@ -74,7 +71,7 @@ def script(recipe: Recipe, names: SqlNames = SqlNames()) -> str:
         f"FROM {PREFIX}alarmed\nORDER BY n;\n\n"
         f"CREATE VIEW {check} AS\n"
         f"WITH {_golden(golden.rows)},\n{body},\n{_expected(recipe, golden.results)}\n"
-        f"{_comparison(recipe)};\n"
+        f"{_comparison(recipe, golden)};\n"
     )
 
 
@@ -104,8 +101,9 @@ def _results(recipe: Recipe, time: str, columns: ColumnNames) -> list[str]:
     return [
         f"moment AS {time}",
         f"CASE {_status()} {cases} END AS status",
-        *_numbers(recipe),
+        *recipe.computed,
         *(f"{_passed(recipe, kind)} AS passed_{kind}" for kind in recipe.limits),
+        *(f"statistic_{kind}" for kind in recipe.alarm.kinds),
         *(f"over_{kind}" for kind in recipe.alarm.kinds),
         "alarm",
         f"CASE blamed {called} END AS blame",
@@ -115,9 +113,8 @@ def _results(recipe: Recipe, time: str, columns: ColumnNames) -> list[str]:
 
 
 def _numbers(recipe: Recipe) -> tuple[str, ...]:
-    """Return the scores, and the moving average of distances where it raises alarms."""
-    smoothed = ("smoothed",) if "smoothed" in recipe.alarm.limits else ()
-    return (*recipe.computed, *smoothed)
+    """Return the columns of scores and statistics, which a check compares."""
+    return (*recipe.computed, *(f"statistic_{kind}" for kind in recipe.alarm.kinds))
 
 
 def _status() -> str:
@@ -160,7 +157,8 @@ def _expected(recipe: Recipe, expected: Sequence[ExportResult]) -> str:
     columns = ("n", "status", "alarm", "blame", *kinds)
     lines = []
     for n, each in enumerate(expected, start=1):
-        known = {**each.statistics, **each.scores}
+        known = {str(kind): size for kind, size in each.scores.items()}
+        known |= {f"statistic_{kind}": size for kind, size in each.statistics.items()}
         values = (number(known[kind]) if kind in known else "NULL" for kind in kinds)
         whole = map(str, (n, each.status, int(each.alarm), each.blame))
         lines.append(f"({', '.join((*whole, *values))})")
@@ -168,7 +166,7 @@ def _expected(recipe: Recipe, expected: Sequence[ExportResult]) -> str:
     return f"{PREFIX}wanted ({named}) AS (VALUES\n{rows})"
 
 
-def _comparison(recipe: Recipe) -> str:
+def _comparison(recipe: Recipe, golden: GoldenRows) -> str:
     """Return the query that counts golden rows that differ."""
     differs = [
         f"{_status()} <> wanted_status",
@@ -176,7 +174,7 @@ def _comparison(recipe: Recipe) -> str:
         "COALESCE(blamed, -1) <> wanted_blame",
     ]
     for kind in _numbers(recipe):
-        most = f"{number(SAME)} * (1e0 + wanted_{kind})"
+        most = f"{number(golden.near)} * wanted_{kind} + {number(golden.floor)}"
         differs.append(f"ABS({kind} - wanted_{kind}) > {most}")
         differs.append(f"({kind} IS NULL) <> (wanted_{kind} IS NULL)")
     condition = "\nOR ".join(differs)
