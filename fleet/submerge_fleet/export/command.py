@@ -81,11 +81,12 @@ def command(
     _check_target(output)
     recipe, data = _exported(model, language, statistic, machine, at_most, options)
     _write(output, data)
+    notes = _notes(recipe, language, options)
     if as_json:
-        click.echo(json.dumps(_facts(recipe, language, output, data)))
+        click.echo(json.dumps(_facts(recipe, language, output, data) | {"notes": notes}))
         return
     click.echo(f"{output}: {language}, {recipe.dim} channels, {len(data):,} bytes")
-    for line in _notes(recipe, language, options):
+    for line in notes:
         click.echo(f"note: {line}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""Databases and ONNX Runtime have the product's alarms on machines whose numbers get out of hand."""
+"""Databases and ONNX Runtime have the product's alarms on machines of hard numbers."""
 
 from __future__ import annotations
 

@@ -117,12 +117,12 @@ def test_hostile_names_are_harmless(recipe: Recipe):
 
     assert [(11, 0)] == held.execute("SELECT * FROM submerge_check").fetchall()
     assert {*blamed} <= {*columns.columns, None}
-    assert ((3, "channel_3"),) == columns.changed
+    assert ((3, "channel_4"),) == columns.changed
     assert ["readings", "canary", "submerge_scores", "submerge_check"] == selected(
         held, "SELECT name FROM sqlite_master"
     )["name"]
     (note,) = column_notes(hostile, SqlNames())
-    assert "channel 4 channel_3" in note
+    assert "channel 4 channel_4" in note
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(HOSTILE)
@@ -151,7 +151,7 @@ def test_names_of_the_table_are_quoted_or_refused(recipe: Recipe):
         script(recipe, SqlNames(time=""))
     names = SqlNames('x"; --', "flow", "pump 3")
     held = table_of(pump_files.bad_day()[:2], recipe.channels)
-    held.execute("ALTER TABLE readings RENAME COLUMN flow TO channel_0")
+    held.execute("ALTER TABLE readings RENAME COLUMN flow TO channel_1")
     held.execute("ALTER TABLE readings RENAME COLUMN time TO flow")
     held.execute('ALTER TABLE readings RENAME TO "x""; --"')
     held.executescript(script(recipe, names))

@@ -66,7 +66,7 @@ class ColumnNames:
         for i, channel in enumerate(channels):
             column = channel
             if not channel or "\0" in channel or channel.casefold() in held:
-                column = f"channel_{i}"
+                column = f"channel_{i + 1}"
                 while column in free:
                     column += "_"
                 free.add(column)
