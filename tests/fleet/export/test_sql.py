@@ -18,6 +18,7 @@ from submerge import UsageError
 from submerge_fleet.export.exported_model import recipe_of
 from submerge_fleet.export.interpreter import SCORED, ExportState, step
 from submerge_fleet.export.recipe import AlarmRecipe, Recipe
+from submerge_fleet.export.sql import scores
 from submerge_fleet.export.sql.column_names import ColumnNames
 from submerge_fleet.export.sql.expressions import chained, rounds
 from submerge_fleet.export.sql.scores import bounds
@@ -78,6 +79,18 @@ def test_rows_that_are_no_readings_are_marked(recipe: Recipe):
     rows = exported.fuzzed_rows(500, recipe.offset, recipe.scale)
 
     assert statuses(recipe, rows).tolist() == run_sql(recipe, rows).status.tolist()
+
+
+def test_a_long_text_says_the_same(recipe: Recipe, monkeypatch):
+    """Weights of large models are written so that SQLite does not take them for constants."""
+    rows = gappy_day()[890:920]
+    plain = run_sql(recipe, rows)
+    monkeypatch.setattr(scores, "MANY", 0)
+    long = run_sql(recipe, rows)
+
+    assert "IS NOT NULL THEN" in script(recipe)
+    for kind in recipe.computed:
+        np.testing.assert_array_equal(plain.scores[kind], long.scores[kind])
 
 
 def test_imported_text_is_read_as_numbers(recipe: Recipe):

@@ -27,6 +27,11 @@ NOTHING = 1e-30
 products that underflow."""
 
 
+MANY = 8000
+"""Weights from which they are written as results of a condition. SQLite compares each constant with
+all others, so that the time to prepare a query grows with their square; these it does not take for
+constants. Rows are a quarter slower by that."""
+
 PREFIX = "submerge_"
 """Of the names of queries: SQLite takes a table of the same name for the query."""
 
@@ -58,10 +63,15 @@ def total(terms: Sequence[str]) -> str:
     return total([f"({'+'.join(each)})" for each in groups])
 
 
-def weighted(weights: Array, columns: Sequence[str]) -> str:
-    """Return the weighted sum of columns; those that weigh next to nothing are left out."""
+def weighted(weights: Array, columns: Sequence[str], *, many: bool = False) -> str:
+    """Return the weighted sum of columns; those that weigh next to nothing are left out.
+
+    many : whether the whole text has more than `MANY` such weights
+    """
+    term = "{1}*CASE WHEN {1} IS NOT NULL THEN {0} END" if many else "{0}*{1}"
     pairs = zip(weights.tolist(), columns, strict=True)
-    return total([f"{number(weight)}*{each}" for weight, each in pairs if abs(weight) >= NOTHING])
+    return total([term.format(number(weight), each) for weight, each in pairs
+                  if abs(weight) >= NOTHING])  # fmt: skip
 
 
 def numbered(letter: str, n: int) -> tuple[str, ...]:

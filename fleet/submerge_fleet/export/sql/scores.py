@@ -10,12 +10,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge_fleet.export.recipe import Recipe
 from submerge_fleet.export.sql.expressions import (
+    MANY,
     Contest,
     Query,
     number,
@@ -57,15 +60,16 @@ def score_queries(recipe: Recipe) -> list[Query]:
     centered, off, rest = numbered("c", d), numbered("e", d), numbered("f", d)
     by_distance, by_spe = recipe.by_distance, "spe" in recipe.scores and not recipe.complete
     z, v = numbered("z", k), numbered("v", r) if {"spe", "t2"} & set(recipe.scores) else ()
+    sum_of = partial(weighted, many=2 * d * (len(z) + len(v)) > MANY)
     loads = recipe.gains[:, None] * (recipe.inverse_roots[:, None] * recipe.loadings).T
-    within = {name: weighted(loads[i], centered) for i, name in enumerate(z)}
-    within |= {name: weighted(recipe.basis[:, i], centered) for i, name in enumerate(v)}
+    within = {name: sum_of(loads[i], centered) for i, name in enumerate(z)}
+    within |= {name: sum_of(recipe.basis[:, i], centered) for i, name in enumerate(v)}
     left = {
-        name: f"{number(recipe.inverse_roots[j])}*c{j}-({weighted(recipe.loadings[j], z)})"
+        name: f"{number(recipe.inverse_roots[j])}*c{j}-({sum_of(recipe.loadings[j], z)})"
         for j, name in enumerate(off)
     }
     if by_spe:
-        left |= {name: f"c{j}-({weighted(recipe.basis[j], v)})" for j, name in enumerate(rest)}
+        left |= {name: f"c{j}-({sum_of(recipe.basis[j], v)})" for j, name in enumerate(rest)}
     if by_distance:
         left["inside"] = total([f"{each}*{each}" for each in z])
     if "t2" in recipe.scores:
