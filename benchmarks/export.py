@@ -1,9 +1,10 @@
 """Exported models beside the product: the same alarm rows, sizes, and rows that are no readings.
 
 A model of 54 channels and 8 directions is exported in each language, and run on rows with faults by
-the language's own compiler or interpreter (gcc, node). Alarm rows are those at which a statistic is
-over its limit. They have to be the product's, except where a statistic is within 1e-9 of its limit
-(in float32: 1e-5), relative to it; these are counted. Each program checks its golden rows first.
+what runs that language (gcc, node, sqlite3, ONNX Runtime). Alarm rows are those at which a
+statistic is over its limit. They have to be the product's, except where a statistic is within 1e-9
+of its limit (in float32: 1e-5), relative to it; these are counted. Each program checks its golden
+rows first.
 
 The fuzz replaces readings by NaN, infinities and numbers beyond all sense, and asks for the marks
 that the product gives; C runs under AddressSanitizer and UndefinedBehaviorSanitizer.
@@ -23,12 +24,15 @@ from report import Table, command
 from submerge_fleet.export.c_source import c_source
 from submerge_fleet.export.exported_model import recipe_of
 from submerge_fleet.export.javascript import javascript
+from submerge_fleet.export.onnx_graph.model import onnx_model
 from submerge_fleet.export.recipe import Recipe
+from submerge_fleet.export.sql.script import script
 from submerge_fleet.operate.model_file import SavedModel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support import exported
+from support.export_engines import run_onnx, run_sql
 from support.export_runs import (
     SANITIZERS,
     ProgramRows,
@@ -61,6 +65,10 @@ class Contender:
     single: bool = False
 
 
+def onnx_in_float(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
+    return run_onnx(recipe, rows, folder, single=True)
+
+
 def c_in_float(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
     return run_c(recipe, rows, folder, single=True)
 
@@ -84,6 +92,16 @@ CONTENDERS = [
         single=True,
     ),
     Contender("JavaScript", run_js, lambda recipe: len(javascript(recipe)), run_js),
+    Contender("SQL", run_sql, lambda recipe: len(script(recipe).encode()), run_sql),
+    Contender("ONNX, double", run_onnx, lambda recipe: len(onnx_model(recipe)), run_onnx),
+    Contender(
+        "ONNX, float",
+        onnx_in_float,
+        lambda recipe: len(onnx_model(recipe, single=True)),
+        onnx_in_float,
+        within=1e-5,
+        single=True,
+    ),
 ]
 
 

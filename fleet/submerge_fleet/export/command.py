@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from submerge_fleet.export.recipe import Recipe
     from submerge_fleet.export.writers import ExportOptions
 
-LANGUAGES = ("c", "js")
+LANGUAGES = ("c", "js", "sql", "onnx")
 """As in `writers`, which is imported late: help needs their names alone."""
 
 SCORES = ("distance", "spe", "t2")
 """As in `recipe`, likewise."""
+
+OPTIONS = {"single": "--float32", "prefix": "--prefix", "table": "--table", "time": "--time"}
+"""By fields of `writers.ExportOptions`."""
 
 MADE_BY = "submerge model export"
 """Each exported file says so in its first `HEAD` bytes: only such a file is written over."""
@@ -45,8 +48,10 @@ Example: submerge fit history.csv -o plant.model
 @default_option(
     "--at-most", "1 false per week", "The rate of false alarms that is promised.", metavar="RATE"
 )
-@flag_option("--float32", "c: compute in float, not in double.", "single")
-@default_option("--prefix", "submerge", "c: what all names begin with.", metavar="NAME")
+@flag_option("--float32", "c, onnx: compute in float, not in double.", "single")
+@default_option("--prefix", "submerge", "c, sql: what all names begin with.", metavar="NAME")
+@default_option("--table", "readings", "sql: the table of rows.", metavar="NAME")
+@default_option("--time", "time", "sql: its column of times.", metavar="NAME")
 @json_option("Print what was written, as JSON.")
 def command(
     model: Path,
@@ -57,6 +62,8 @@ def command(
     at_most: str,
     single: bool,
     prefix: str,
+    table: str,
+    time: str,
     as_json: bool,
 ) -> None:
     """Write the model in the file MODEL as a program that scores rows.
@@ -69,16 +76,17 @@ def command(
     """
     from submerge_fleet.export.writers import ExportOptions
 
-    options = ExportOptions(single, prefix)
+    options = ExportOptions(single, prefix, table, time)
     _check_options(language, options)
     _check_target(output)
     recipe, data = _exported(model, language, statistic, machine, at_most, options)
     _write(output, data)
+    notes = _notes(recipe, language, options)
     if as_json:
-        click.echo(json.dumps(_facts(recipe, language, output, data)))
+        click.echo(json.dumps(_facts(recipe, language, output, data) | {"notes": notes}))
         return
     click.echo(f"{output}: {language}, {recipe.dim} channels, {len(data):,} bytes")
-    for line in _notes(recipe):
+    for line in notes:
         click.echo(f"note: {line}", err=True)
 
 
@@ -108,7 +116,7 @@ def _check_options(language: str, options: ExportOptions) -> None:
     from submerge_fleet.export.writers import WRITERS, ExportOptions
 
     plain, takes = ExportOptions(), WRITERS[language].takes
-    for name, option in (("single", "--float32"), ("prefix", "--prefix")):
+    for name, option in OPTIONS.items():
         if name not in takes and getattr(options, name) != getattr(plain, name):
             raise UsageError(f"{option} has no effect on --as {language}: leave it out")
 
@@ -156,11 +164,15 @@ def _facts(recipe: Recipe, language: str, output: Path, data: bytes) -> dict[str
     }
 
 
-def _notes(recipe: Recipe) -> list[str]:
-    """Return sentences on what the program cannot do."""
+def _notes(recipe: Recipe, language: str, options: ExportOptions) -> list[str]:
+    """Return sentences on what the program cannot do, and what a user has to know."""
+    from submerge_fleet.export.writers import WRITERS
+
+    notes = WRITERS[language].notes(recipe, options)
     if not recipe.alarm.limits:
-        return ["the model has no alarm limits for these scores: the program raises no alarm"]
+        none = "the model has no alarm limits for these scores: the program raises no alarm"
+        return [*notes, none]
     if recipe.alarm.provisional_rows:
         rows = f"{recipe.alarm.provisional_rows:,.0f}"
-        return [f"limits are provisional: about 1 false alarm in {rows} rows"]
-    return []
+        return [*notes, f"limits are provisional: about 1 false alarm in {rows} rows"]
+    return notes

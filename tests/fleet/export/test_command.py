@@ -129,3 +129,31 @@ def test_a_kernel_and_lags_are_refused(house):
     for schema, what in ((lagged, "lags"), (kernel, "a kernel")):
         with pytest.raises(Exception, match=f"got one with {what}.*`submerge score` takes it"):
             recipe_of(saved._replace(schema=schema))
+
+
+def test_sql_reads_the_table_that_is_named(submerge, house):
+    """Options of SQL reach it; another language refuses them."""
+    to = ["-o", house / "pump.sql", "--table", "pump 3", "--time", "at", "--prefix", "p3"]
+    ran = submerge("model", "export", house / "pump.model", "--as", "sql", *to)
+    text = (house / "pump.sql").read_text("utf-8")
+
+    assert (0, "") == (ran.status, ran.err)
+    assert 'FROM "pump 3" AS t' in text
+    assert 't."at" AS moment' in text
+    assert 'CREATE VIEW "p3_check" AS' in text
+    refused = submerge("model", "export", house / "pump.model", "--as", "onnx", *to)
+    assert 2 == refused.status
+    assert "--prefix has no effect on --as onnx" in refused.err
+
+
+def test_a_channel_with_another_column_is_named(submerge, house):
+    """A user has to name the column so."""
+    names = ("flow", "Flow", "current", "temperature")
+    rows = pump_files.readings(4000)
+    model_file.save(house / "two-flows.model", exported.fitted(rows, names).learnt)
+    to = ["--as", "sql", "-o", house / "flows.sql"]
+    ran = submerge("model", "export", house / "two-flows.model", *to)
+
+    assert 0 == ran.status
+    assert "'Flow'" in ran.err
+    assert "channel 2 channel_2" in ran.err
