@@ -12,11 +12,12 @@ from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, folds_of
+from submerge.history.layout import LaidOut, Layout
 from submerge.history.models import model_of, summaries_of
 from submerge.history.newest_rows import NewestRows
 from submerge.history.recorded import Recorded
 from submerge.history.second_pass import SecondPass
-from submerge.history.settings import FitSettings
+from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.judge.none_left import none_left
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
@@ -26,6 +27,10 @@ from submerge.schema import Channel
 
 Read = Callable[[], Iterable[Recorded]]
 """Reads a history from its start."""
+
+Look = Callable[[], Iterable[Recorded]]
+"""Reads its times from its start: rows of any width, with those channels alone that a condition
+asks for."""
 
 Advance = Callable[[int], None]
 """Takes numbers of rows that were read."""
@@ -73,6 +78,7 @@ def fit(
     channels: Sequence[Channel | str],
     settings: FitSettings | None = None,
     *,
+    look: Look | None = None,
     advance: Advance = lambda _: None,
 ) -> Fitted:
     """Learn a history.
@@ -84,6 +90,8 @@ def fit(
     channels : sequence of Channel or str
         With their units, or their names alone.
     settings : FitSettings, optional
+    look : callable, optional
+        Reads the times alone, where that is cheaper than `read`.
     advance : callable
         As `Advance`.
 
@@ -98,7 +106,8 @@ def fit(
     settings = settings or FitSettings()
     known = [Channel(each) if isinstance(each, str) else each for each in channels]
     names = [channel.name for channel in known]
-    first, keys = FirstPass(names, settings), ChunkKeys(names)
+    first = FirstPass(names, settings, _laid_out(look or read, len(names), settings))
+    keys = ChunkKeys(names)
     for recorded in read():
         first.add(recorded)
         keys.add(recorded)
@@ -115,6 +124,15 @@ def fit(
     block_s = _read_by(look, read, advance).wanted_block_s
     judged = SecondPass(folds, first.grid, settings, first.period_s, block_s)
     return _fitted(first, folds, _read_by(judged, read, advance), settings, keys.end())
+
+
+def _laid_out(look: Look, width: int, settings: FitSettings) -> LaidOut | None:
+    """Settle by times how cells are laid out; None without rows."""
+    layout = Layout(width, settings)
+    if width <= MOST_CHANNELS:
+        for recorded in look():
+            layout.add(recorded)
+    return layout.laid_out()
 
 
 def _check(first: FirstPass, settings: FitSettings) -> None:
