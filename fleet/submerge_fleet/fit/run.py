@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -53,7 +54,13 @@ def run(request: FitRequest, *, as_json: bool) -> None:
     """Learn a history, write the model, and print the report."""
     recordings, settings = request.recordings, request.settings
     with counting("rows read, in two passes") as advance:
-        fitted = fit(recordings.rows, recordings.channels, settings, advance=advance)
+        fitted = fit(
+            recordings.rows,
+            recordings.channels,
+            settings,
+            look=partial(recordings.looks, settings.when),
+            advance=advance,
+        )
     size = save(request.output, fitted)
     for note in recordings.notes:
         click.echo(printable(f"note: {note}"), err=True)

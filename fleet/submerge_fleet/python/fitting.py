@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from submerge.errors import whole
 from submerge.history.fit import fit
 from submerge.history.learnt import Learnt
@@ -20,7 +22,7 @@ def learnt_from(source: Source, *, rank: int | None, when: str | None, keep_all:
     directions = 0 if rank is None else whole("rank", rank, least=1)
     most = max(FitSettings().rank_max, directions)
     settings = FitSettings(directions, rank_max=most, when=condition, leaves_out=not keep_all)
-    return learnt_of(fit(source.rows, source.channels, settings))
+    return learnt_of(fit(source.rows, source.channels, settings, look=partial(source.looks, condition)))
 
 
 def reread(learnt: Learnt) -> SavedModel:
