@@ -30,9 +30,10 @@ from submerge_fleet.files.finding import files_of
 from submerge_fleet.files.freed_memory import keep_freed_memory
 from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
-from submerge_fleet.files.parts import MachinePart, parts_of
+from submerge_fleet.files.parts import Digests, MachinePart, digests_here, parts_of
 from submerge_fleet.files.plan import planned
 from submerge_fleet.files.reading import FileReading, Span
+from submerge_fleet.files.stretch import Stretch, spans_in
 from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 
@@ -82,6 +83,21 @@ class Recordings:
         other.headings = tuple(self._read[place] for place in other._order)
         other.channels = tuple(channels)
         return other
+
+    @property
+    def parts(self) -> tuple[MachinePart, ...]:
+        """Which rows of which file are which machine's, in the order in which they are read."""
+        return tuple(self._parts)
+
+    @property
+    def options(self) -> ReadingOptions:
+        """What was asked for."""
+        return self._options
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The places of the channels among those that the parts read."""
+        return tuple(self._order)
 
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
         """Have notes on values tell of some rows alone.
@@ -175,7 +191,9 @@ class Recordings:
             yield span, file
 
 
-def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recordings:
+def open_recordings(
+    paths: Sequence[Path], options: ReadingOptions, digests: Digests = digests_here
+) -> Recordings:
     """Open files, folders and globs to read their rows together.
 
     Parameters
@@ -184,6 +202,8 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
         CSV, TSV, whitespace tables, `.npy` and Intel Lab logs, plain or gzip; Parquet and Arrow.
     options : ReadingOptions
         Which columns are read, and as what.
+    digests : callable
+        As in `parts`; by default, files are read here.
 
     Raises
     ------
@@ -193,7 +213,7 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
     """
     found = files_of(paths)
     plan = planned([open_file(path) for path in found.files], options)
-    parts, notes = parts_of(plan.readings, options)
+    parts, notes = parts_of(plan.readings, options, digests)
     return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 
 
@@ -205,8 +225,4 @@ def spans_of(
     changed : returns a reading of other columns of the same file
     """
     for part in parts:
-        for span in changed(part.reading).spans():
-            if span.machines is None or part.whole:
-                yield span, part.reading.file
-            elif len(chosen := np.flatnonzero(span.machines == part.machine)):
-                yield span.only(chosen), part.reading.file
+        yield from spans_in(Stretch(part), changed)
