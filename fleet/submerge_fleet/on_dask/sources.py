@@ -1,0 +1,53 @@
+"""ClusterRows: where the rows of a history are, for tasks to read: in files, or in partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from submerge import UsageError
+from submerge_fleet.files import Recordings
+from submerge_fleet.files.stretch import stretches_of
+from submerge_fleet.on_dask.portions import Reading, stretch_text
+
+
+@dataclass(frozen=True)
+class ClusterRows:
+    """Rows that workers read.
+
+    Attributes
+    ----------
+    reading : Reading
+        How all of them are read; without partitions.
+    machines : mapping of str to list
+        The stretches of each machine, in order, as JSON holds them.
+    partitions : sequence
+        Of a Dask collection: futures, or what Dask computes.
+    """
+
+    reading: Reading
+    machines: Mapping[str, list[dict[str, Any]]]
+    partitions: Sequence[Any] = ()
+
+    @classmethod
+    def of_files(cls, recordings: Recordings) -> ClusterRows:
+        """Return the rows of files that were opened here, to be read by workers.
+
+        Raises
+        ------
+        UsageError
+            If they have to be put in order, or put together, by whoever has all of them.
+        """
+        options = recordings.options
+        for wanted, name in ((options.sort, "--sort"), (options.long, "--long")):
+            if wanted:
+                raise UsageError(
+                    f"expected rows in the order of time, one for each time, got {name}: workers"
+                    " read files apart; write them so before, or leave --dask out"
+                )
+        machines: dict[str, list[dict[str, Any]]] = {}
+        for part in recordings.parts:
+            known = machines.setdefault(part.machine, [])
+            known += [stretch_text(each) for each in stretches_of(part)]
+        return cls(Reading(recordings.names, recordings.order, options), machines)
