@@ -57,30 +57,44 @@ class MachinePass:
     ----------
     judge : HeldOut
     settings : FitSettings
+
+    Attributes
+    ----------
+    taken : int
+        Rows that count.
     """
 
     judge: HeldOut
     settings: FitSettings
     newest: NewestRows = field(default_factory=NewestRows)
+    taken: int = 0
     _maxima: list[BlockMaxima] = field(default_factory=list)
     _rows: int = 0
 
     def __post_init__(self) -> None:
-        row_s, most = self.judge.row_s, 2**62
+        row_s = self.judge.row_s
         alarms = replace(self.settings.alarms, period_s=row_s)
         client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
         summaries = summaries_of(self.judge.rank, self.settings)
         self._monitor = NodeMonitor(client, self.judge.schema, summaries)
-        self._spe, self._t2, self._distance = (SketchTally(most) for _ in range(3))
+        self._spe, self._t2, self._distance = _tallies()
 
     def take(self, batch: Batch, fold: int) -> None:
         """Judge rows of a fold."""
-        model = self.judge.model(fold, self.settings)
+        model, self.taken = self.judge.model(fold, self.settings), self.taken + len(batch.rows)
         most = max(1, int(WINDOW_S / self.judge.row_s))
         for first in range(0, len(batch.rows), most):
             times = None if batch.times is None else batch.times[first : first + most]
             self._judge(Batch(batch.cell, batch.rows[first : first + most], times), model)
             self._take_maxima()
+
+    def forget_counts(self) -> None:
+        """Count from zero: of the rows so far only what the monitor has learnt stays.
+
+        The block that has not ended goes on, and counts.
+        """
+        self.taken, self._maxima = 0, []
+        self._spe, self._t2, self._distance = _tallies()
 
     def end(self) -> JudgedMachine:
         """Return what came of them."""
@@ -144,3 +158,8 @@ class MachinePass:
         # The block that has not ended goes on.
         tally = BlockMaximaTally(None, 0, hours.tally.block_s)
         monitor.detector = replace(detector, hours=replace(hours, tally=tally))
+
+
+def _tallies() -> tuple[SketchTally, SketchTally, SketchTally]:
+    most = 2**62
+    return SketchTally(most), SketchTally(most), SketchTally(most)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from submerge.client.monitor_state import MonitorState
-from submerge.history.batches import Batch, Batches
 from submerge.history.held_out import HeldOut
-from submerge.history.machine_pass import JudgedMachine, MachinePass
+from submerge.history.judged_pieces import joined, known, pieces_over
+from submerge.history.machine_pass import JudgedMachine
 from submerge.history.newest_rows import NewestRows
+from submerge.history.piece_pass import PiecePass
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge.protocol.messages import ScoreSketches
 from submerge.stats.block_length import group_block_s
 from submerge.stats.block_maxima import pooled
-from submerge.stats.quantile_sketch import QuantileSketch, merged
+from submerge.stats.quantile_sketch import merged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +60,7 @@ class JudgedHistory:
             merged(*(each.sketches.t2 for each in ordered)),
             None,
             maxima,
-            merged(*_known(each.sketches.distance for each in ordered)),
+            merged(*known(each.sketches.distance for each in ordered)),
         )
         last = [each.newest for each in ordered if each.newest.machine is not None]
         return cls(
@@ -91,42 +92,49 @@ class SecondPass:
     settings: FitSettings
     last_fold: int | None = None
     is_done: bool = False
-    _machines: dict[int, MachinePass] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._batches = Batches(self.judge.grid, self.settings.without, self.judge.laid)
+    _open: dict[tuple[int, int], PiecePass] = field(default_factory=dict)
+    _judged: dict[int, dict[int, JudgedMachine]] = field(default_factory=dict)
+    _at: dict[int, int] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
-        self._take(self._batches.add(recorded))
-
-    def judged(self) -> dict[int, JudgedMachine]:
-        """Return what came of each machine, once all rows are in."""
-        self._take(self._batches.end())
-        return {number: each.end() for number, each in self._machines.items()}
+        n, machine = len(recorded.rows), self._number(recorded.machine)
+        at = self._at.get(machine, 0)
+        self._at[machine] = at + n
+        for piece in pieces_over(at, at + n, self.settings.judged_rows) if n else ():
+            key = machine, piece.number
+            if key not in self._open:
+                self._open[key] = PiecePass(self.judge, self.settings, piece, self.last_fold)
+            first, last = max(0, piece.lead - at), min(n, piece.end - at)
+            self._open[key].add(recorded.part(first, last))
+            # Of several machines, the next one's first rows are still to come.
+            if self._open[key].is_past and len(self.judge.laid.machines) == 1:
+                self.is_done = True
+        for key in [key for key in self._open if key[0] != machine]:
+            self._close(*key)
+        for key in [key for key in self._open if self._at[machine] >= self._end(key[1])]:
+            self._close(*key)
 
     def end(self) -> JudgedHistory:
         """Return what came of all machines, once all rows are in."""
-        return JudgedHistory.of(self.judged(), self.judge.block_s)
+        for key in list(self._open):
+            self._close(*key)
+        machines = {number: joined(pieces) for number, pieces in self._judged.items()}
+        return JudgedHistory.of(machines, self.judge.block_s)
 
-    def _take(self, batches: Iterable[Batch]) -> None:
-        for batch in batches:
-            fold = self.judge.fold_of.get(batch.cell)
-            if fold is None:
-                continue  # it is left out
-            if self.last_fold is not None and fold > self.last_fold:
-                # Of several machines, the next one's first rows are still to come.
-                self.is_done = len(self.judge.laid.machines) == 1
-                continue
-            machine = batch.cell.machine
-            if machine not in self._machines:
-                self._machines[machine] = MachinePass(self.judge, self.settings)
-            self._machines[machine].take(batch, fold)
+    def _number(self, machine: str) -> int:
+        return self._numbers.setdefault(machine, self.judge.laid.machines.index(machine))
+
+    def _end(self, piece: int) -> int:
+        return (piece + 1) * self.settings.judged_rows
+
+    def _close(self, machine: int, piece: int) -> None:
+        """Put what came of a piece beside the others."""
+        judged = self._open.pop((machine, piece)).end()
+        if judged is not None:
+            self._judged.setdefault(machine, {})[piece] = judged
 
 
 def _summed(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(sum(each) for each in zip_longest(*counts, fillvalue=0))
-
-
-def _known(sketches: Iterable[QuantileSketch | None]) -> Iterable[QuantileSketch]:
-    return (sketch for sketch in sketches if sketch is not None)

@@ -22,7 +22,9 @@ def learnt_from(source: Source, *, rank: int | None, when: str | None, keep_all:
     directions = 0 if rank is None else whole("rank", rank, least=1)
     most = max(FitSettings().rank_max, directions)
     settings = FitSettings(directions, rank_max=most, when=condition, leaves_out=not keep_all)
-    return learnt_of(fit(source.rows, source.channels, settings, look=partial(source.looks, condition)))
+    return learnt_of(
+        fit(source.rows, source.channels, settings, look=partial(source.looks, condition))
+    )
 
 
 def reread(learnt: Learnt) -> SavedModel:
