@@ -63,7 +63,7 @@ class PiecePass:
     def end(self) -> JudgedMachine | None:
         """Return what came of it; None if no row of the piece was in a fold."""
         self._take(self._batches.end())
-        return self._pass.end() if self._pass.taken else None
+        return self._pass.end() if self._counts and self._pass.taken else None
 
     def _take(self, batches: Iterable[Batch]) -> None:
         for batch in batches:

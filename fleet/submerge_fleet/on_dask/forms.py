@@ -35,6 +35,7 @@ def settings_text(settings: FitSettings) -> dict[str, Any]:
         "faults": settings.faults,
         "alarms": asdict(settings.alarms),
         "schema": None if settings.schema is None else settings.schema.canonical.decode(),
+        "judged_rows": settings.judged_rows,
     }
 
 
@@ -51,6 +52,7 @@ def settings_of(text: dict[str, Any], names: tuple[str, ...]) -> FitSettings:
         tuple(TimeSpan(*each) for each in text["faults"]),
         AlarmSettings(**text["alarms"]),
         None if schema is None else Schema.parse(schema.encode()),
+        text["judged_rows"],
     )
 
 

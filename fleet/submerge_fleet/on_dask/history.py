@@ -18,6 +18,7 @@ from submerge.history.cells import Cell
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import Fitted, fitted, folds_after
 from submerge.history.held_out import HeldOut
+from submerge.history.judged_pieces import joined, pieces_over
 from submerge.history.layout import LaidOut, Layout, places_of
 from submerge.history.machine_pass import JudgedMachine
 from submerge.history.recorded import Recorded
@@ -164,7 +165,7 @@ class ClusterFit:
         shared = self.cluster.share(packed(head, [judge_bytes(judge)]))
         calls, work, rows = [], list[Portion](), 0
         most = self._rows_of_a_task()
-        for portion, n in self._of_machines():
+        for portion, n in self._pieces():
             work.append(portion)
             rows += n
             if rows >= most:
@@ -172,18 +173,31 @@ class ClusterFit:
                 work, rows = [], 0
         if work:
             calls.append(self._call((shared,), work, rows))
-        machines: dict[int, JudgedMachine] = {}
+        pieces: dict[int, dict[int, JudgedMachine]] = {}
         advance = self.advance if last_fold is None else lambda _: None
-        for _, pieces in self.cluster.answers(tasks.judge, calls, advance):
-            machines.update(judged_of(each, judge.schema) for each in pieces)
+        for _, answers in self.cluster.answers(tasks.judge, calls, advance):
+            for (machine, piece), judged in (judged_of(each, judge.schema) for each in answers):
+                pieces.setdefault(machine, {})[piece] = judged
+        machines = {machine: joined(each) for machine, each in pieces.items()}
         return JudgedHistory.of(machines, judge.block_s)
 
-    def _of_machines(self) -> Iterator[tuple[Portion, int]]:
-        """Yield all rows of each machine, with their number."""
+    def _pieces(self) -> Iterator[tuple[Portion, int]]:
+        """Yield what is judged in one go, with its number of rows."""
         for machine in self.rows.machines:
             seen = [each for each in self._seen if each.machine == machine]
-            if seen:
-                yield _portion(seen), sum(each.rows for each in seen)
+            rows, most = sum(each.rows for each in seen), self.settings.judged_rows
+            for begin in range(0, rows, most):
+                piece = next(pieces_over(begin, begin + 1, most))
+                end, at, within = min(rows, piece.end), 0, list[SeenStretch]()
+                skip = piece.lead
+                for each in seen:
+                    if at + each.rows <= piece.lead:
+                        skip -= each.rows
+                    elif at < end:
+                        within.append(each)
+                    at += each.rows
+                portion = _portion(within)._replace(begin=begin, skip=skip)
+                yield portion, end - piece.lead
 
     def _works(self, laid: LaidOut) -> Iterator[list[tuple[Portion, int]]]:
         """Yield the portions of each task: whole cells, each in one portion."""

@@ -16,17 +16,17 @@ NAME = "machine"
 """In place of a machine's name, which its number stands for."""
 
 
-def judged_bytes(number: int, judged: JudgedMachine, *, with_newest: bool) -> bytes:
-    """Return what came of a machine's rows.
+def judged_bytes(key: tuple[int, int], judged: JudgedMachine, *, with_newest: bool) -> bytes:
+    """Return what came of a piece of a machine's rows.
 
-    number : of the machine, as in `Cell`
+    key : numbers of the machine, as in `Cell`, and of the piece
     with_newest : whether its newest rows are wanted
     """
     message = pb.Learnt(monitors=monitors.monitors([(NAME, judged.state)]))
     message.scores.CopyFrom(scores.scores(judged.sketches))
     newest = judged.newest.rows if with_newest else np.empty((0, 0))
     head = {
-        "number": number,
+        "key": key,
         "lengths": judged.lengths,
         "newest": judged.newest.machine if with_newest else None,
         "shape": newest.shape,
@@ -35,12 +35,13 @@ def judged_bytes(number: int, judged: JudgedMachine, *, with_newest: bool) -> by
     return packed(head, [data, np.ascontiguousarray(newest, dtype="<f8").tobytes()])
 
 
-def judged_of(data: bytes, schema: Schema) -> tuple[int, JudgedMachine]:
-    """Return the number of a machine, and what came of its rows."""
+def judged_of(data: bytes, schema: Schema) -> tuple[tuple[int, int], JudgedMachine]:
+    """Return the numbers of a machine and a piece, and what came of its rows."""
     head, (learnt, newest) = unpacked(data)
     message = pb.Learnt.FromString(learnt)
     ((_, state),) = monitors.monitors_of(message.monitors, schema, 1)
     rows = np.frombuffer(newest, dtype="<f8").reshape(head["shape"])
     held = NewestRows.of(head["newest"], rows)
     sketches = scores.scores_of(message.scores)
-    return head["number"], JudgedMachine(sketches, tuple(head["lengths"]), state, held)
+    machine, piece = head["key"]
+    return (machine, piece), JudgedMachine(sketches, tuple(head["lengths"]), state, held)

@@ -38,12 +38,18 @@ class Portion(NamedTuple):
         So many are this portion's; those after them are read on into, to the end of a cell.
     before : list or None
         Cell of the row before the first, whose rows are another portion's.
+    begin : int
+        Of a piece that is judged, the first row that counts, by its number in the machine.
+    skip : int
+        Rows before the piece's lead.
     """
 
     machine: str
     stretches: list[dict[str, Any]]
     own: int
     before: list[int] | None = None
+    begin: int = 0
+    skip: int = 0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from submerge.history.cells import Cell
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import learnt_cells
 from submerge.history.layout import LaidOut, Layout, places_of
-from submerge.history.machine_pass import MachinePass
+from submerge.history.judged_pieces import pieces_over
+from submerge.history.piece_pass import PiecePass
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge_fleet.files.time_order import TimeOrder
@@ -91,29 +92,23 @@ def learn(job: bytes, laid: bytes, work: bytes, *frames: Any) -> bytes:
 
 @answering
 def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
-    """Return what comes of the rows of machines, each judged by a model of other rows."""
+    """Return what comes of pieces of machines, each judged by models of other rows."""
     reading, settings = _job(job, frames)
     head, pieces = unpacked(held_out)
     found, last_fold = judge_of(pieces[0]), head["last_fold"]
-    machines = {name: number for number, name in enumerate(found.laid.machines)}
     judged = []
     for portion in _portions(work):
-        number = machines[portion.machine]
-        one, seen = MachinePass(found, settings), False
-        batches = Batches(found.grid, settings.without, found.laid)
-        for batch in _batches(reading, portion, batches):
-            fold = found.fold_of.get(batch.cell)
-            if fold is None:
-                continue  # it is left out
-            if last_fold is not None and fold > last_fold:
-                if batch.times is not None:
-                    break  # all later rows are of later folds
-                continue
-            one.take(batch, fold)
-            seen = True
-        if seen:
+        piece = next(pieces_over(portion.begin, portion.begin + 1, settings.judged_rows))
+        one, order = PiecePass(found, settings, piece, last_fold), TimeOrder()
+        for recorded in _after(reading, portion, order):
+            one.add(recorded)
+            if one.is_past and recorded.times is not None:
+                break  # all later rows are of later folds
+        what = one.end()
+        if what is not None:
+            number = found.laid.machines.index(portion.machine)
             newest = number == head["newest_of"]
-            judged.append(judged_bytes(number, one.end(), with_newest=newest))
+            judged.append(judged_bytes((number, piece.number), what, with_newest=newest))
     return packed({}, judged)
 
 
@@ -127,12 +122,15 @@ def _portions(work: bytes) -> list[Portion]:
     return [Portion(*each) for each in unpacked(work)[0]["portions"]]
 
 
-def _batches(reading: Reading, portion: Portion, batches: Batches) -> Iterator[Any]:
-    order = TimeOrder()
+def _after(reading: Reading, portion: Portion, order: TimeOrder) -> Iterator[Recorded]:
+    """Yield the rows of a portion after those that it skips."""
+    skip = portion.skip
     for stretch in portion.stretches:
         for recorded in reading.rows(portion.machine, stretch, order):
-            yield from batches.add(recorded)
-    yield from batches.end()
+            n = len(recorded.rows)
+            if skip < n:
+                yield recorded.part(skip, n) if skip else recorded
+            skip = max(0, skip - n)
 
 
 def _owned_in(
