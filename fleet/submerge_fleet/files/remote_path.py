@@ -68,6 +68,10 @@ class RemotePath:
         """Return False: folders are named by patterns."""
         return False
 
+    def exists(self) -> bool:
+        """Return False: no file of this machine is it."""
+        return False
+
     def stat(self) -> SimpleNamespace:
         """Return what a regular file has: another cannot be told from it."""
         return SimpleNamespace(st_mode=stat.S_IFREG)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import submerge
 from submerge import UsageError
-from submerge_fleet.on_dask.packing import unpacked
-from submerge_fleet.on_dask.tasks import Task
+from submerge_fleet.on_dask.answers import Task, answer_of
 
 Advance = Callable[[int], None]
 
@@ -73,7 +72,7 @@ class Cluster:
         waiting: dict[int, tuple[dict[str, Any], list[bytes]]] = {}
         following = 0
         try:
-            for future in as_completed(futures):
+            for future in as_completed(futures, loop=self._client.loop):
                 place = places[future.key]
                 waiting[place] = _answer(future)
                 future.release()
@@ -160,7 +159,4 @@ def _answer(future: Any) -> tuple[dict[str, Any], list[bytes]]:
         raise UsageError(
             f"expected the workers to run each task, got {reason}: see the workers' logs"
         ) from error
-    head, pieces = unpacked(data)
-    if not head["ok"]:
-        raise UsageError(head["error"])
-    return unpacked(pieces[0])
+    return answer_of(data)

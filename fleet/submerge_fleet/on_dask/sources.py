@@ -31,6 +31,13 @@ class ClusterRows:
     partitions: Sequence[Any] = ()
 
     @classmethod
+    def of_recordings(cls, rows: object) -> ClusterRows:
+        """Return the rows of what stands for recordings, if that is files."""
+        if not isinstance(rows, Recordings):
+            raise UsageError(f"expected files for workers to read, got {type(rows).__name__}")
+        return cls.of_files(rows)
+
+    @classmethod
     def of_files(cls, recordings: Recordings) -> ClusterRows:
         """Return the rows of files that were opened here, to be read by workers.
 

@@ -1,29 +1,29 @@
 """Tasks of a fit: functions of bytes that return bytes. A worker runs them, and may be lost.
 
 Each is given all that it needs: what is common to a run, its portions of rows, and partitions of a
-Dask collection, if rows come from one. An error that a person can mend comes back as text.
+Dask collection, if rows come from one.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from submerge import SubmergeError
 from submerge.history.batches import Batches
 from submerge.history.cells import Cell
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import learnt_cells
-from submerge.history.layout import LaidOut, Layout, places_of
 from submerge.history.judged_pieces import pieces_over
+from submerge.history.layout import LaidOut, Layout, places_of
 from submerge.history.piece_pass import PiecePass
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
+from submerge_fleet.files.freed_memory import keep_freed_memory
 from submerge_fleet.files.time_order import TimeOrder
+from submerge_fleet.on_dask.answers import answering
 from submerge_fleet.on_dask.forms import (
     cells_bytes,
     judge_of,
@@ -35,28 +35,6 @@ from submerge_fleet.on_dask.judged_form import judged_bytes
 from submerge_fleet.on_dask.packing import packed, unpacked
 from submerge_fleet.on_dask.portions import Portion, Reading
 from submerge_proto.files import chunks
-
-Task = Callable[..., bytes]
-
-
-def answering(task: Task) -> Task:
-    """Return a task whose errors for a person come back as text."""
-
-    @wraps(task)
-    def answer(*args: Any) -> bytes:
-        try:
-            return packed({"ok": True}, [task(*args)])
-        except SubmergeError as error:
-            return packed({"ok": False, "error": str(error)})
-
-    return answer
-
-
-@answering
-def digest(job: bytes, stretch: bytes) -> bytes:
-    """Return the hash of one file's rows."""
-    reading, _ = _job(job, ())
-    return reading.file(unpacked(stretch)[0]).digest()
 
 
 @answering
@@ -113,6 +91,7 @@ def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
 
 
 def _job(job: bytes, frames: tuple[Any, ...]) -> tuple[Reading, FitSettings]:
+    keep_freed_memory()
     head, _ = unpacked(job)
     reading = Reading.of(head["reading"], frames)
     return reading, settings_of(head["settings"], reading.names)
