@@ -15,7 +15,7 @@ NEVER = float(2**53)
 """When a model of a history expires: it is as old as its rows, and stays what it is."""
 
 
-class Settled(Protocol):
+class SchemaAndRank(Protocol):
     """What a model has to know beside its scatter."""
 
     @property
@@ -34,7 +34,7 @@ def summaries_of(rank: int, settings: FitSettings) -> Subspaces:
 
 def model_of(
     scatter: WholeScatter,
-    settled: Settled,
+    settled: SchemaAndRank,
     summaries: Subspaces,
     *,
     version: int,

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from submerge_client.datasets import intel_lab, npy
 from submerge_client.datasets.reading import format_of
-from submerge_client.datasets.source import Source, refusal
+from submerge_client.datasets.source import refusal
 from submerge_fleet.files import arrow_file
 from submerge_fleet.files.matrix_file import MatrixFile
-from submerge_fleet.files.remote_path import is_remote, remote_source
+from submerge_fleet.files.remote_path import is_remote, source_of
 from submerge_fleet.files.tables import TableFile
 from submerge_fleet.files.text_file import TextFile
 
 
 def open_file(path: Path) -> TableFile:
     """Open one file, or refuse one that is no table."""
-    source = remote_source(path) if is_remote(path) else Source.of(path)
+    source = source_of(path)
     if arrow_file.recognizes(source):
         return arrow_file.opened(source)
     with source.damage_first():

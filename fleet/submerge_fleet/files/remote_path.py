@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -128,8 +129,10 @@ def remote_matches(path: object) -> Sequence[Path]:
     return path.matches() if isinstance(path, RemotePath) else []
 
 
-def remote_source(path: Path) -> Source:
-    """Open a remote file, and look at its first bytes."""
+def source_of(path: Path) -> Source:
+    """Open a file, remote or not, and look at its first bytes."""
+    if not is_remote(path):
+        return Source.of(path)
     with _blaming(path), path.open("rb") as stream:
         packed = stream.read(len(GZIP)) == GZIP
     with RemoteSource(path, packed, b"").unpacked() as unpacked:
@@ -137,6 +140,17 @@ def remote_source(path: Path) -> Source:
     if not head:
         raise empty(path)
     return RemoteSource(path, packed, head)
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is copied to a remote path as a whole when the body ends without error."""
+    system, place = _system(str(path))
+    with tempfile.NamedTemporaryFile() as file:
+        yield cast("BinaryIO", file)
+        file.flush()
+        with _blaming(path):
+            system.put_file(file.name, place)
 
 
 def _system(url: str) -> tuple[Any, str]:

@@ -64,10 +64,7 @@ class Cluster:
         import distributed
 
         as_completed: Any = distributed.as_completed
-        futures = [
-            self._client.submit(task, *call.arguments, pure=False, retries=RETRIES)
-            for call in calls
-        ]
+        futures = [self._future(task, call) for call in calls]
         places = {future.key: place for place, future in enumerate(futures)}
         waiting: dict[int, tuple[dict[str, Any], list[bytes]]] = {}
         following = 0
@@ -86,6 +83,19 @@ class Cluster:
     def share(self, data: bytes) -> Any:
         """Give all workers the same bytes, which many tasks are given."""
         return self._client.scatter(data, broadcast=True, hash=False)
+
+    def value(self, partition: Any) -> Any:
+        """Compute one partition of a Dask collection, and fetch it."""
+        return self._client.compute(partition, retries=RETRIES).result()
+
+    def _future(self, task: Task, call: Call) -> Any:
+        if not any(hasattr(each, "__dask_graph__") for each in call.arguments):
+            return self._client.submit(task, *call.arguments, pure=False, retries=RETRIES)
+        from dask.delayed import delayed
+
+        # Partitions are computed where the task runs, and let go with it.
+        later = delayed(task, pure=False, traverse=False)(*call.arguments)
+        return self._client.compute(later, retries=RETRIES)
 
     def _check(self) -> None:
         """Refuse a cluster without workers, or with another version of ours."""

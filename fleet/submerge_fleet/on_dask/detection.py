@@ -30,7 +30,7 @@ from submerge_fleet.on_dask.alarms_form import judged_of, judged_text
 from submerge_fleet.on_dask.answers import answering
 from submerge_fleet.on_dask.cluster import Call, Cluster
 from submerge_fleet.on_dask.packing import packed, unpacked
-from submerge_fleet.on_dask.portions import Portion, Reading
+from submerge_fleet.on_dask.portions import Portion, PortionReading
 from submerge_fleet.on_dask.sources import ClusterRows
 from submerge_fleet.operate import model_file
 from submerge_proto.files import learnt as learnt_file
@@ -40,7 +40,7 @@ class PortionRows:
     """The rows of portions, where `Recordings` stand."""
 
     def __init__(
-        self, reading: Reading, headings: Sequence[str], portions: Sequence[Portion]
+        self, reading: PortionReading, headings: Sequence[str], portions: Sequence[Portion]
     ) -> None:
         self._reading, self._portions = reading, portions
         self.headings, self.notes = tuple(headings), ()
@@ -64,7 +64,7 @@ def find(job: bytes, model: bytes, work: bytes) -> bytes:
     if head["level"]:
         level = AnotherLevel(names, np.zeros(len(names)), np.ones(len(names)))
     request = DetectRequest(
-        PortionRows(Reading.of(head["reading"], ()), head["headings"], portions),
+        PortionRows(PortionReading.of(head["reading"], ()), head["headings"], portions),
         saved.model,
         learnt_of(saved),
         AlarmSettings(**head["alarms"]),

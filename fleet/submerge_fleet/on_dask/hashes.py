@@ -12,14 +12,14 @@ from submerge_fleet.files.stretch import Stretch
 from submerge_fleet.on_dask.answers import answering
 from submerge_fleet.on_dask.cluster import Call, Cluster
 from submerge_fleet.on_dask.packing import packed, unpacked
-from submerge_fleet.on_dask.portions import Reading, stretch_text
+from submerge_fleet.on_dask.portions import PortionReading, stretch_text
 
 
 @answering
 def digest(work: bytes) -> bytes:
     """Return the hash of one file's rows."""
     head, _ = unpacked(work)
-    return packed({}, [Reading.of(head["reading"], ()).file(head["stretch"]).digest()])
+    return packed({}, [PortionReading.of(head["reading"], ()).file(head["stretch"]).digest()])
 
 
 def hashes(

@@ -22,6 +22,7 @@ from submerge_fleet.files.reading import FileReading
 from submerge_fleet.files.remote_path import path_of
 from submerge_fleet.files.stretch import Stretch, spans_in
 from submerge_fleet.files.time_order import TimeOrder
+from submerge_fleet.on_dask.tables import table_of
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of
 
@@ -53,7 +54,7 @@ class Portion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class PortionReading:
     """How all stretches are read.
 
     Attributes
@@ -78,7 +79,7 @@ class Reading:
         return {"names": self.names, "order": self.order, "options": asdict(self.options)}
 
     @classmethod
-    def of(cls, text: dict[str, Any], frames: Sequence[Any]) -> Reading:
+    def of(cls, text: dict[str, Any], frames: Sequence[Any]) -> PortionReading:
         """Return what JSON holds."""
         options: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
@@ -140,7 +141,7 @@ class Reading:
         return Stretch(part, text["begin"], text["end"])
 
     def _frame(self, machine: str, stretch: dict[str, Any]) -> Iterator[Recorded]:
-        partition, options = self.frames[stretch["frame"]], self.options
+        partition, options = table_of(self.frames[stretch["frame"]]), self.options
         names = list(self.names) if isinstance(partition, np.ndarray) else None
         if not len(partition):
             return

@@ -9,7 +9,8 @@ from typing import Any
 from submerge import UsageError
 from submerge_fleet.files import Recordings
 from submerge_fleet.files.stretch import stretches_of
-from submerge_fleet.on_dask.portions import Reading, stretch_text
+from submerge_fleet.on_dask.portions import PortionReading, partition_text, stretch_text
+from submerge_fleet.on_dask.tables import Collection
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class ClusterRows:
 
     Attributes
     ----------
-    reading : Reading
+    reading : PortionReading
         How all of them are read; without partitions.
     machines : mapping of str to list
         The stretches of each machine, in order, as JSON holds them.
@@ -26,7 +27,7 @@ class ClusterRows:
         Of a Dask collection: futures, or what Dask computes.
     """
 
-    reading: Reading
+    reading: PortionReading
     machines: Mapping[str, list[dict[str, Any]]]
     partitions: Sequence[Any] = ()
 
@@ -57,4 +58,12 @@ class ClusterRows:
         for part in recordings.parts:
             known = machines.setdefault(part.machine, [])
             known += [stretch_text(each) for each in stretches_of(part)]
-        return cls(Reading(recordings.names, recordings.order, options), machines)
+        return cls(PortionReading(recordings.names, recordings.order, options), machines)
+
+    @classmethod
+    def of_collection(cls, found: Collection) -> ClusterRows:
+        """Return the rows of a Dask collection, whose partitions workers compute."""
+        texts = [partition_text(number) for number in range(len(found.partitions))]
+        order = tuple(range(len(found.names)))
+        reading = PortionReading(found.names, order, found.options)
+        return cls(reading, {found.head.machine: texts}, found.partitions)

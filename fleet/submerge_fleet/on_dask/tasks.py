@@ -33,7 +33,7 @@ from submerge_fleet.on_dask.forms import (
 )
 from submerge_fleet.on_dask.judged_form import judged_bytes
 from submerge_fleet.on_dask.packing import packed, unpacked
-from submerge_fleet.on_dask.portions import Portion, Reading
+from submerge_fleet.on_dask.portions import Portion, PortionReading
 from submerge_proto.files import chunks
 
 
@@ -90,10 +90,10 @@ def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
     return packed({}, judged)
 
 
-def _job(job: bytes, frames: tuple[Any, ...]) -> tuple[Reading, FitSettings]:
+def _job(job: bytes, frames: tuple[Any, ...]) -> tuple[PortionReading, FitSettings]:
     keep_freed_memory()
     head, _ = unpacked(job)
-    reading = Reading.of(head["reading"], frames)
+    reading = PortionReading.of(head["reading"], frames)
     return reading, settings_of(head["settings"], reading.names)
 
 
@@ -101,7 +101,7 @@ def _portions(work: bytes) -> list[Portion]:
     return [Portion(*each) for each in unpacked(work)[0]["portions"]]
 
 
-def _after(reading: Reading, portion: Portion, order: TimeOrder) -> Iterator[Recorded]:
+def _after(reading: PortionReading, portion: Portion, order: TimeOrder) -> Iterator[Recorded]:
     """Yield the rows of a portion after those that it skips."""
     skip = portion.skip
     for stretch in portion.stretches:
@@ -113,7 +113,7 @@ def _after(reading: Reading, portion: Portion, order: TimeOrder) -> Iterator[Rec
 
 
 def _owned_in(
-    reading: Reading,
+    reading: PortionReading,
     laid: LaidOut,
     portions: list[Portion],
     keys: ChunkKeys,
@@ -130,7 +130,7 @@ def _owned_in(
 
 
 def _owned(
-    reading: Reading,
+    reading: PortionReading,
     cell_of: _CellOf,
     portion: Portion,
     before: Cell | None,
