@@ -116,7 +116,8 @@ class Layout:
         """Return what the times settle; None without rows."""
         if not self.machines:
             return None
-        period_s = self.periods.typical
+        # Times that go back are refused where rows are read.
+        period_s = max(0.0, self.periods.typical)
         least = round(math.log2(CellGrid.of(period_s or 1.0).unit))
         self._raise(max(self.level, least))
         grid = self._of_few_cells(CellGrid(2.0**self.level))
