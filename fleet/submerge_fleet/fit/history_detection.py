@@ -83,7 +83,7 @@ def detect_history(
         from submerge_fleet.on_dask.detection import detect_on
         from submerge_fleet.on_dask.sources import ClusterRows
 
-        detected = detect_on(cluster, request, ClusterRows.of_files(recordings), advance)
+        detected = detect_on(cluster, request, ClusterRows.of_recordings(recordings), advance)
     first, comparison = fitted.first, None
     if labels:
         normal = max(0, detected.judged - sum(first.fault_rows)) * first.period_s

@@ -78,7 +78,8 @@ class Cluster:
                     yield waiting.pop(following)
                     following += 1
         finally:
-            self._client.cancel([each for each in futures if not each.done()])
+            if left := [each for each in futures if not each.done()]:
+                self._client.cancel(left)
 
     def share(self, data: bytes) -> Any:
         """Give all workers the same bytes, which many tasks are given."""

@@ -64,8 +64,9 @@ def fit(
     NothingLearnt
         If no row could be learnt, or nothing varies.
     """
+    paths = [] if is_collection(rows) else _paths(rows)
     with connected(client) as cluster:
-        if is_collection(rows):
+        if not paths:
             if node_by is not None:
                 raise UsageError("node_by is for files: learn one machine's rows, or name files")
             found = collection_of(rows, columns, time, names)
@@ -74,7 +75,7 @@ def fit(
             columns_known = found.names
         else:
             options = _options(columns, time, names, node_by)
-            recordings = open_recordings(_paths(rows), options, digests_on(cluster, options))
+            recordings = open_recordings(paths, options, digests_on(cluster, options))
             source, channels = ClusterRows.of_files(recordings), recordings.channels
             notes, columns_known = recordings.notes, recordings.names
         settings = settings_of(columns_known, rank=rank, when=when, keep_all=keep_all)
@@ -158,8 +159,9 @@ def detect(
     -------
     list of AlarmSpan, machine by machine in the order in which they began.
     """
+    paths = [] if is_collection(rows) else _paths(rows)
     with connected(client) as cluster:
-        if is_collection(rows):
+        if not paths:
             if names is None and hasattr(rows, "chunks"):
                 names = model.channels
             found = collection_of(rows, model.judge.headings, time, names, machine or "machine")
@@ -172,10 +174,10 @@ def detect(
         from submerge_fleet.on_dask.detection import detect_on
 
         options = _options(model.judge.headings, time, names, node_by)
-        recordings = open_recordings(_paths(rows), options, digests_on(cluster, options))
+        recordings = open_recordings(paths, options, digests_on(cluster, options))
         judge, level = model.judge, model.judge.level_of(machine)
         request = judge.request(recordings, level, judge.condition(when), at_most)
-        detected = detect_on(cluster, request, ClusterRows.of_files(recordings))
+        detected = detect_on(cluster, request, ClusterRows.of_recordings(recordings))
     if level is not None:
         level.warn(stacklevel=2)
     return judge.spans(detected)

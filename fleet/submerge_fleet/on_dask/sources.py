@@ -8,7 +8,7 @@ from typing import Any
 
 from submerge import UsageError
 from submerge_fleet.files import Recordings
-from submerge_fleet.files.stretch import stretches_of
+from submerge_fleet.files.stretch import Stretch, stretches_of
 from submerge_fleet.on_dask.portions import PortionReading, partition_text, stretch_text
 from submerge_fleet.on_dask.tables import Collection
 
@@ -33,14 +33,16 @@ class ClusterRows:
 
     @classmethod
     def of_recordings(cls, rows: object) -> ClusterRows:
-        """Return the rows of what stands for recordings, if that is files."""
+        """Return the rows of what stands for recordings, if that is files, each in one go."""
         if not isinstance(rows, Recordings):
             raise UsageError(f"expected files for workers to read, got {type(rows).__name__}")
-        return cls.of_files(rows)
+        return cls.of_files(rows, cut=False)
 
     @classmethod
-    def of_files(cls, recordings: Recordings) -> ClusterRows:
+    def of_files(cls, recordings: Recordings, *, cut: bool = True) -> ClusterRows:
         """Return the rows of files that were opened here, to be read by workers.
+
+        cut : whether large files are several stretches
 
         Raises
         ------
@@ -57,7 +59,7 @@ class ClusterRows:
         machines: dict[str, list[dict[str, Any]]] = {}
         for part in recordings.parts:
             known = machines.setdefault(part.machine, [])
-            known += [stretch_text(each) for each in stretches_of(part)]
+            known += map(stretch_text, stretches_of(part) if cut else [Stretch(part)])
         return cls(PortionReading(recordings.names, recordings.order, options), machines)
 
     @classmethod
