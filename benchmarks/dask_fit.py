@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+
+# Before NumPy loads, as the command and Dask's workers have it.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import signal
 import statistics
 import subprocess

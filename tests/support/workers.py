@@ -27,7 +27,7 @@ class WorkersHere:
     workers = 2
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - an order
         self.tasks = 0
 
     def share(self, data: bytes) -> bytes:

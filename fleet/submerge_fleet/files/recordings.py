@@ -33,7 +33,6 @@ from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import Digests, MachinePart, digests_here, parts_of
 from submerge_fleet.files.plan import planned
 from submerge_fleet.files.reading import FileReading, Span
-from submerge_fleet.files.stretch import Stretch, spans_in
 from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 
@@ -225,4 +224,8 @@ def spans_of(
     changed : returns a reading of other columns of the same file
     """
     for part in parts:
-        yield from spans_in(Stretch(part), changed)
+        for span in changed(part.reading).spans():
+            if span.machines is None or part.whole:
+                yield span, part.reading.file
+            elif len(chosen := np.flatnonzero(span.machines == part.machine)):
+                yield span.only(chosen), part.reading.file

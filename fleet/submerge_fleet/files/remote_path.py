@@ -74,7 +74,7 @@ class RemotePath:
         return False
 
     def stat(self) -> SimpleNamespace:
-        """Return what a regular file has: another cannot be told from it."""
+        """Return what a regular file has: a remote path is always taken for one."""
         return SimpleNamespace(st_mode=stat.S_IFREG)
 
     def open(self, mode: str = "rb") -> Any:

@@ -99,12 +99,7 @@ def command(
 
     check_target(output)
     paths, options = [path_of(file) for file in files], reading_options(**reading)
-    if plot is not None:
-        # Refuse a missing extra or an impossible path before the work.
-        from submerge_fleet.console.picture import check_target as check_picture
-        from submerge_fleet.detect import plot as _  # noqa: F401
-
-        check_picture(plot, inputs=paths)
+    _check_picture(plot, paths)
     with cluster_at(dask, plot=plot, sort=options.sort, long=options.long) as cluster:
         recordings, schema = open_like(paths, options, like, digests_on(cluster, options))
         faults = () if labels is None else labels_of(labels)
@@ -121,6 +116,16 @@ def command(
             recordings, settings, output, faults, plot, detect, not no_drill, cluster
         )
         run(request, as_json=as_json)
+
+
+def _check_picture(plot: Path | None, inputs: list[Path]) -> None:
+    """Refuse a missing extra or an impossible path before the work."""
+    if plot is None:
+        return
+    from submerge_fleet.console.picture import check_target
+    from submerge_fleet.detect import plot as _  # noqa: F401
+
+    check_target(plot, inputs=inputs)
 
 
 def _settings(

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import ONLY_MACHINE, MachinePart
 from submerge_fleet.files.reading import FileReading
-from submerge_fleet.files.stretch import Stretch
 from submerge_fleet.on_dask.answers import answering
 from submerge_fleet.on_dask.cluster import Call, Cluster
 from submerge_fleet.on_dask.packing import packed, unpacked
 from submerge_fleet.on_dask.portions import PortionReading, stretch_text
+from submerge_fleet.on_dask.stretch import Stretch
 
 
 @answering

@@ -20,8 +20,8 @@ from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import MachinePart
 from submerge_fleet.files.reading import FileReading
 from submerge_fleet.files.remote_path import path_of
-from submerge_fleet.files.stretch import Stretch, spans_in
 from submerge_fleet.files.time_order import TimeOrder
+from submerge_fleet.on_dask.stretch import Stretch, spans_in
 from submerge_fleet.on_dask.tables import table_of
 from submerge_fleet.python.frame_rows import FrameRows
 from submerge_fleet.python.frames import frame_of

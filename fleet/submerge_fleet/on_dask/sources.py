@@ -8,8 +8,8 @@ from typing import Any
 
 from submerge import UsageError
 from submerge_fleet.files import Recordings
-from submerge_fleet.files.stretch import Stretch, stretches_of
 from submerge_fleet.on_dask.portions import PortionReading, partition_text, stretch_text
+from submerge_fleet.on_dask.stretch import Stretch, stretches_of
 from submerge_fleet.on_dask.tables import Collection
 
 
@@ -47,7 +47,7 @@ class ClusterRows:
         Raises
         ------
         UsageError
-            If they have to be put in order, or put together, by whoever has all of them.
+            If they have to be put in order, or put together, where all of them are.
         """
         options = recordings.options
         for wanted, name in ((options.sort, "--sort"), (options.long, "--long")):

@@ -21,7 +21,6 @@ from submerge.history.layout import LaidOut, Layout, places_of
 from submerge.history.piece_pass import PiecePass
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
-from submerge_fleet.files.freed_memory import keep_freed_memory
 from submerge_fleet.files.time_order import TimeOrder
 from submerge_fleet.on_dask.answers import answering
 from submerge_fleet.on_dask.forms import (
@@ -34,6 +33,7 @@ from submerge_fleet.on_dask.forms import (
 from submerge_fleet.on_dask.judged_form import judged_bytes
 from submerge_fleet.on_dask.packing import packed, unpacked
 from submerge_fleet.on_dask.portions import Portion, PortionReading
+from submerge_fleet.on_dask.worker_memory import keep_blocks
 from submerge_proto.files import chunks
 
 
@@ -91,7 +91,7 @@ def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
 
 
 def _job(job: bytes, frames: tuple[Any, ...]) -> tuple[PortionReading, FitSettings]:
-    keep_freed_memory()
+    keep_blocks()
     head, _ = unpacked(job)
     reading = PortionReading.of(head["reading"], frames)
     return reading, settings_of(head["settings"], reading.names)

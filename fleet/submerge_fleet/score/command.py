@@ -110,11 +110,8 @@ def command(
     blame with their shares; how many numbers were filled. A row that cannot be scored has the
     reason: lead-in, gaps, too large, other state.
     """
-    from submerge_fleet.console.picture import check_target as check_picture
-    from submerge_fleet.console.progress import counting
     from submerge_fleet.files.remote_path import path_of
     from submerge_fleet.score.order import ScoreOrder
-    from submerge_fleet.score.output import check_target
     from submerge_fleet.score.run import all_files
 
     named = list(map(path_of, files))
@@ -122,14 +119,28 @@ def command(
         all_files(named, note=lambda said: click.echo(printable(f"note: {said}"), err=True))
     )
     order = ScoreOrder(found, rank, mean, when, as_json, reading)
-    if dask is not None:
-        at.refuse("--dask")
-        if plot is not None:
-            raise UsageError("expected no --plot with --dask, got both: leave one of them out")
-        _on_cluster(order, dask, model, output)
+    if dask is None:
+        _here(order, at, model, None if output == "-" else Path(output), plot)
         return
-    target = None if output == "-" else Path(output)
-    inputs = found if model is None else (*found, model)
+    at.refuse("--dask")
+    if plot is not None:
+        raise UsageError("expected no --plot with --dask, got both: leave one of them out")
+    _on_cluster(order, dask, model, output)
+
+
+def _here(
+    order: ScoreOrder,
+    at: AggregatorOptions,
+    model: Path | None,
+    target: Path | None,
+    plot: Path | None,
+) -> None:
+    """Score files in this program."""
+    from submerge_fleet.console.picture import check_target as check_picture
+    from submerge_fleet.console.progress import counting
+    from submerge_fleet.score.output import check_target
+
+    inputs = order.files if model is None else (*order.files, model)
     check_target(target, inputs=inputs)
     curves = None
     if plot is not None:
@@ -138,7 +149,7 @@ def command(
 
         check_picture(plot, inputs=inputs)
         curves = ScoreCurves()
-    normal = _normal(model, at, rank)
+    normal = _normal(model, at, order.rank)
     # No progress bar between scores on one terminal.
     shown = target is not None or not sys.stdout.isatty()
     with counting("rows read", shown=shown) as advance:

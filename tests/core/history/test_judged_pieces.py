@@ -1,4 +1,4 @@
-"""A machine of many rows is judged in pieces: each row counts once, and limits stay what they are."""
+"""A machine of many rows is judged in pieces: each row counts once, and limits stay."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def test_limits_hardly_depend_on_the_pieces():
     assert abs(whole.sketches.maxima.longest - cut.sketches.maxima.longest) <= 5
     np.testing.assert_allclose(whole.model.limits.distance, cut.model.limits.distance, rtol=0.02)
     known, again = whole.states["m"], cut.states["m"]
-    np.testing.assert_allclose(
-        known.residual_scale.squares, again.residual_scale.squares, rtol=0.1
-    )
+    np.testing.assert_allclose(known.residual_scale.squares, again.residual_scale.squares, rtol=0.1)
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=120), st.integers(1, 119))

@@ -33,7 +33,7 @@ def s3() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def dask_client(s3: str) -> Iterator[Any]:
+def dask_client(s3: str) -> Iterator[Any]:  # noqa: ARG001 - workers take over its environment
     """A client of a scheduler with two workers; one that dies is started again."""
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():

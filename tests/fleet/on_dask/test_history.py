@@ -16,8 +16,8 @@ from submerge.errors import NothingLearnt
 from submerge.history import chunk_keys
 from submerge.history.settings import FitSettings
 from submerge.history.time_spans import TimeSpan
-from submerge_fleet.files import ReadingOptions, open_recordings, stretch
-from submerge_fleet.on_dask import history
+from submerge_fleet.files import ReadingOptions, open_recordings
+from submerge_fleet.on_dask import history, stretch
 from support.six_channels import EPOCH, NAMES, PERIOD, normal
 from support.workers import WorkersHere, file_bytes, on_workers, plain
 
@@ -73,7 +73,7 @@ def test_a_cluster_learns_what_one_machine_learns(
     rows = normal(3000)
     rows[::53, 2] = np.nan
     paths = written(tmp_path_factory.mktemp("rows"), rows, cuts, timed=timed)
-    random.Random(seed).shuffle(paths)
+    random.Random(seed).shuffle(paths)  # noqa: S311 - an order
     alone, spread = both(paths, FitSettings(judged_rows=piece), seed)
 
     assert alone == spread
@@ -151,5 +151,5 @@ def test_files_that_overlap_or_repeat_a_row_are_refused(tmp_path: Path):
 
     pq.write_table(pa.concat_tables([pq.read_table(first).slice(490), table]), second)
     overlap = open_recordings([first, second], ReadingOptions())
-    with pytest.raises(UsageError, match="expected no time before .*the files overlap"):
+    with pytest.raises(UsageError, match=r"expected no time before .*the files overlap"):
         on_workers(overlap, FitSettings(), WorkersHere())
