@@ -2,8 +2,9 @@
 
 A monitor remembers, so rows are judged one after another. What it remembers fades, in some 20,000
 readings or in weeks. So a machine with more than `judged_rows` rows is judged in pieces of so many,
-each by a monitor of its own. Rows before a piece lead into it: they are judged and do not count. Pieces have nothing to do with each other. Where they are follows from the numbers of the
-rows alone; a machine with fewer rows is one piece.
+each by a monitor of its own. Rows before a piece lead into it: they are judged and do not count.
+Pieces have nothing to do with each other. Where they are follows from the numbers of the rows
+alone; a machine with fewer rows is one piece.
 """
 
 from __future__ import annotations
