@@ -9,7 +9,7 @@ except ImportError as error:
     if not (error.name or "").startswith(("pyod", "sklearn")):
         raise
     raise ImportError(
-        "submerge.pyod needs PyOD 2.0 or later: pip install 'submerge[pyod]'"
+        "submerge.pyod needs PyOD 2.0.6 or later: pip install 'submerge[pyod]'"
     ) from error
 
 __all__ = ["SubspaceOD"]

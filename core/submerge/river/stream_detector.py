@@ -21,7 +21,7 @@ from submerge.river.named_rows import NamedRows
 try:
     from river.base import AnomalyDetector
 except ImportError:  # before river 0.26
-    from river.anomaly.base import AnomalyDetector
+    from river.anomaly.base import AnomalyDetector  # type: ignore[no-redef]
 
 BLOCK = LEAST_ROWS
 """Rows that are learnt at once, as in the shortest spans of time that a history is cut into."""
@@ -55,9 +55,8 @@ class StreamDetector(AnomalyDetector):
     Notes
     -----
     A feature that is missing, None or NaN is a gap. A row is scored by the features it has, and its
-    score is corrected for the others; it is learnt if it has at least half of them. A row with none
-    of them has a score of 0. Nor is a row learnt with a value of 1e12 or more, or an infinite one;
-    its score is very high.
+    score is corrected for the others; a row with none of them is normal. A row is learnt if it has
+    at least half of them, and all are below 1e12. An infinite value has a very high score.
 
     Rows are learnt 64 at a time, and the model is made anew when there are an eighth more of them.
     So the score of a row depends on the rows before it, and on no others.
