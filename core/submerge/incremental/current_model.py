@@ -1,4 +1,4 @@
-"""CurrentModel: a model for rows that are scored one by one, made anew as rows come.
+"""CurrentModel: a model for rows that are scored one by one, made again as rows come.
 
 To make a model takes as long as to score some hundred rows. So it is made when the rows are
 `GROWTH` times as many as those of the last one, and never because it is read: which model scores a

@@ -2,7 +2,7 @@
 
 Rows are scored as `submerge.sklearn.SubspaceDetector` scores them, with the sign that river and the
 rest of submerge have: a high score is anomalous. Rows are learnt in blocks (`named_rows`), and the
-model that scores is made anew from time to time (`incremental.current_model`). It sets no limit:
+model that scores is made again from time to time (`incremental.current_model`). It sets no limit:
 `river.anomaly.QuantileFilter` does.
 """
 
@@ -58,7 +58,7 @@ class StreamDetector(AnomalyDetector):
     score is corrected for the others; a row with none of them is normal. A row is learnt if it has
     at least half of them, and all are below 1e12. An infinite value has a very high score.
 
-    Rows are learnt 64 at a time, and the model is made anew when there are an eighth more of them.
+    Rows are learnt 64 at a time, and the model is made again when there are an eighth more of them.
     So the score of a row depends on the rows before it, and on no others.
 
     Examples
