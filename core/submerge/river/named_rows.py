@@ -53,7 +53,8 @@ class NamedRows:
             return self._look(x)
         self._rows.append(self.row(x)[0])
         self._seen += 1
-        self.unknown += len(x) - sum(name in x for name in self.channels)
+        if x.keys() != self._names:
+            self.unknown += len(x.keys() - self._names)
         if self._seen % self._block:
             return None
         block, self._rows = np.array(self._rows), []
@@ -61,7 +62,7 @@ class NamedRows:
 
     def row(self, x: Mapping[Any, Any]) -> Array:
         """Return the channels of a row, (1, channels), NaN where it has none."""
-        values = [x.get(name) for name in self.channels]
+        values = [*map(x.get, self.channels)]
         try:
             found = np.array(values)
         except ValueError:  # lists of several lengths
@@ -78,23 +79,28 @@ class NamedRows:
             raise UsageError(
                 f"expected at most {MOST_CHANNELS} features, got {len(names)}: select some before"
             )
+        if not names:
+            return None  # nothing to hold: there may be any number of empty rows
         self._names = names
         self._waiting.append(row)
         self._seen += 1
-        if len(self._waiting) < self._first or not names:
+        if len(self._waiting) < self._first:
             return None
         self.channels = tuple(sorted(names, key=lambda name: (type(name).__name__, str(name))))
         block = np.concatenate([self.row(each) for each in self._waiting])
-        self._waiting, self._names = [], set()
+        self._waiting = []
         return block
 
 
 def _number(name: Hashable, value: object) -> float:
     if value is None:
         return np.nan
-    if not isinstance(value, Real):
+    if not isinstance(value, Real | np.bool_):
         raise UsageError(
             f"feature {name!r} must be a number, got {value!r}: select numbers before, for example"
             " by compose.SelectType(numbers.Number)"
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number without end is as large as any
+        return -np.inf if value <= 0 else np.inf

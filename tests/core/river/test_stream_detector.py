@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
 import pickle
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -80,6 +82,7 @@ def test_scores_are_those_of_the_estimator_on_the_same_rows(n, grace, window, ga
     np.testing.assert_allclose(-estimator.score_samples(new), found, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_without_gaps_blocks_make_no_difference():
     """Thousands of rows, learnt by the estimator at once, score alike to rounding."""
     pytest.importorskip("sklearn")
@@ -206,6 +209,38 @@ def test_numbers_of_all_kinds_are_numbers():
     assert detector.score_one({**row, "c1": 1.0}) == detector.score_one({**row, "c1": True})
     assert detector.score_one({**row, "c1": 1.0}) == detector.score_one({**row, "c1": np.int8(1)})
     assert 1e6 < detector.score_one({**row, "c1": 10**30})
+    assert 1e6 < detector.score_one({**row, "c1": -(10**400)}) < np.inf
+
+
+def test_numbers_of_all_kinds_are_learnt_in_the_grace_period():
+    """As after it."""
+    rows = named(np.round(matrix(128)))
+    kinds = itertools.cycle([int, np.float32, np.int8])
+    others = [{**row, "c0": kind(row["c0"])} for row, kind in zip(rows, kinds, strict=False)]
+    switched = [{**row, "on": np.bool_(i % 3 == 0)} for i, row in enumerate(rows)]
+
+    (new,) = named(matrix(1, seed=2))
+    assert learnt(StreamDetector(), rows).score_one(new) == learnt(
+        StreamDetector(), others
+    ).score_one(new)
+    assert (*NAMES, "on") == learnt(StreamDetector(), switched).channels
+
+
+def test_empty_rows_take_no_memory():
+    """Before the first feature there is nothing to count."""
+    detector = learnt(StreamDetector(), [{}] * 1000)
+
+    assert pickle.dumps(StreamDetector()) == pickle.dumps(detector)
+    assert {} == detector.expected_one({})
+
+
+@pytest.mark.slow
+def test_nothing_of_scikit_learn_is_loaded():
+    """river does not need it, and neither does this."""
+    code = "import sys, submerge.river; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "False" == done.stdout.strip()
 
 
 def test_too_many_features_are_refused_before_they_are_held():
@@ -248,6 +283,7 @@ def test_a_scaler_before_it_is_not_needed():
         assert np.isclose(plain.score_one(row), scaled.score_one(other), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_pipeline_with_a_filter_marks_the_fault_and_does_not_learn_it():
     """StandardScaler | QuantileFilter(detector), row by row."""
     model = compose.Pipeline(
