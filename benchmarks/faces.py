@@ -28,7 +28,7 @@ that is done with a row, learning included, in one run on a machine that does ot
 from __future__ import annotations
 
 import gzip
-import importlib
+import importlib.metadata
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +38,7 @@ from pathlib import Path
 import numpy as np
 
 import measure
+import submerge
 from measure import Array
 from page import page
 from plants.plant import plant
@@ -191,7 +192,7 @@ def figures(scores: Array, faulty: np.ndarray) -> tuple[float, float]:
     """Return the area under the curve, and what is found where 1 % of normal rows are above."""
     normal = np.sort(scores[~faulty])
     below, upto = (np.searchsorted(normal, scores[faulty], side) for side in ("left", "right"))
-    limit = np.quantile(normal, 1 - FALSE, method="higher")  # scores may be infinite
+    limit = np.quantile(normal, 1 - FALSE, method="lower")  # scores may be infinite
     return float((below + upto).mean() / 2 / len(normal)), float((scores[faulty] > limit).mean())
 
 
@@ -229,7 +230,9 @@ def compared(title: str, detectors: dict[str, Callable], quick: bool) -> list[Ta
         "found": ".3f",
         "us a row": ".0f",
     }
-    return [Table(title, columns | {"": ""}, rows)]
+    library = title.rpartition(" ")[2].lower()
+    notes = f"{library} {importlib.metadata.version(library)}, submerge {submerge.__version__}."
+    return [Table(title, columns | {"": ""}, rows, notes)]
 
 
 def room(quick: bool) -> list[Table]:

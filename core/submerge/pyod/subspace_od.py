@@ -7,7 +7,7 @@ above it. It does not learn on.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,9 @@ class SubspaceOD(BaseDetector):  # type: ignore[misc]
         The score above which a row is an outlier.
     labels_ : (n_samples,)
         1 for the outliers among the rows of `fit`, 0 for the others.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,)
+        Column names, where X had any that are strings.
     detector_ : SubspaceDetector
         What was learnt. Its `expected` says what each value should be.
 
@@ -93,6 +96,9 @@ class SubspaceOD(BaseDetector):  # type: ignore[misc]
         with all_or_nothing(self):
             self._set_n_classes(y)
             self.detector_ = SubspaceDetector(self.rank, rank_max=self.rank_max).fit(X)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.detector_, name):
+                    setattr(self, name, getattr(self.detector_, name))
             self.decision_scores_ = self.decision_function(X)
             self._process_decision_scores()
         return self
@@ -111,3 +117,8 @@ class SubspaceOD(BaseDetector):  # type: ignore[misc]
         """
         check_is_fitted(self, ["detector_"])
         return self.detector_.contributions(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from submerge import UsageError
 from submerge.pyod import SubspaceOD
 from submerge.sklearn import SubspaceDetector
+from support import estimators
 
 SHARE = 0.1
 DATA = generate_data(
@@ -156,6 +157,31 @@ def test_y_is_not_used(fitted):
     np.testing.assert_array_equal(fitted.decision_scores_, other.decision_scores_)
 
 
+# -- scikit-learn's own battery ------------------------------------------------
+
+PYODS_RULES = {
+    "check_do_not_raise_errors_in_init_or_set_params": "contamination is checked at once",
+    "check_outliers_fit_predict": "labels are 0 and 1",
+    "check_outliers_train": "labels are 0 and 1",
+    "check_classifier_data_not_an_array": "y is looked at, and refused as no array",
+}
+"""Checks of scikit-learn that PyOD's own detectors fail, and why."""
+
+
+@pytest.mark.filterwarnings("ignore:y should not be presented")
+@pytest.mark.filterwarnings("ignore:Function fit_predict:FutureWarning")
+@pytest.mark.parametrize(
+    ("estimator", "check"), estimators.battery([SubspaceOD()]), ids=estimators.what
+)
+def test_it_keeps_the_rules_of_scikit_learn_that_pyods_detectors_keep(estimator, check):
+    """The others fail, each for PyOD's reason."""
+    if estimators.what(check) not in PYODS_RULES:
+        check(estimator)
+        return
+    with pytest.raises((AssertionError, TypeError, ValueError)):
+        check(estimator)
+
+
 # -- in PyOD's company ---------------------------------------------------------
 
 
@@ -175,6 +201,7 @@ def test_evaluate_print_takes_its_scores(fitted, capsys):
     assert "SubspaceOD ROC:" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:y should not be presented")
 def test_a_search_over_parameters_clones_and_scores_it():
     """What ensembles and searches do with a detector: clone it, set parameters, fit, score."""
