@@ -31,8 +31,7 @@ class StreamDetector(AnomalyDetector):
     """Anomaly detection by the correlations of the features.
 
     A row's score is its squared Mahalanobis distance, by a covariance of what features share and a
-    noise of its own for each. Features are scaled inside: a scaler before it is not needed, and
-    does no harm.
+    noise of its own for each. Features are scaled inside: no scaler is needed before it.
 
     Parameters
     ----------

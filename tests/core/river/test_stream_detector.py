@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("river")
 
-from river import anomaly, compose, preprocessing
+from river import anomaly, compose, evaluate, metrics, preprocessing
 
 from submerge import UsageError
 from submerge.river import StreamDetector
@@ -300,6 +300,19 @@ def test_a_pipeline_with_a_filter_marks_the_fault_and_does_not_learn_it():
     assert sum(flags[100:500]) <= 0.1 * 400
     detector = model["QuantileFilter"].anomaly_detector
     assert detector._rows._seen < 600
+
+
+def test_river_evaluates_it_progressively():
+    """Each row is scored, then learnt; by a metric that does not expect scores from 0 to 1."""
+    rows = matrix(400)
+    faulty = np.arange(400) % 20 == 19
+    rows[faulty, 2] += 3
+    stream = [(row, bool(mark)) for row, mark in zip(named(rows), faulty, strict=True)]
+
+    metric = metrics.RollingROCAUC(window_size=300)
+    found = evaluate.progressive_val_score(stream, StreamDetector(), metric)
+
+    assert found.get() > 0.8
 
 
 def test_a_pickled_detector_goes_on_where_it_was():
