@@ -13,6 +13,7 @@ that the product gives; C runs under AddressSanitizer and UndefinedBehaviorSanit
 import blas  # noqa: F401, I001 (before numpy: it sets one thread)
 
 import sys
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -184,6 +185,25 @@ def c_sizes(recipe: Recipe, folder: Path) -> Table:
     return Table(f"C programs, {dims} columns of loadings", columns, lines, notes)
 
 
+def arm_sizes(recipe: Recipe, folder: Path) -> list[Table]:
+    """Measure the C programs of one score each for microcontrollers, if there is a compiler."""
+    gcc = shutil.which("arm-none-eabi-gcc")
+    if gcc is None:
+        return []
+    lines = []
+    for core in ("cortex-m0", "cortex-m4"):
+        for single in (False, True):
+            for kind in recipe.scores:
+                source = c_source(recipe.only(kind), single=single)
+                flags = (f"-mcpu={core}", "-mthumb", "-DSUBMERGE_NO_SELFTEST")
+                bare = sizes(source, folder, *flags, gcc=gcc)
+                word = "float" if single else "double"
+                lines.append((core, kind, word, bare["code"], bare["data"]))
+    columns = {"core": "", "score": "", "in": "", "code": ",", "data": ","}
+    notes = "Bytes by `arm-none-eabi-gcc -mthumb -Os`, without the self-test. Compiled, not run."
+    return [Table("C programs for microcontrollers", columns, lines, notes)]
+
+
 def room(quick: bool) -> list[Table]:
     """Export one model, and run all programs."""
     saved = exported.plant(3_000 if quick else 20_000)
@@ -194,6 +214,7 @@ def room(quick: bool) -> list[Table]:
             alarm_rows(saved, recipe, folder, ROWS // (10 if quick else 1)),
             fuzz(recipe, folder, FUZZED // (10 if quick else 1)),
             c_sizes(recipe, folder),
+            *arm_sizes(recipe, folder),
         ]
 
 

@@ -166,10 +166,10 @@ def run_in_node(code: str, folder: Path) -> object:
     return json.loads(found.stdout)
 
 
-def sizes(source: str, folder: Path, *flags: str) -> dict[str, int]:
+def sizes(source: str, folder: Path, *flags: str, gcc: str = str(GCC)) -> dict[str, int]:
     """Return the bytes of code and of constant data of a C export, compiled for size."""
     (folder / "sized.c").write_text(source, "ascii")
-    words = [str(GCC), *STRICT, "-Os", *flags, "-c", "sized.c", "-o", "sized.o"]
+    words = [gcc, *STRICT, "-Os", *flags, "-c", "sized.c", "-o", "sized.o"]
     subprocess.run(words, cwd=folder, check=True)
     found = subprocess.run(
         [str(SIZE), "-A", "sized.o"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
