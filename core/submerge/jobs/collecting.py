@@ -209,7 +209,6 @@ def refusal(piece: JobPiece, me: Incarnation) -> SendJob:
 
 
 def asked_of(ask: JobAsk, known: frozenset[str]) -> frozenset[str]:
-    """Return whom a parent asks: all whom it knows while a job opens, and then who takes part."""
-    if ask.place is None or isinstance(ask.place, Incarnation):
-        return known if ask.phase in (OPENING, ENDED) else frozenset()
-    return frozenset(ask.place)
+    """Return whom a parent asks: who takes part; all whom it knows as well, first and last."""
+    named = frozenset() if isinstance(ask.place, Incarnation | None) else frozenset(ask.place)
+    return named | known if ask.phase in (OPENING, ENDED) else named

@@ -163,10 +163,12 @@ class JobOutcome:
     ----------
     answer : Arrays or None
         None if it failed; then `failure` says why.
+    opened : Roster
+        All participants: who answered when it opened.
     stayed : Roster
         Whose points the answer is of: participants that contributed to every round of it.
     left : mapping of str to Leaver
-        The other participants, by name. Both together are all that were there when it opened.
+        The other participants, by name.
     declined : mapping of str to str
         Nodes that were asked and took no part, and why: they never were participants.
     rounds, attempts : int
@@ -176,6 +178,7 @@ class JobOutcome:
     job: Job
     answer: Arrays | None
     failure: str
+    opened: Roster
     stayed: Roster
     left: Mapping[str, Leaver]
     declined: Mapping[str, str]

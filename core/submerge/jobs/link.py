@@ -116,9 +116,15 @@ class JobLink:
         self._outgoing_weight = weight
         self._outgoing = OutgoingParcel(stamp, job.id, parcel, self._times, up=True, weight=weight)
 
-    def is_sending(self, parcel: bytes) -> bool:
-        """Return whether a parcel is the newest share."""
-        return self._outgoing is not None and self._outgoing.parcel.name == parcel
+    def ends_with(self, taken: JobPieceTaken) -> bool:
+        """Note that the parent wants no more of this share; return whether to forget the job.
+
+        Not while the next ask is arriving: its sender believes that what has come is here.
+        """
+        if self._outgoing is None or self._outgoing.parcel.name != taken.parcel:
+            return False
+        self._outgoing.settle()
+        return self._incoming is None
 
     def take_taken(self, taken: JobPieceTaken, now: Now, rng: RandomSource) -> Iterator[SendJob]:
         """Note what the parent has of the share."""

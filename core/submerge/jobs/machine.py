@@ -84,7 +84,10 @@ class JobProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobEnded:
-    """A job is over. At the root `outcome` has everything; below, the answer or the failure."""
+    """A job is over. At the root `outcome` has everything; below, the answer or the failure.
+
+    It may be said twice of one job: the first counts.
+    """
 
     outcome: JobOutcome
 

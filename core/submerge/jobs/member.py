@@ -68,7 +68,7 @@ class JobMember:
         self.node, self._source, self._rng = node, source, rng
         self._times = times or JobTimes()
         self._parts: dict[str, _Part] = {}
-        self._over = RecentIds()
+        self._over, self._left = RecentIds(), RecentIds()
 
     @property
     def wakes_at(self) -> float:
@@ -102,6 +102,7 @@ class JobMember:
         for name, part in list(self._parts.items()):
             if part.link.expires_at <= now.steady:
                 del self._parts[name]
+                self._left.add(name)
                 effects.append(Note("job given up", {"job": name}))
                 continue
             effects += part.link.send_due(now, self._rng)
@@ -111,8 +112,11 @@ class JobMember:
         part = self._parts.get(taken.job)
         if part is None:
             return
-        if taken.over and part.link.is_sending(taken.parcel):
-            del self._parts[taken.job]  # the parent goes on without this node
+        if taken.over:
+            if part.link.ends_with(taken):
+                # The parent goes on without this node, which may still hear how the job ends.
+                del self._parts[taken.job]
+                self._left.add(taken.job)
             return
         effects += part.link.take_taken(taken, now, self._rng)
 
@@ -120,7 +124,9 @@ class JobMember:
         part = self._parts.get(piece.job)
         if part is None:
             full = len(self._parts) >= MOST_JOBS
-            if full or piece.job in self._over:
+            # An opening that comes late must not freeze other points.
+            reopens = piece.job in self._left and piece.stamp.seq == 0
+            if full or reopens or piece.job in self._over:
                 effects.append(passed_over(piece, sender, self.incarnation, over=full))
                 return
             part = self._parts[piece.job] = _Part(
@@ -223,4 +229,4 @@ def passed_over(piece: JobPiece, sender: str, me: Incarnation, *, over: bool) ->
 def heard_outcome(ask: JobAsk) -> JobOutcome:
     """Return the outcome as those below a root hear of it: without the others' names."""
     answer = None if ask.failure else ask.arrays
-    return JobOutcome(ask.job, answer, ask.failure, {}, {}, {}, ask.round, ask.attempt)
+    return JobOutcome(ask.job, answer, ask.failure, {}, {}, {}, {}, ask.round, ask.attempt)

@@ -134,6 +134,10 @@ class OutgoingParcel:
             # Another process, which has only what it says itself.
             self._peer, self._have = taken.stamp.incarnation, set()
             self._sent.clear()
+        elif self.delivered and len(have) < total:
+            # It has given up what it had, or this is an old answer: then some pieces go twice.
+            self._have = set()
+            self._sent.clear()
         progress = not have <= self._have
         self._have |= have
         if not progress:

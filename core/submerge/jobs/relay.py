@@ -146,8 +146,9 @@ class JobRelay:
         if relayed is None:
             return
         if taken.up and from_parent:
-            if taken.over and relayed.link.is_sending(taken.parcel):
-                del self._relayed[taken.job]
+            if taken.over:
+                if relayed.link.ends_with(taken):
+                    del self._relayed[taken.job]
                 return
             effects += relayed.link.take_taken(taken, now, self._rng)
         elif not taken.up and relayed.collection is not None and taken.stamp.node == sender:

@@ -44,6 +44,7 @@ from submerge.protocol.machine import Keep, Key, Note, Now, Records, Start
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.randomness import RandomSource
 
+ROOT_RESTARTED = "the root restarted"
 RECORD = "job"
 """First part of the keys of its records: one for each job that is under way, as bytes."""
 
@@ -227,7 +228,8 @@ class JobRoot:
         """End a job, and let those below know for a while."""
         job = running.job
         del self._running[job.id]
-        effects += [Keep({_key(job.id): None}), JobEnded(outcome)]
+        # A root that dies in between says later that the job failed: the first outcome counts.
+        effects += [JobEnded(outcome), Keep({_key(job.id): None})]
         place = running.opened or None
         arrays = outcome.answer or {}
         ask = JobAsk(
@@ -323,8 +325,8 @@ class RunningJob:
     def outcome(self, answer: Arrays | None, failure: str) -> JobOutcome:
         """Return how it ended."""
         return JobOutcome(
-            *(self.job, answer, failure, self.stayed, dict(self._left), dict(self._declined)),
-            *(self.rounds, self.attempt),
+            *(self.job, answer, failure, self.opened, self.stayed),
+            *(dict(self._left), dict(self._declined), self.rounds, self.attempt),
         )
 
 
@@ -344,11 +346,11 @@ def _lost(kept: Records) -> list[JobEffect]:
     for key, record in sorted(kept.items()):
         if key[0] != RECORD:
             continue
-        effects.append(Keep({key: None}))
         try:
             job = Job.read(json.loads(record))
+            outcome = JobOutcome(job, None, ROOT_RESTARTED, {}, {}, {}, {}, 0, 0)
+            effects.append(JobEnded(outcome))
         except (PeerError, ValueError) as error:
             effects.append(Note("job record unreadable", {"job": key[-1], "why": str(error)}))
-            continue
-        effects.append(JobEnded(JobOutcome(job, None, "the root restarted", {}, {}, {}, 0, 0)))
+        effects.append(Keep({key: None}))
     return effects
