@@ -174,29 +174,17 @@ class JobRoot:
     ) -> None:
         """Close a turn, and begin the next, or end."""
         job = running.job
-        if running.attempt == 0:
+        lost, opens = "", running.attempt == 0
+        if opens:
             running.freeze(share)
-            if not running.stayed:
-                self._fail(running, "no node takes part", now, effects)
-                return
-            running.begin()
-        elif lost := running.drop_absent(share):
-            if not running.stayed:
-                self._fail(running, "no participant stayed", now, effects)
-                return
-            if job.exact and running.attempt == job.attempts:
-                why = f"participants left in each of {job.attempts} attempts, at last {lost}"
-                self._fail(running, why, now, effects)
-                return
-            if job.exact:
-                running.begin()
-            elif not self._went_on(running, share, now, effects):
-                return
-        elif not self._went_on(running, share, now, effects):
+        else:
+            lost = running.drop_absent(share)
+        if why := running.objection(lost):
+            self._fail(running, why, now, effects)
             return
-        if roster.size(running.stayed) < job.least:
-            left = roster.size(running.stayed)
-            self._fail(running, f"{left} participants stayed, {job.least} needed", now, effects)
+        if opens or (lost and job.exact):
+            running.begin()
+        elif not self._went_on(running, share, now, effects):
             return
         ask = running.next_ask()
         running.collection = self._collect(ask, running.kind, now)
@@ -294,6 +282,17 @@ class RunningJob:
             self._left[name] = Leaver(share.left.get(name, "silent"), counts)
         self.stayed = roster.pruned(self.stayed, held)
         return ", ".join(f"{name} ({self._left[name].why})" for name in absent[:3])
+
+    def objection(self, lost: str) -> str:
+        """Return why the job cannot go on after it has lost participants; empty if it can."""
+        job, members = self.job, roster.size(self.stayed)
+        if not members:
+            return "no participant stayed" if self.attempt else "no node takes part"
+        if members < job.least:
+            return f"{members} participants stayed, {job.least} needed"
+        if lost and job.exact and self.attempt == job.attempts:
+            return f"participants left in each of {job.attempts} attempts, at last {lost}"
+        return ""
 
     def take(self, up: Arrays) -> Arrays | None:
         """Take what a round has given; return the answer if that is it.

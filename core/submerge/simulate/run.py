@@ -94,12 +94,8 @@ def run(
 
     Parameters
     ----------
-    plan : Plan
-    seed : int
-    client, aggregator : type
-        The nodes; tests put mutants in their place.
-    fleet_type : callable
-        Makes the fleet, from what `SimulatedFleet` takes.
+    client, aggregator, fleet_type : type
+        The nodes, where tests put mutants; and the fleet, which may have jobs as well.
     transcript : int
         Lines of events to keep; 0 keeps none and is faster.
     wire : Wire, optional

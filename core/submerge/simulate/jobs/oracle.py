@@ -4,7 +4,7 @@ J1  a job ends, right or clearly failed, within its time
 J2  its answer has the bytes of the same job in one process, over those who stayed
 J3  no contribution counts twice
 J4  memory and messages have limits, and nothing is left when a job is over
-J5  who has left is named, and who stayed is there
+J5  who has left is named, and who stayed is there; while all nodes are up, that is everyone
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LATE_S = 1.0
 """By how much a job may pass its deadline."""
 
 
-class Opened(NamedTuple):
+class OpenedJob(NamedTuple):
     """A job that was opened, and when."""
 
     job: Job
@@ -53,14 +53,14 @@ class JobOracle(JobObserver):
 
     Attributes
     ----------
-    opened : dict of str to Opened
+    opened : dict of str to OpenedJob
     outcomes : dict of str to (JobOutcome, time)
         The first of each job.
     """
 
     def __init__(self, fleet: JobFleet, seed: int) -> None:
         self._fleet, self._seed = fleet, seed
-        self.opened: dict[str, Opened] = {}
+        self.opened: dict[str, OpenedJob] = {}
         self.outcomes: dict[str, tuple[JobOutcome, float]] = {}
         self.calm: set[str] = set()
         self.violations: list[tuple[str, str]] = []
@@ -74,7 +74,7 @@ class JobOracle(JobObserver):
 
     def on_open(self, job: Job, time: float) -> None:
         """Remember it."""
-        self.opened[job.id] = Opened(job, time)
+        self.opened[job.id] = OpenedJob(job, time)
 
     def on_rows(self, job: Job, host: Host, role: JobMember, rows: int) -> None:
         """Remember how many rows a process gave: it gives them once."""
@@ -195,10 +195,11 @@ class JobOracle(JobObserver):
         for name in self.calm:
             outcome, _ = self.outcomes.get(name, (None, 0.0))
             everyone = {host.name for host in fleet.levels[0]}
-            if outcome is not None and outcome.failure:
-                self._say("J1", f"{name}, without failures: {outcome.failure}")
-            elif outcome is not None and roster.names(outcome.stayed) != everyone:
-                self._say("J5", f"{name}, without failures: {outcome.left} left")
+            if outcome is None or outcome.failure:
+                why = "not there" if outcome is None else outcome.failure
+                self._say("J1", f"{name}, while all nodes are up: {why}")
+            elif roster.names(outcome.stayed) != everyone:
+                self._say("J5", f"{name}, while all nodes are up: {outcome.left} left")
         for host in fleet.hosts if over else ():
             role = fleet.role(host)
             if role is not None and (role.jobs or role.held_bytes):

@@ -75,7 +75,8 @@ class JobPlan:
     nodes, fan_in, depth : int
         As in `Plan`; a depth of 0 is drawn for each seed, 1 to 3.
     hours : float
-        Time with failures, in which `jobs` jobs begin; one more begins when all is healed.
+        Time with failures, in which `jobs` jobs begin; two more begin when all is healed, the
+        second while messages are lost.
     beside : bool
         The fleet streams meanwhile, and its invariants are checked as well.
     faults : str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,13 @@ from submerge.simulate.plan import Plan
 from submerge.simulate.run import run
 from submerge.simulate.transcript import Transcript
 
-LONGEST_JOB_S = 2400.0 + 2 * 300.0
+LONGEST_JOB_S = 3000.0
 """After this a job is forgotten by every node."""
+
+
+LONG_S = 300.0
+LOSSY = Faults(loss=0.2, duplicate=0.2, delay_s=0.5)
+"""Each piece arrives sooner or later: with so much time each job has to be answered for all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,10 +75,14 @@ def _alone(plan: JobPlan, seed: int, transcript: int) -> JobSeedOutcome:
     failures.heal()
     # What was held up arrives, what is under way ends; then there are no failures.
     fleet.run_until(fleet.time + HELD_UP_S + LONGEST_JOB_S)
-    calm = draw_job("calm", fleet.job_rng)
-    oracle.calm.add(calm.id)
-    fleet.open_job(calm)
-    fleet.run_until(fleet.time + LONGEST_JOB_S)
+    for name, faults in (("calm", fleet.faults), ("lossy", LOSSY)):
+        job = draw_job(name, fleet.job_rng)
+        if name == "lossy":
+            fleet.network.faults = faults
+            job = replace(job, open_s=LONG_S, round_s=LONG_S, job_s=LONGEST_JOB_S - 2 * LONG_S)
+        oracle.calm.add(job.id)
+        fleet.open_job(job)
+        fleet.run_until(fleet.time + LONGEST_JOB_S)
     return _outcome(seed, fleet, oracle, oracle.conclude(over=True))
 
 
