@@ -34,6 +34,9 @@ MAGIC = b"SMJ1"
 MOST_HEADER = 1 << 20
 """Bytes of a header: 4096 participants with long names take half of it."""
 
+LARGEST_NUMBER = 1e100
+"""What travels is at most this, either way."""
+
 MOST_ARRAYS, MOST_AXES = 32, 3
 ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
@@ -96,6 +99,7 @@ def expect(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None
     Raises
     ------
     PeerError
+        Also if a number is so large that sums of its square could overflow.
     """
     if set(arrays) != set(shapes):
         raise PeerError(f"expected arrays {sorted(shapes)}, got {sorted(arrays)}", kind="shape")
@@ -107,6 +111,10 @@ def expect(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None
         if not fits or got.dtype != DTYPES["f8"]:
             raise PeerError(
                 f"array {name}: expected float64 {shape}, got {got.dtype} {got.shape}", kind="shape"
+            )
+        if not (np.abs(got) <= LARGEST_NUMBER).all():
+            raise PeerError(
+                f"array {name} must be at most {LARGEST_NUMBER:g} either way", kind="range"
             )
 
 

@@ -121,7 +121,7 @@ class Job:
         try:
             seconds = {n: float(v) for n, v in given.items() if n.endswith("_s")}
             return cls(**given | seconds)
-        except UsageError as error:
+        except (UsageError, OverflowError) as error:
             raise PeerError(str(error), kind="range") from error
 
 

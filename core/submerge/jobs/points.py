@@ -17,6 +17,8 @@ from submerge.features.draws import uniforms, words
 from submerge.jobs.job import Settings
 
 MOST_HELD_OUT = 0.9
+LARGEST_READING = 1e40
+"""Squares of it, summed over all rows there are, stay below what may travel."""
 
 
 class JobPoints(NamedTuple):
@@ -79,11 +81,12 @@ def held_out_of(settings: Settings) -> float:
 def split(rows: Array, settings: Settings, node: str) -> JobPoints:
     """Return a copy of rows (n, width), in those to learn from and those held out.
 
-    Rows with a gap are left out.
+    Rows with a gap, or with a number too large to square and sum, are left out.
     """
     if rows.ndim != 2:
         raise ShapeError("rows", expected="(n, width)", got=rows.shape)
-    rows = np.array(rows[np.isfinite(rows).all(axis=1)], dtype=np.float64, order="C")
+    fits = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not
+    rows = np.array(rows[fits], dtype=np.float64, order="C")
     share = held_out_of(settings)
     if not share:
         return JobPoints(rows, rows[:0])

@@ -108,7 +108,7 @@ class JobRelay:
             kind = _kind_for(ask)
         except (UsageError, PeerError) as error:
             relayed.collection = None
-            left = dict.fromkeys(roster.names(ask.place), str(error))
+            left = dict.fromkeys(roster.names(ask.place, self.node), str(error))
             relayed.link.answer(ask, JobShare(None, left, {}))
             return
         children = asked_of(ask, self._children)

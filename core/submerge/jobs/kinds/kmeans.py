@@ -38,9 +38,6 @@ from submerge.kernel.kmeans_rounds import (
 )
 
 MOST_CLUSTERS, MOST_SAMPLE = 1024, 1 << 16
-LARGEST = 1e100
-"""Sums of nodes stay below it: their squares are finite."""
-
 ROOT = ""
 """The root's name among the sources of random numbers: no node has it."""
 
@@ -125,14 +122,14 @@ class KMeansJob:
         """Refuse other phases, and centers of another shape."""
         if down.phase not in ("seed", "lloyd", "measure"):
             raise PeerError(f"kmeans has no phase {down.phase[:40]!r}")
-        _check(down.arrays, {} if down.phase == "seed" else {"centers": (self._k, self._width)})
+        expect(down.arrays, {} if down.phase == "seed" else {"centers": (self._k, self._width)})
 
     def check_up(self, down: PhaseDown, up: Arrays) -> None:
         """Refuse arrays that no child of this version sends in the phase."""
         k, width = self._k, self._width
         if down.phase == "seed":
             m = len(up["keys"]) if "keys" in up and up["keys"].ndim == 1 else 0
-            _check(up, {"keys": (m,), "weights": (m,), "points": (m, width)})
+            expect(up, {"keys": (m,), "weights": (m,), "points": (m, width)})
             if m > self._sample + 1 or not (up["keys"][:-1] <= up["keys"][1:]).all():
                 raise PeerError(f"expected {self._sample + 1} ascending keys at most", kind="range")
             if not ((up["keys"] > 0).all() and (up["weights"] > 0).all()):
@@ -140,7 +137,7 @@ class KMeansJob:
             return
         shapes: dict[str, tuple[int | None, ...]] = {"counts": (k,), "cost": (1,)}
         shapes |= {"sums": (k, width)} if down.phase == "lloyd" else {"held_out": (2,)}
-        _check(up, shapes)
+        expect(up, shapes)
         if any((up[name] < 0).any() for name in shapes if name != "sums"):
             raise PeerError("counts and costs are not negative", kind="range")
 
@@ -189,11 +186,3 @@ class StreamOfDraws:
     def random(self) -> float:
         """Return the next number of (0, 1)."""
         return float(next(self._left))
-
-
-def _check(arrays: Arrays, shapes: dict[str, tuple[int | None, ...]]) -> None:
-    """Refuse arrays of other shapes, and numbers whose sums could overflow."""
-    expect(arrays, shapes)
-    for name, array in arrays.items():
-        if not (np.abs(array) <= LARGEST).all():
-            raise PeerError(f"array {name} must be at most {LARGEST:g} either way", kind="range")
