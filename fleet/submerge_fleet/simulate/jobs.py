@@ -16,10 +16,12 @@ from typing import Any
 
 import click
 
-from submerge import UsageError
+from submerge import PeerError, UsageError
+from submerge.jobs.messages import JobMessage
 from submerge.simulate.jobs import JOB_PRESETS, JobPlan, JobSeedOutcome, run_jobs
 from submerge_fleet.console.options import QUIET, default_option, flag_option, json_option
 from submerge_fleet.console.progress import advancing
+from submerge_proto.wire import jobs
 
 LINES, SHOWN, NAMED = 200_000, 40, 20
 """Lines of a transcript that are kept, and printed; violations that are listed."""
@@ -97,20 +99,28 @@ def command(
 def _outcomes(plan: JobPlan, seeds: range, processes: int) -> Iterator[JobSeedOutcome]:
     processes = min(processes, len(seeds))
     if processes == 1:
-        yield from (run_jobs(plan, seed) for seed in seeds)
+        yield from (run_jobs(plan, seed, wire=as_received) for seed in seeds)
         return
     try:
         with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-            yield from pool.map(partial(run_jobs, plan), seeds, chunksize=4)
+            yield from pool.map(partial(run_jobs, plan, wire=as_received), seeds, chunksize=4)
     except BrokenProcessPool as error:
         raise UsageError(
             f"one of {processes} processes was killed, perhaps for lack of memory: use fewer"
         ) from error
 
 
+def as_received(message: JobMessage) -> JobMessage | None:
+    """Return a message as its receiver decodes it; None if its bytes are refused."""
+    try:
+        return jobs.decode(jobs.kind_of(message), jobs.encode(message))
+    except (PeerError, ValueError):  # protobuf itself refuses numbers that no field holds
+        return None
+
+
 def _transcript(plan: JobPlan, seed: int) -> list[str]:
     """Run a seed once more; return the last events before its first violation."""
-    return (run_jobs(plan, seed, transcript=LINES).transcript or [])[-SHOWN:]
+    return (run_jobs(plan, seed, transcript=LINES, wire=as_received).transcript or [])[-SHOWN:]
 
 
 def _figures(outcomes: list[JobSeedOutcome], seconds: float) -> dict[str, Any]:

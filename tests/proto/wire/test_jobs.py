@@ -89,6 +89,7 @@ def test_another_version_is_refused_as_such():
         jobs.decode("piece", message.SerializeToString())
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32), st.sampled_from([PIECE, TAKEN]), st.booleans())
 def test_damaged_messages_raise_nothing_but_the_refusal(seed, message, by_field):
@@ -144,6 +145,7 @@ def edited(body: bytes, rng: np.random.Generator) -> bytes:
     return body[:4] + len(header).to_bytes(4, "little") + header + body[8 + length :]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.integers(0, 2**32), st.sampled_from([*ASKS, *SHARES]))
 @example(0, ASKS[0])

@@ -68,6 +68,13 @@ class JobObserver:
     def on_send(self, host: Host, message: JobMessage) -> None:
         """Handle a message before it goes."""
 
+    def on_undecodable(self, host: Host, message: JobMessage) -> None:
+        """Handle a message that its receiver cannot decode."""
+
+
+JobWire = Callable[[JobMessage], JobMessage | None]
+"""Returns a message as its receiver decodes it; None if it refuses it."""
+
 
 class SilentClient(ClientNode):
     """A client that does not stream."""
@@ -120,6 +127,7 @@ class JobFleet(SimulatedFleet):
         self._job_disks: dict[int, SimulatedDisk] = {}
         self._job_sent: Counter[tuple[int, int]] = Counter()
         self.messages = 0
+        self.job_wire: JobWire | None = None
         super().__init__(plan, faults, rng, feed, **nodes)
         self._job_network = Network(faults, self.job_rng)
         self._job_network.hosts = self.network.hosts
@@ -256,8 +264,12 @@ class JobFleet(SimulatedFleet):
         self.job_observer.on_send(host, send.message)
         network = self._job_network
         network.faults = self.network.faults
+        carried = send.message if self.job_wire is None else self.job_wire(send.message)
+        if carried is None:
+            self.job_observer.on_undecodable(host, send.message)
+            return
         # The network carries any message alike.
-        message = cast(Message, send.message)
+        message = cast(Message, carried)
         for delivery in network.send(host, send.to, message, None, self.time):
             self.at(self.time + delivery.delay, self._deliver_job, delivery)
 

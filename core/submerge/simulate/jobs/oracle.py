@@ -3,7 +3,7 @@
 J1  a job ends, right or clearly failed, within its time
 J2  its answer has the bytes of the same job in one process, over those who stayed
 J3  no contribution counts twice
-J4  memory and messages have limits, and nothing is left when a job is over
+J4  memory and messages have limits, peers can decode all, and nothing is left of what is over
 J5  who has left is named, and who stayed is there; while all nodes are up, that is everyone
 """
 
@@ -126,6 +126,10 @@ class JobOracle(JobObserver):
                 self._say(
                     "J4", f"{host} sends a piece of {len(message.data)} bytes, {most} allowed"
                 )
+
+    def on_undecodable(self, host: Host, message: JobMessage) -> None:
+        """Say so."""
+        self._say("J4", f"{host} sends a {type(message).__name__} that no peer can decode")
 
     # -- checks ------------------------------------------------------------------------
 

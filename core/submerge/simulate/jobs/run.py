@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Feed, Ids
 from submerge.simulate.injected_failures import HOUR, InjectedFailures
-from submerge.simulate.jobs.fleet import JobFleet, SilentAggregator, SilentClient
+from submerge.simulate.jobs.fleet import JobFleet, JobWire, SilentAggregator, SilentClient
 from submerge.simulate.jobs.oracle import JobOracle
 from submerge.simulate.jobs.plan import JobPlan, draw_job
 from submerge.simulate.network import HELD_UP_S
@@ -54,18 +55,32 @@ class JobSeedOutcome:
     transcript: list[str] | None
 
 
-def run_jobs(plan: JobPlan, seed: int, *, transcript: int = 0) -> JobSeedOutcome:
-    """Run one seed; `transcript` lines of events are kept."""
-    return _beside(plan, seed) if plan.beside else _alone(plan, seed, transcript)
+def run_jobs(
+    plan: JobPlan, seed: int, *, transcript: int = 0, wire: JobWire | None = None
+) -> JobSeedOutcome:
+    """Run one seed.
+
+    Parameters
+    ----------
+    plan : JobPlan
+    seed : int
+    transcript : int
+        Lines of events to keep; none beside a stream.
+    wire : callable, optional
+        Makes bytes of each message, and a message of them.
+    """
+    if plan.beside:
+        return _beside(plan, seed, wire)
+    return _alone(plan, seed, transcript, wire)
 
 
-def _alone(plan: JobPlan, seed: int, transcript: int) -> JobSeedOutcome:
+def _alone(plan: JobPlan, seed: int, transcript: int, wire: JobWire | None) -> JobSeedOutcome:
     """Run jobs in a fleet that does not stream."""
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
     faults = plan.draw_faults(rng)
     silent = {"client": SilentClient, "aggregator": SilentAggregator}
     fleet = JobFleet(plan.fleet(faults, rng), faults, rng, Ids(), seed, **silent)
-    fleet.sensing = False
+    fleet.sensing, fleet.job_wire = False, wire
     fleet.transcript = Transcript(transcript) if transcript else None
     oracle = observe(fleet, plan, seed)
     failures = InjectedFailures(fleet)
@@ -86,7 +101,7 @@ def _alone(plan: JobPlan, seed: int, transcript: int) -> JobSeedOutcome:
     return _outcome(seed, fleet, oracle, oracle.conclude(over=True))
 
 
-def _beside(plan: JobPlan, seed: int) -> JobSeedOutcome:
+def _beside(plan: JobPlan, seed: int, wire: JobWire | None) -> JobSeedOutcome:
     """Run jobs beside a stream, and the stream without them: it must not change (J6)."""
     made: list[tuple[JobFleet, JobOracle]] = []
 
@@ -94,6 +109,7 @@ def _beside(plan: JobPlan, seed: int) -> JobSeedOutcome:
         streams: Plan, faults: Faults, rng: np.random.Generator, feed: Feed, **nodes: Any
     ) -> JobFleet:
         fleet = JobFleet(streams, faults, rng, feed, seed, **nodes)
+        fleet.job_wire = wire
         made.append((fleet, observe(fleet, plan, seed)))
         return fleet
 
@@ -130,6 +146,5 @@ def _outcome(
 
 
 def _short(failure: str) -> str:
-    """Return a reason without its numbers and names."""
-    words = failure.split(",")[0].split()
-    return " ".join(word for word in words if not word[:1].isdigit())
+    """Return a reason without its names, and with N for its numbers."""
+    return re.sub(r"\d+", "N", failure.partition(", at last")[0])
