@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,12 @@ def unpack(body: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     return header, arrays
 
 
-def expect(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None:
-    """Refuse arrays that are not exactly those named, float64, of those shapes; None is any length.
+def expect(
+    arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]], *, single: Collection[str] = ()
+) -> None:
+    """Refuse arrays that are not exactly those named, of those shapes; None is any length.
+
+    They are float64, but for those named in `single`, which are float32.
 
     Raises
     ------
@@ -108,9 +112,10 @@ def expect(arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]]) -> None
         fits = len(shape) == got.ndim and all(
             wanted in (None, n) for wanted, n in zip(shape, got.shape, strict=True)
         )
-        if not fits or got.dtype != DTYPES["f8"]:
+        dtype = DTYPES["f4" if name in single else "f8"]
+        if not fits or got.dtype != dtype:
             raise PeerError(
-                f"array {name}: expected float64 {shape}, got {got.dtype} {got.shape}", kind="shape"
+                f"array {name}: expected {dtype} {shape}, got {got.dtype} {got.shape}", kind="shape"
             )
         if not (np.abs(got) <= LARGEST_NUMBER).all():
             raise PeerError(

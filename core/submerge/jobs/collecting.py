@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from submerge.errors import PeerError
@@ -40,6 +40,13 @@ class ShareCollection:
         Who is asked.
     kind : JobKind or None
         None where nothing is merged: while the job opens, and when it is over.
+    clients : frozenset of str
+        Children that are known to be clients: they take part for themselves alone.
+
+    Raises
+    ------
+    UsageError
+        If what is asked is larger than the job allows.
     """
 
     def __init__(
@@ -50,8 +57,10 @@ class ShareCollection:
         me: Incarnation,
         times: JobTimes,
         now: Now,
+        clients: frozenset[str] = frozenset(),
     ) -> None:
         self.ask, self.children, self._kind, self._me = ask, children, kind, me
+        self._clients = clients
         self.closes_at = now.steady + ask.within_s
         self._shares: dict[str, JobShare] = {}
         self._out: dict[str, str] = {}
@@ -63,7 +72,7 @@ class ShareCollection:
         ask, job = self.ask, self.ask.job
         within_s = SHARE_OF_TIME * ask.within_s
         body = replace(ask, within_s=within_s, place=self._expected(child)).pack()
-        parcel = Parcel.of(job.id, ask.turn, body, job.piece_bytes)
+        parcel = Parcel.of(job, ask.turn, body)
         stamp = Stamp(child, job.group, self._me, ask.turn)
         waits = ask.phase != ENDED
         return OutgoingParcel(stamp, job.id, parcel, times, up=False, awaits_more=waits)
@@ -161,6 +170,8 @@ class ShareCollection:
         if self.ask.phase == OPENING:
             if isinstance(share.place, Incarnation) and share.place != piece.stamp.incarnation:
                 raise PeerError("a client takes part as what it is", kind="name")
+            if child in self._clients and isinstance(share.place, Mapping):
+                raise PeerError("a client takes part for itself alone", kind="name")
             return replace(share, arrays={})
         if held:
             missing = expected is None or _part(expected, held, child) != share.place

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from submerge.errors import PeerError
+from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
 from submerge.jobs.envelopes import JobAsk, JobShare
 from submerge.jobs.job import MOST_PAYLOAD
@@ -111,7 +111,11 @@ class JobLink:
         job, turn, weight = ask.job, ask.turn, roster.size(share.place)
         if weight <= self._outgoing_weight:
             return
-        parcel = Parcel.of(job.id, turn, share.pack(), job.piece_bytes)
+        try:
+            parcel = Parcel.of(job, turn, share.pack())
+        except UsageError as error:
+            left = dict.fromkeys(roster.names(share.place, self._node), str(error))
+            parcel, weight = Parcel.of(job, turn, JobShare(None, left, {}).pack()), 0
         stamp = Stamp(self._node, job.group, self._me, turn)
         self._outgoing_weight = weight
         self._outgoing = OutgoingParcel(stamp, job.id, parcel, self._times, up=True, weight=weight)

@@ -28,9 +28,13 @@ class JobTimes(NamedTuple):
 
 
 class ChildrenKnown(NamedTuple):
-    """Who is below now: all of them are asked when a job opens."""
+    """Who is below now: all of them are asked when a job opens.
+
+    clients : those whose certificate, or configuration, says that they are no aggregators
+    """
 
     names: frozenset[str]
+    clients: frozenset[str] = frozenset()
 
 
 class JobHeard(NamedTuple):

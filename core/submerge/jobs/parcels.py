@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from submerge.errors import PeerError
-from submerge.jobs.job import MOST_PIECES
+from submerge.errors import PeerError, UsageError
+from submerge.jobs.job import MOST_PIECES, Job
 from submerge.jobs.machine import JobTimes
 from submerge.jobs.messages import PARCEL, JobPiece, JobPieceTaken
 from submerge.protocol.machine import Now
@@ -35,11 +35,23 @@ class Parcel(NamedTuple):
     pieces: tuple[bytes, ...]
 
     @classmethod
-    def of(cls, job: str, turn: int, body: bytes, piece_bytes: int) -> Parcel:
-        """Return a payload in pieces; no piece is empty."""
-        starts = range(0, len(body), piece_bytes)
-        pieces = tuple(body[at : at + piece_bytes] for at in starts)
-        return cls(parcel_name(job, turn, body), pieces)
+    def of(cls, job: Job, turn: int, body: bytes) -> Parcel:
+        """Return a payload in pieces; no piece is empty.
+
+        Raises
+        ------
+        UsageError
+            If it is larger than the job allows: no receiver would take it.
+        """
+        most = min(job.payload_bytes, MOST_PIECES * job.piece_bytes)
+        if len(body) > most:
+            raise UsageError(
+                f"a payload of this job has at most {most} bytes, got {len(body)}:"
+                " raise payload_bytes, or piece_bytes"
+            )
+        starts = range(0, len(body), job.piece_bytes)
+        pieces = tuple(body[at : at + job.piece_bytes] for at in starts)
+        return cls(parcel_name(job.id, turn, body), pieces)
 
 
 def parcel_name(job: str, turn: int, body: bytes) -> bytes:

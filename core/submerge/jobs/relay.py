@@ -50,7 +50,7 @@ class JobRelay:
 
     def __init__(self, node: str, rng: RandomSource, times: JobTimes | None = None) -> None:
         self.node, self._rng, self._times = node, rng, times or JobTimes()
-        self._children: frozenset[str] = frozenset()
+        self._children = self._clients = frozenset[str]()
         self._relayed: dict[str, _Relayed] = {}
         self._over = RecentIds()
 
@@ -75,8 +75,8 @@ class JobRelay:
         match event:
             case Start():
                 self.incarnation = Incarnation.draw(now.wall_ms, 0, self._rng)
-            case ChildrenKnown(names):
-                self._children = names
+            case ChildrenKnown():
+                self._children, self._clients = event.names, event.clients
             case JobHeard(JobPiece() as piece, sender, from_parent):
                 if piece.up:
                     self._take_share(piece, sender, now, effects)
@@ -105,16 +105,17 @@ class JobRelay:
         if ask is None:
             return
         try:
-            kind = _kind_for(ask)
+            children = asked_of(ask, self._children)
+            collection = ShareCollection(
+                *(ask, children, _kind_for(ask), self.incarnation),
+                *(self._times, now, self._clients),
+            )
         except (UsageError, PeerError) as error:
             relayed.collection = None
             left = dict.fromkeys(roster.names(ask.place, self.node), str(error))
             relayed.link.answer(ask, JobShare(None, left, {}))
             return
-        children = asked_of(ask, self._children)
-        relayed.collection = ShareCollection(
-            ask, children, kind, self.incarnation, self._times, now
-        )
+        relayed.collection = collection
         relayed.changed = not children
         if ask.phase == ENDED:
             effects.append(JobEnded(heard_outcome(ask)))

@@ -63,7 +63,7 @@ class JobRoot:
 
     def __init__(self, node: str, rng: RandomSource, times: JobTimes | None = None) -> None:
         self.node, self._rng, self._times = node, rng, times or JobTimes()
-        self._children: frozenset[str] = frozenset()
+        self._children = self._clients = frozenset[str]()
         self._running: dict[str, RunningJob] = {}
         self._ending: dict[str, ShareCollection] = {}
 
@@ -98,8 +98,8 @@ class JobRoot:
             case Start(kept):
                 self.incarnation = Incarnation.draw(now.wall_ms, 0, self._rng)
                 effects += _lost(kept)
-            case ChildrenKnown(names):
-                self._children = names
+            case ChildrenKnown():
+                self._children, self._clients = event.names, event.clients
             case OpenJob(job):
                 self._open(job, now, effects)
             case CancelJob(name) if name in self._running:
@@ -133,7 +133,9 @@ class JobRoot:
 
     def _collect(self, ask: JobAsk, kind: JobKind | None, now: Now) -> ShareCollection:
         children = asked_of(ask, self._children)
-        return ShareCollection(ask, children, kind, self.incarnation, self._times, now)
+        return ShareCollection(
+            ask, children, kind, self.incarnation, self._times, now, self._clients
+        )
 
     # -- what comes in ---------------------------------------------------------------
 
@@ -187,7 +189,11 @@ class JobRoot:
         elif not self._went_on(running, share, now, effects):
             return
         ask = running.next_ask()
-        running.collection = self._collect(ask, running.kind, now)
+        try:
+            running.collection = self._collect(ask, running.kind, now)
+        except UsageError as error:
+            self._fail(running, str(error), now, effects)
+            return
         members = roster.size(running.stayed)
         effects.append(JobProgress(job.id, ask.phase, running.rounds + 1, running.attempt, members))
 
@@ -224,7 +230,11 @@ class JobRoot:
             *(job, running.turn + 1, job.round_s, place, ENDED, arrays),
             *(running.attempt, running.rounds, outcome.failure),
         )
-        ending = self._collect(ask, None, now)
+        try:
+            ending = self._collect(ask, None, now)
+        except UsageError:
+            # The answer is too large to go down: those below forget the job in time.
+            return
         if ending.children:
             self._ending[job.id] = ending
             effects += ending.send_due(now, self._rng)
@@ -287,7 +297,7 @@ class RunningJob:
         """Return why the job cannot go on after it has lost participants; empty if it can."""
         job, members = self.job, roster.size(self.stayed)
         if not members:
-            return "no participant stayed" if self.attempt else "no node takes part"
+            return f"no participant stayed, at last {lost}" if lost else "no node takes part"
         if members < job.least:
             return f"{members} participants stayed, {job.least} needed"
         if lost and job.exact and self.attempt == job.attempts:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
+from submerge.jobs.envelopes import JobShare
 from submerge.jobs.here import run_here
 from submerge.jobs.job import Leaver
-from submerge.jobs.machine import CancelJob, JobHeard, OpenJob
+from submerge.jobs.machine import CancelJob, ChildrenKnown, JobHeard, OpenJob
 from submerge.jobs.messages import JobPiece
 from submerge.jobs.roster import names
 from support.job_table import ROOT, JobTable, job
@@ -213,6 +214,31 @@ def test_a_share_in_the_name_of_another_node_is_not_taken():
 
     assert before == table.roles["hall"].held_bytes
     assert "job message ignored" == table.notes[-1].what
+
+
+def test_a_client_takes_part_for_itself_alone():
+    """One that says that others are below it is refused, and named; they are there all the same."""
+    table = JobTable({"c": rows(3), "d": rows(4)})
+    table.step(ROOT, ChildrenKnown(frozenset("cd"), frozenset("cd")))
+    honest = table.roles["d"]._share
+    table.roles["d"]._share = lambda part, ask: JobShare(
+        {"c": table.roles["d"].incarnation}, {}, honest(part, ask).arrays
+    )
+
+    outcome = table.run(job("moments"))
+
+    assert {"c"} == names(outcome.stayed)
+    assert {"d": "what it contributed was refused"} == outcome.declined
+
+
+def test_a_round_that_does_not_fit_is_a_clear_failure():
+    """Forty centers, where a payload has 800 bytes: the reason says what to raise."""
+    small = job(settings={"clusters": 40}, payload_bytes=800, piece_bytes=256)
+
+    outcome = JobTable({"a": rows(1)}).run(small)
+
+    assert outcome.failure.startswith("no participant stayed, at last a (a payload of this job")
+    assert "raise payload_bytes" in outcome.failure
 
 
 def test_messages_that_come_late_twice_and_in_any_order_change_nothing():

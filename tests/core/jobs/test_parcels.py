@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submerge import PeerError
+from submerge import PeerError, UsageError
 from submerge.jobs import roster
 from submerge.jobs.machine import JobTimes
 from submerge.jobs.messages import JobPieceTaken
@@ -22,6 +22,7 @@ from submerge.jobs.parcels import (
 )
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Incarnation, Stamp
+from support.job_table import job
 
 STAMP = Stamp("pump-1", "room", Incarnation(1, 1), 2)
 THERE = Stamp("pump-1", "room", Incarnation(1, 2), 2)
@@ -29,7 +30,7 @@ THERE = Stamp("pump-1", "room", Incarnation(1, 2), 2)
 
 def outgoing(body: bytes, *, awaits_more: bool = False) -> OutgoingParcel:
     """Return a payload on its way, in pieces of 256 bytes."""
-    parcel = Parcel.of("job-1", 2, body, 256)
+    parcel = Parcel.of(job(piece_bytes=256), 2, body)
     return OutgoingParcel(STAMP, "job-1", parcel, JobTimes(), up=True, awaits_more=awaits_more)
 
 
@@ -116,6 +117,12 @@ def test_a_payload_larger_than_allowed_is_refused_before_it_is_here():
     with pytest.raises(PeerError, match="at most 1000 bytes"):
         incoming.take(pieces[3])
     assert incoming.held_bytes <= 1000 + 256
+
+
+def test_a_payload_larger_than_its_job_allows_is_not_sent():
+    """The line says what to raise."""
+    with pytest.raises(UsageError, match="raise payload_bytes"):
+        Parcel.of(job(payload_bytes=300), 2, bytes(301))
 
 
 @settings(max_examples=40)

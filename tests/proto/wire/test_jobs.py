@@ -181,7 +181,7 @@ def test_no_role_raises_for_what_a_liar_sends_in_whole_parcels(seed):
         sender = other[int(rng.integers(len(other)))]
         child = sender if up else name
         weight = int(rng.choice([0, 1, 1, 2])) if up else 0
-        parcel = Parcel.of("job-1", turn, body or b"x", 1 << 20)
+        parcel = Parcel.of(job(), turn, body or b"x")
         stamp = Stamp(child, "room", table.roles[sender].incarnation, turn)
         for number, data in enumerate(parcel.pieces):
             piece = JobPiece(
