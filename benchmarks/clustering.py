@@ -18,7 +18,11 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 import measure
-from kmeans_rounds import (
+from page import page
+from report import Table
+from submerge import Schema, Subspace, merge
+from submerge.features import Gaussian, Polynomial, RandomFourier
+from submerge.kernel.kmeans_rounds import (
     initial_centers,
     lloyd,
     local_summary,
@@ -27,10 +31,6 @@ from kmeans_rounds import (
     sum_of,
     tally,
 )
-from page import page
-from report import Table
-from submerge import Schema, Subspace, merge
-from submerge.features import Gaussian, Polynomial, RandomFourier
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
 from submerge.kernel.spectral import SPARE, eigengap, maps_around, scores, summary_of
 from submerge.sklearn import KernelSpectralClustering, OnePassKernelKMeans

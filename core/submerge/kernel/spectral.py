@@ -9,7 +9,7 @@ beforehand, so a few are tried side by side, and the one with the widest eigenga
     nodes send a summary for each gamma; the root picks one        `summary_of`, `eigengap`
     nodes score their own rows and send counts and sums            `scores`
 
-What nodes and root do in rounds is in `benchmarks/kmeans_rounds.py`: no program runs them.
+What nodes and root do in rounds is in `kmeans_rounds.py`.
 
 It does not compute normal cuts, because random features may give a row a negative degree. So
 it cannot separate clusters that touch, or that only a long path keeps apart (two moons).

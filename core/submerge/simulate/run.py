@@ -85,6 +85,7 @@ def run(
     *,
     client: type[ClientNode] = ClientNode,
     aggregator: type[AggregatorNode] = AggregatorNode,
+    fleet_type: Callable[..., SimulatedFleet] = SimulatedFleet,
     transcript: int = 0,
     wire: Wire | None = None,
     progress: Callable[[float], None] | None = None,
@@ -93,10 +94,8 @@ def run(
 
     Parameters
     ----------
-    plan : Plan
-    seed : int
-    client, aggregator : type
-        The nodes; tests put mutants in their place.
+    client, aggregator, fleet_type : type
+        The nodes, where tests put mutants; and the fleet, which may have jobs as well.
     transcript : int
         Lines of events to keep; 0 keeps none and is faster.
     wire : Wire, optional
@@ -107,7 +106,7 @@ def run(
     rng = np.random.Generator(np.random.PCG64(seed))
     faults = plan.draw_faults(rng)
     feed = _feed(plan, rng, faults)
-    fleet = SimulatedFleet(plan, faults, rng, feed, client=client, aggregator=aggregator)
+    fleet = fleet_type(plan, faults, rng, feed, client=client, aggregator=aggregator)
     fleet.transcript = Transcript(transcript) if transcript else None
     oracle, others = _observed(fleet, feed, wire)
     failures = _begun(fleet, rng)

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from kmeans_rounds import nearest
 from submerge.features import Gaussian, Landmarks, Laplace, Matern, Polynomial
 from submerge.features.kernels import radial_pull, squared_distances
+from submerge.kernel.kmeans_rounds import nearest
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
 
 RADIAL = [Gaussian(0.1), Laplace(0.3), Matern(0.1), Matern(0.1, 2.5)]

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kmeans_rounds import (
+from submerge import Schema, ShapeError, Subspace, UsageError, merge
+from submerge.features import Gaussian, RandomFourier
+from submerge.kernel.kmeans_rounds import (
     ClusterTally,
     initial_centers,
     lloyd,
@@ -20,8 +22,6 @@ from kmeans_rounds import (
     tally,
     widest,
 )
-from submerge import Schema, ShapeError, Subspace, UsageError, merge
-from submerge.features import Gaussian, RandomFourier
 from submerge.kernel.spectral import (
     SPARE,
     eigengap,

@@ -5,7 +5,8 @@ nearest to it. The sums of all nodes move the centers exactly as one machine wit
 would (Lloyd's step). A round takes O(k d) numbers from each node, however many rows it holds.
 For the first centers, nodes cluster their own rows and the root clusters their centers.
 
-This module keeps no state and does not check input: the caller sends and receives.
+This module keeps no state and does not check input: the caller sends and receives, as the job
+`submerge.jobs.kinds.kmeans` does.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,13 @@ TOLERANCE = 1e-4
 
 SLICE = 1 << 16
 """Distances held at once: half a MiB."""
+
+
+class UnitDraws(Protocol):
+    """Draws numbers; any `numpy.random.Generator` does."""
+
+    def random(self) -> float:
+        """Return a number of [0, 1)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +102,7 @@ def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
     return labels, distances
 
 
-def local_summary(rows: Array, k: int, rng: np.random.Generator) -> ClusterTally:
+def local_summary(rows: Array, k: int, rng: UnitDraws) -> ClusterTally:
     """Return what a node sends before the first round: its own rows in at most k clusters."""
     k = min(k, len(rows))
     weights = np.ones(len(rows))
@@ -103,7 +111,7 @@ def local_summary(rows: Array, k: int, rng: np.random.Generator) -> ClusterTally
 
 
 def initial_centers(
-    summaries: Sequence[ClusterTally], k: int, rng: np.random.Generator, *, n_init: int = 10
+    summaries: Sequence[ClusterTally], k: int, rng: UnitDraws, *, n_init: int = 10
 ) -> Array:
     """Return centers (k, d) for the first round, from the nodes' `local_summary`.
 
@@ -166,7 +174,7 @@ def sum_of(tallies: Iterable[ClusterTally]) -> ClusterTally:
     return reduce(ClusterTally.__add__, parts)
 
 
-def seed_centers(rows: Array, weights: Array, k: int, rng: np.random.Generator) -> Array:
+def seed_centers(rows: Array, weights: Array, k: int, rng: UnitDraws) -> Array:
     """Return k of the rows (n, d) to start from, far from one another (k-means++).
 
     References

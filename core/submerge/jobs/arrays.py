@@ -1,0 +1,145 @@
+"""pack(), unpack(): a small header and named arrays as bytes, and back. Foreign bytes are checked.
+
+What travels in a job is numbers: centers, sums, points. They go as little-endian bytes behind one
+header of JSON, so that a large payload costs no object for each number. The same content always
+gives the same bytes. What the names mean, a kind of job checks (`kind.JobKind`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge.errors import PeerError
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+"""Arrays by name: float64, float32 or whole numbers (uint64)."""
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "f8": np.dtype("<f8"),
+    "f4": np.dtype("<f4"),
+    "u8": np.dtype("<u8"),
+}
+"""What an array may hold, by its word in the header."""
+
+WORDS = {dtype: word for word, dtype in DTYPES.items()}
+
+MAGIC = b"SMJ1"
+MOST_HEADER = 1 << 20
+"""Bytes of a header: 4096 participants with long names take half of it."""
+
+LARGEST_NUMBER = 1e100
+"""What travels is at most this, either way."""
+
+MOST_ARRAYS, MOST_AXES = 32, 3
+ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+
+
+def pack(header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Return a header (values of JSON) and arrays as bytes."""
+    names = sorted(arrays)
+    listed = [[name, WORDS[arrays[name].dtype], list(arrays[name].shape)] for name in names]
+    text = json.dumps(
+        {"arrays": listed, "header": dict(header)},
+        sort_keys=True,
+        separators=(",", ":"),
+        allow_nan=False,
+    ).encode()
+    bodies = (np.ascontiguousarray(arrays[name]).tobytes() for name in names)
+    return b"".join((MAGIC, len(text).to_bytes(4, "little"), text, *bodies))
+
+
+def unpack(body: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return the header and the arrays that bytes hold.
+
+    Raises
+    ------
+    PeerError
+        If `pack` makes no such bytes. Floats are finite.
+    """
+    if body[:4] != MAGIC or len(body) < 8:
+        raise PeerError(f"expected a payload of a job, got {len(body)} bytes of something else")
+    length = int.from_bytes(body[4:8], "little")
+    if length > MOST_HEADER or 8 + length > len(body):
+        raise PeerError(f"a header has at most {MOST_HEADER} bytes, got {length}", kind="oversize")
+    content = _json(body[8 : 8 + length])
+    if not isinstance(content, dict) or set(content) != {"arrays", "header"}:
+        raise PeerError("a payload of a job has arrays and a header")
+    listed, header = content["arrays"], content["header"]
+    if not isinstance(header, dict) or not isinstance(listed, list):
+        raise PeerError("a payload of a job has a list of arrays and a header")
+    if len(listed) > MOST_ARRAYS:
+        raise PeerError(f"at most {MOST_ARRAYS} arrays, got {len(listed)}", kind="oversize")
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    at = 8 + length
+    for each in listed:
+        name, dtype, shape = _described(each)
+        end = at + math.prod(shape) * dtype.itemsize
+        if end > len(body) or name in arrays:
+            raise PeerError(f"array {name}: cut short, or twice", kind="shape")
+        # A copy: it is aligned as any other array is, and may be written to.
+        found = np.frombuffer(body[at:end], dtype).reshape(shape).copy()
+        if dtype.kind == "f" and not np.isfinite(found).all():
+            raise PeerError(f"array {name} must be finite", kind="not_finite")
+        arrays[name], at = found, end
+    if at != len(body):
+        raise PeerError(f"{len(body) - at} bytes after the last array", kind="shape")
+    return header, arrays
+
+
+def expect(
+    arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]], *, single: Collection[str] = ()
+) -> None:
+    """Refuse arrays that are not exactly those named, of those shapes; None is any length.
+
+    They are float64, but for those named in `single`, which are float32.
+
+    Raises
+    ------
+    PeerError
+        Also if a number is so large that sums of its square could overflow.
+    """
+    if set(arrays) != set(shapes):
+        raise PeerError(f"expected arrays {sorted(shapes)}, got {sorted(arrays)}", kind="shape")
+    for name, shape in shapes.items():
+        got = arrays[name]
+        fits = len(shape) == got.ndim and all(
+            wanted in (None, n) for wanted, n in zip(shape, got.shape, strict=True)
+        )
+        dtype = DTYPES["f4" if name in single else "f8"]
+        if not fits or got.dtype != dtype:
+            raise PeerError(
+                f"array {name}: expected {dtype} {shape}, got {got.dtype} {got.shape}", kind="shape"
+            )
+        if not (np.abs(got) <= LARGEST_NUMBER).all():
+            raise PeerError(
+                f"array {name} must be at most {LARGEST_NUMBER:g} either way", kind="range"
+            )
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PeerError("the header of a payload is no JSON") from error
+
+
+def _described(each: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
+    """Return name, type and shape of an array, as a header lists it."""
+    name, word, shape = each if isinstance(each, list) and len(each) == 3 else ("", "", [-1])
+    named = isinstance(name, str) and isinstance(word, str) and ARRAY_NAME.fullmatch(name)
+    shaped = isinstance(shape, list) and len(shape) <= MOST_AXES
+    if (
+        named
+        and word in DTYPES
+        and shaped
+        and all(type(n) is int and 0 <= n < 2**31 for n in shape)
+    ):
+        return name, DTYPES[word], tuple(shape)
+    raise PeerError("an array has a name, a type and a shape", kind="shape")

@@ -1,0 +1,110 @@
+"""run_here(): a job on rows at hand, in one process.
+
+The answer has the bytes of the answer over a network without failures, if the parts form the same
+tree under the same names: contributions and merges are the same calls in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Union
+
+from submerge._linalg import Array
+from submerge.errors import UsageError
+from submerge.jobs.arrays import Arrays
+from submerge.jobs.job import Settings
+from submerge.jobs.kind import JobAnswer, JobKind, PhaseDown
+from submerge.jobs.kinds import KINDS
+from submerge.jobs.points import JobPoints, split
+
+Parts = Mapping[str, Union[Array, "Parts"]]
+"""Rows (n, width) by node; a mapping is an aggregator, with those below it."""
+
+
+def run_here(
+    kind: str,
+    settings: Settings,
+    parts: Parts,
+    *,
+    left_after: Mapping[str, int] | None = None,
+    rounds: int = 10_000,
+) -> Arrays:
+    """Return the answer of a job over parts.
+
+    Parameters
+    ----------
+    kind : str
+        A name in `kinds.KINDS`.
+    settings : Settings
+    parts : Parts
+        All rows of one width.
+    left_after : mapping of str to int, optional
+        In a job that is not exact: in how many rounds a node counts that left.
+    rounds : int
+        Most rounds.
+
+    Raises
+    ------
+    UsageError
+        If there is no answer, and why.
+    """
+    if kind not in KINDS:
+        raise UsageError(f"a job is one of {', '.join(KINDS)}, got {kind}")
+    points = _split(parts, settings)
+    widths = {part.rows.shape[1] for part in points.values()}
+    if len(widths) != 1:
+        raise UsageError(f"all rows have one width, got {sorted(widths)}")
+    made = KINDS[kind](settings, widths.pop())
+    here = _Here(made, points, left_after or {})
+    state, down = made.first()
+    for _ in range(rounds):
+        up = here.gather(parts, down)
+        if up is None:
+            raise UsageError("a job needs one participant or more, got none")
+        result = made.next(state, down, up)
+        if isinstance(result, JobAnswer):
+            return result.arrays
+        state, down = result
+        here.rounds += 1
+    raise UsageError(f"the job has no answer after {rounds} rounds: allow more")
+
+
+class _Here:
+    """The participants of a job in one process."""
+
+    def __init__(
+        self, kind: JobKind, points: Mapping[str, JobPoints], left_after: Mapping[str, int]
+    ) -> None:
+        self._kind, self._points, self._left_after = kind, points, left_after
+        self._memory: dict[str, Any] = {}
+        self.rounds = 0
+
+    def gather(self, parts: Parts, down: PhaseDown) -> Arrays | None:
+        """Return what all parts contribute, merged along the tree; None if none does."""
+        ups = []
+        for name in sorted(parts):
+            part = parts[name]
+            if isinstance(part, Mapping):
+                up = self.gather(part, down)
+            elif self.rounds >= self._left_after.get(name, self.rounds + 1):
+                up = None
+            else:
+                memory = self._memory.get(name)
+                self._memory[name], up = self._kind.contribute(
+                    memory, down, self._points[name], name
+                )
+            if up is not None:
+                ups.append(up)
+        return self._kind.merge(down, ups) if ups else None
+
+
+def _split(parts: Parts, settings: Settings) -> dict[str, JobPoints]:
+    """Return the points of each node, in those to learn from and those held out."""
+    found: dict[str, JobPoints] = {}
+    for name, part in parts.items():
+        below = _split(part, settings) if isinstance(part, Mapping) else None
+        new = {name: split(part, settings, name)} if below is None else below  # type: ignore[arg-type]
+        if repeated := found.keys() & new.keys():
+            raise UsageError(f"each node is there once, got {', '.join(sorted(repeated))} twice")
+        found |= new
+    return found

@@ -1,0 +1,81 @@
+"""JobKind: what a job computes, as pure functions; the machine does not know what they mean.
+
+A job goes through rounds. In each the root sends something down (`PhaseDown`), every participant
+answers with arrays, parents merge them, and the root goes on to the next round, or has the answer:
+
+    state, down = kind.first()
+    memory, up = kind.contribute(memory, down, points, node)    at each participant
+    up = kind.merge(down, ups)                                  at each parent, children by name
+    state, down = kind.next(state, down, up)                    at the root; or a JobAnswer
+
+Rules for a kind:
+
+1. Equal arguments give equal bytes: random numbers come from `points.draws`, named by the job's
+   seed, the node and the row. So a repeated contribution is the same contribution.
+2. `merge` is associative and commutative, to rounding. Its parents call it with the children in
+   the order of their names, so that the result does not depend on who came first.
+3. Rounds may differ in form: the phase says which one it is.
+4. Payloads have any size up to the job's `payload_bytes`: the machine cuts them into pieces.
+5. Foreign arrays are checked by `check_down` and `check_up`; the other functions trust theirs.
+6. `memory` is a participant's own, None in the first round of an attempt. It stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from submerge.jobs.arrays import Arrays
+from submerge.jobs.job import Settings
+from submerge.jobs.points import JobPoints
+
+
+class PhaseDown(NamedTuple):
+    """What a round begins with.
+
+    phase : which of the kind's forms the round has
+    arrays : for every participant, the same for all
+    """
+
+    phase: str
+    arrays: Arrays
+
+
+class JobAnswer(NamedTuple):
+    """What a job has found."""
+
+    arrays: Arrays
+
+
+class JobKind(Protocol):
+    """A kind of job, with its settings."""
+
+    def first(self) -> tuple[Any, PhaseDown]:
+        """Return the root's state and the first round."""
+
+    def contribute(
+        self, memory: Any, down: PhaseDown, points: JobPoints, node: str
+    ) -> tuple[Any, Arrays]:
+        """Return a participant's memory for later rounds, and its contribution to this one."""
+
+    def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
+        """Return the contribution of several children, one or more, as if they were one."""
+
+    def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
+        """Return the next round, or the answer, from what all participants have contributed.
+
+        Raises
+        ------
+        UsageError
+            If there is no answer, and why.
+        """
+
+    def check_down(self, down: PhaseDown) -> None:
+        """Raise `PeerError` if no root of this version sends that."""
+
+    def check_up(self, down: PhaseDown, up: Arrays) -> None:
+        """Raise `PeerError` if no child of this version answers that."""
+
+
+MakeKind = Callable[[Settings, int], JobKind]
+"""Makes a kind from the job's settings and its rows' width; UsageError if they make no sense."""

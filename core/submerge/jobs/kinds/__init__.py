@@ -1,0 +1,25 @@
+"""The kinds of jobs, by name. A kind is a file here, and a line below."""
+
+from __future__ import annotations
+
+from submerge.errors import UsageError
+from submerge.jobs.job import Job
+from submerge.jobs.kind import JobKind, MakeKind
+from submerge.jobs.kinds.kmeans import KMeansJob
+from submerge.jobs.kinds.moments import MomentsJob
+
+KINDS: dict[str, MakeKind] = {"kmeans": KMeansJob, "moments": MomentsJob}
+
+
+def kind_of(job: Job) -> JobKind:
+    """Return the kind of a job, with its settings.
+
+    Raises
+    ------
+    UsageError
+        If this version does not know the kind, or the settings make no sense.
+    """
+    make = KINDS.get(job.kind)
+    if make is None:
+        raise UsageError(f"a job is one of {', '.join(KINDS)}, got {job.kind}")
+    return make(job.settings, job.width)

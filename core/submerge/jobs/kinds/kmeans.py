@@ -1,0 +1,188 @@
+"""KMeansJob: k-means of all rows of a fleet; counts and sums travel, and centers come back.
+
+    seed      each participant clusters its own rows; a sample of its centers, by weight, goes up
+    lloyd     counts and sums of the rows nearest to each center; as often as it takes
+    measure   counts and squared distances at the last centers, also of rows that were held out
+
+The sample is merged exactly: each center has the key -log(u) / weight, the `sample` smallest keys
+of all stay, and what stays does not depend on the tree. No row travels as such, but a
+cluster of a single row is that row.
+
+References
+----------
+Efraimidis & Spirakis, Weighted random sampling with a reservoir, IPL 2006 (the keys); Duffield,
+Lund & Thorup, JACM 2007, and Cohen & Kaplan, PODC 2007 (weights of a bottom-k sample).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import PeerError, UsageError
+from submerge.features.draws import logarithm
+from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.job import Settings
+from submerge.jobs.kind import JobAnswer, PhaseDown
+from submerge.jobs.points import JobPoints, draws, seed_of
+from submerge.jobs.settings import check_known, number_of, whole_of
+from submerge.kernel.kmeans_rounds import (
+    TOLERANCE,
+    ClusterTally,
+    initial_centers,
+    local_summary,
+    tally,
+)
+
+MOST_CLUSTERS, MOST_SAMPLE = 1024, 1 << 16
+ROOT = ""
+"""The root's name among the sources of random numbers: no node has it."""
+
+
+class LloydState(NamedTuple):
+    """What the root knows between rounds: steps made, and the cost before the last one."""
+
+    steps: int = 0
+    before: float = np.inf
+
+
+class KMeansJob:
+    """k-means over a fleet.
+
+    Settings
+    --------
+    clusters : k, 1 to 1024
+    steps : most rounds of Lloyd's step, 50
+    tolerance : share of the cost that a step must save for another to follow, 1e-4
+    sample : centers of participants that the first centers are made of, max(256, 16 k)
+    starts : how often the root tries to make them; the best is taken, 10
+
+    The answer has "centers" (k, width), "counts" (k,), "cost" (1,): the sum of squared distances,
+    and "held_out" (2,): the number of rows held out, and their cost.
+    """
+
+    def __init__(self, settings: Settings, width: int) -> None:
+        check_known(settings, ("clusters", "steps", "tolerance", "sample", "starts"))
+        if "clusters" not in settings:
+            raise UsageError("kmeans needs the setting clusters, got none: add clusters=8")
+        self._k = whole_of(settings, "clusters", 0, least=1, most=MOST_CLUSTERS)
+        self._steps = whole_of(settings, "steps", 50, least=1, most=1000)
+        self._tolerance = number_of(settings, "tolerance", TOLERANCE, most=1.0)
+        size = max(256, 16 * self._k)
+        self._sample = whole_of(settings, "sample", size, least=self._k, most=MOST_SAMPLE)
+        self._starts = whole_of(settings, "starts", 10, least=1, most=100)
+        self._seed, self._width = seed_of(settings), width
+
+    def first(self) -> tuple[Any, PhaseDown]:
+        """Ask for weighted centers."""
+        return LloydState(), PhaseDown("seed", {})
+
+    def contribute(
+        self, memory: Any, down: PhaseDown, points: JobPoints, node: str
+    ) -> tuple[Any, Arrays]:
+        """Return a sample of centers, or counts and sums of the rows."""
+        if down.phase == "seed":
+            return None, self._seeds(points.rows, node)
+        centers = down.arrays["centers"]
+        found = tally(points.rows, centers)
+        cost = np.array([found.cost])
+        if down.phase == "lloyd":
+            return None, {"counts": found.counts, "sums": found.sums, "cost": cost}
+        out = tally(points.held_out, centers)
+        held_out = np.array([float(len(points.held_out)), out.cost])
+        return None, {"counts": found.counts, "cost": cost, "held_out": held_out}
+
+    def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
+        """Keep the smallest keys; or add up, in order."""
+        if down.phase == "seed":
+            return self._smallest({n: np.concatenate([up[n] for up in ups]) for n in ups[0]})
+        total = dict(ups[0])
+        for up in ups[1:]:
+            total = {name: array + up[name] for name, array in total.items()}
+        return total
+
+    def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
+        """Make the first centers, move them, or end."""
+        if down.phase == "seed":
+            return LloydState(), PhaseDown("lloyd", {"centers": self._first_centers(up)})
+        centers = down.arrays["centers"]
+        if down.phase == "measure":
+            return JobAnswer({"centers": centers, **up})
+        cost = float(up["cost"][0])
+        moved = ClusterTally(up["counts"], up["sums"], cost).moved(centers)
+        state = LloydState(state.steps + 1, state.before)
+        ends = not state.before - cost > self._tolerance * cost or state.steps == self._steps
+        phase = "measure" if ends else "lloyd"
+        return state._replace(before=cost), PhaseDown(phase, {"centers": moved})
+
+    def check_down(self, down: PhaseDown) -> None:
+        """Refuse other phases, and centers of another shape."""
+        if down.phase not in ("seed", "lloyd", "measure"):
+            raise PeerError(f"kmeans has no phase {down.phase[:40]!r}")
+        expect(down.arrays, {} if down.phase == "seed" else {"centers": (self._k, self._width)})
+
+    def check_up(self, down: PhaseDown, up: Arrays) -> None:
+        """Refuse arrays that no child of this version sends in the phase."""
+        k, width = self._k, self._width
+        if down.phase == "seed":
+            m = len(up["keys"]) if "keys" in up and up["keys"].ndim == 1 else 0
+            expect(up, {"keys": (m,), "weights": (m,), "points": (m, width)})
+            if m > self._sample + 1 or not (up["keys"][:-1] <= up["keys"][1:]).all():
+                raise PeerError(f"expected {self._sample + 1} ascending keys at most", kind="range")
+            if not ((up["keys"] > 0).all() and (up["weights"] > 0).all()):
+                raise PeerError("keys and weights are positive", kind="range")
+            return
+        shapes: dict[str, tuple[int | None, ...]] = {"counts": (k,), "cost": (1,)}
+        shapes |= {"sums": (k, width)} if down.phase == "lloyd" else {"held_out": (2,)}
+        expect(up, shapes)
+        if any((up[name] < 0).any() for name in shapes if name != "sums"):
+            raise PeerError("counts and costs are not negative", kind="range")
+
+    # -- the first centers ---------------------------------------------------------
+
+    def _seeds(self, rows: Array, node: str) -> Arrays:
+        """Return the centers of a participant's own clusters, by ascending key."""
+        if not len(rows):
+            return {"keys": np.empty(0), "weights": np.empty(0), "points": rows}
+        found = local_summary(rows, self._k, StreamOfDraws(self._seed, node, self._k))
+        taken = found.counts > 0
+        weights = found.counts[taken]
+        keys = -logarithm(draws(self._seed, node, "keys", len(weights))) / weights
+        centers = found.sums[taken] / weights[:, None]
+        return self._smallest({"keys": keys, "weights": weights, "points": centers})
+
+    def _smallest(self, seeds: Arrays) -> Arrays:
+        """Return the smallest keys; one more than the sample, as its threshold."""
+        order = np.argsort(seeds["keys"], kind="stable")[: self._sample + 1]
+        return {name: array[order] for name, array in seeds.items()}
+
+    def _first_centers(self, up: Arrays) -> Array:
+        """Return centers (k, width) by weighted k-means of the sample."""
+        weights, points = up["weights"], up["points"]
+        if len(weights) > self._sample:
+            # Some were left out: each of the others stands for 1 / (its chance to be in).
+            threshold = up["keys"][-1]
+            weights, points = weights[:-1], points[:-1]
+            weights = weights / -np.expm1(-weights * threshold)
+        if len(weights) < self._k:
+            raise UsageError(
+                f"clusters must be at most the {len(weights)} different points of all"
+                f" participants, got {self._k}"
+            )
+        seeds = ClusterTally(weights, weights[:, None] * points, 0.0)
+        stream = StreamOfDraws(self._seed, ROOT, self._k * self._starts)
+        return initial_centers([seeds], self._k, stream, n_init=self._starts)
+
+
+class StreamOfDraws:
+    """The first n numbers of a node's stream, one after the other."""
+
+    def __init__(self, seed: int, node: str, n: int) -> None:
+        self._left = iter(draws(seed, node, "seed", n).tolist())
+
+    def random(self) -> float:
+        """Return the next number of (0, 1)."""
+        return float(next(self._left))

@@ -1,0 +1,81 @@
+"""MomentsJob: mean and variance of each channel, in two rounds: the simplest kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from submerge.errors import PeerError, UsageError
+from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.job import Settings
+from submerge.jobs.kind import JobAnswer, PhaseDown
+from submerge.jobs.points import JobPoints
+from submerge.jobs.settings import check_known
+
+
+class MomentsJob:
+    """Counts and sums, then sums of squares about the mean.
+
+    The answer has "count" (1,), "mean" and "variance" (width,), and "held_out" (1,): rows that were
+    held out and are not counted.
+    """
+
+    def __init__(self, settings: Settings, width: int) -> None:
+        check_known(settings, ())
+        self._width = width
+
+    def first(self) -> tuple[Any, PhaseDown]:
+        """Ask for counts and sums."""
+        return None, PhaseDown("sums", {})
+
+    def contribute(
+        self, memory: Any, down: PhaseDown, points: JobPoints, node: str
+    ) -> tuple[Any, Arrays]:
+        """Return sums of the rows."""
+        rows = points.rows
+        if down.phase == "squares":
+            return None, {"squares": ((rows - down.arrays["mean"]) ** 2).sum(axis=0)}
+        counts = np.array([float(len(rows)), float(len(points.held_out))])
+        return None, {"counts": counts, "sums": rows.sum(axis=0)}
+
+    def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
+        """Add them up, in order."""
+        total = dict(ups[0])
+        for up in ups[1:]:
+            total = {name: array + up[name] for name, array in total.items()}
+        return total
+
+    def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
+        """Ask for squares about the mean, or divide them."""
+        if down.phase == "sums":
+            count, held_out = up["counts"]
+            if not count:
+                raise UsageError("a mean needs one row or more, and no participant has one")
+            mean = up["sums"] / count
+            return (count, held_out, mean), PhaseDown("squares", {"mean": mean})
+        count, held_out, mean = state
+        return JobAnswer(
+            {
+                "count": np.array([count]),
+                "held_out": np.array([held_out]),
+                "mean": mean,
+                "variance": up["squares"] / count,
+            }
+        )
+
+    def check_down(self, down: PhaseDown) -> None:
+        """Refuse another phase, or another width."""
+        if down.phase not in ("sums", "squares"):
+            raise PeerError(f"moments have no phase {down.phase[:40]!r}")
+        expect(down.arrays, {} if down.phase == "sums" else {"mean": (self._width,)})
+
+    def check_up(self, down: PhaseDown, up: Arrays) -> None:
+        """Refuse other arrays."""
+        if down.phase == "squares":
+            expect(up, {"squares": (self._width,)})
+        else:
+            expect(up, {"counts": (2,), "sums": (self._width,)})
+            if (up["counts"] < 0).any():
+                raise PeerError("counts are not negative", kind="range")

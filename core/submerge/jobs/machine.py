@@ -1,0 +1,99 @@
+"""The events of a job's roles, and their effects; `Start`, `Tick`, `Keep` and `Note` are nodes'.
+
+    effects = role.step(event, now)
+
+Rules for a driver, as for nodes: `Start` is the first event; effects are performed in order; at
+`wakes_at` the role wants a `Tick`; if a `Keep` fails, the role is discarded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from submerge.jobs.job import Job, JobOutcome
+from submerge.jobs.messages import JobMessage
+from submerge.protocol.machine import Keep, Note, Start, Tick
+
+
+class JobTimes(NamedTuple):
+    """When a role sends again.
+
+    patience_s : how long an acknowledgement may take
+    cap_s : the longest time between two tries
+    """
+
+    patience_s: float = 5.0
+    cap_s: float = 15.0
+
+
+class ChildrenKnown(NamedTuple):
+    """Who is below now: all of them are asked when a job opens.
+
+    clients : those whose certificate, or configuration, says that they are no aggregators
+    """
+
+    names: frozenset[str]
+    clients: frozenset[str] = frozenset()
+
+
+class JobHeard(NamedTuple):
+    """A message of a job arrived.
+
+    sender : name of the node that sent it, as its certificate says
+    from_parent : it is the one that this node reports to: no other may open a job here
+    """
+
+    message: JobMessage
+    sender: str
+    from_parent: bool
+
+
+class OpenJob(NamedTuple):
+    """An operator asks for a job, at the root."""
+
+    job: Job
+
+
+class CancelJob(NamedTuple):
+    """An operator ends a job."""
+
+    id: str
+
+
+JobEvent = Start | Tick | ChildrenKnown | JobHeard | OpenJob | CancelJob
+
+
+class SendJob(NamedTuple):
+    """Send to a child or to the parent; it may be lost."""
+
+    to: str
+    message: JobMessage
+
+
+class JobProgress(NamedTuple):
+    """A round has begun, for people.
+
+    phase : what the round is for; "open" while participants are asked
+    round, attempt : from 1; 0 while the job opens
+    members : participants
+    """
+
+    job: str
+    phase: str
+    round: int
+    attempt: int
+    members: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobEnded:
+    """A job is over. At the root `outcome` has everything; below, the answer or the failure.
+
+    It may be said twice of one job: the first counts.
+    """
+
+    outcome: JobOutcome
+
+
+JobEffect = SendJob | Keep | Note | JobProgress | JobEnded

@@ -1,0 +1,94 @@
+"""Points: the rows that a participant holds for a job, and which of them are held out.
+
+They are frozen when the job opens: all rounds see the same. Which rows are held out depends on
+the job's seed, the node's name and the row's number alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import ShapeError, UsageError
+from submerge.features.draws import uniforms, words
+from submerge.jobs.job import Settings
+
+MOST_HELD_OUT = 0.9
+LARGEST_READING = 1e40
+"""Squares of it, summed over all rows there are, stay below what may travel."""
+
+
+class JobPoints(NamedTuple):
+    """What a participant gives a kind of job.
+
+    rows : (n, width)
+    held_out : (m, width), to measure on and not to learn from
+    """
+
+    rows: Array
+    held_out: Array
+
+
+class HeldRows(NamedTuple):
+    """What a client holds of a group, before a job splits it.
+
+    fingerprint : of the schema that the rows are of
+    rows : (n, width), bounded by who holds them
+    """
+
+    fingerprint: str
+    rows: Array
+
+
+def key(seed: int, node: str, purpose: str) -> int:
+    """Return the name of a stream of random numbers: the same wherever it is computed."""
+    text = f"{seed} {node} {purpose}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def draws(seed: int, node: str, purpose: str, n: int) -> Array:
+    """Return `n` numbers of (0, 1): of a node's i-th row it is always the i-th."""
+    return uniforms(words(key(seed, node, purpose), 0, n))
+
+
+def seed_of(settings: Settings) -> int:
+    """Return the seed of a job, which every kind knows.
+
+    Raises
+    ------
+    UsageError
+        If it is no whole number of 63 bits.
+    """
+    seed = settings.get("seed", 0)
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise UsageError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
+    return seed
+
+
+def held_out_of(settings: Settings) -> float:
+    """Return the share of rows that are held out, which every kind knows."""
+    share = settings.get("held_out", 0.0)
+    if isinstance(share, bool) or not isinstance(share, int | float):
+        raise UsageError(f"held_out must be a share, got {share!r}")
+    if not 0.0 <= share <= MOST_HELD_OUT:
+        raise UsageError(f"held_out must be 0 to {MOST_HELD_OUT}, got {share}")
+    return float(share)
+
+
+def split(rows: Array, settings: Settings, node: str) -> JobPoints:
+    """Return a copy of rows (n, width), in those to learn from and those held out.
+
+    Rows with a gap, or with a number too large to square and sum, are left out.
+    """
+    if rows.ndim != 2:
+        raise ShapeError("rows", expected="(n, width)", got=rows.shape)
+    fits = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not
+    rows = np.array(rows[fits], dtype=np.float64, order="C")
+    share = held_out_of(settings)
+    if not share:
+        return JobPoints(rows, rows[:0])
+    out = draws(seed_of(settings), node, "held out", len(rows)) < share
+    return JobPoints(rows[~out], rows[out])

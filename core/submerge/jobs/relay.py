@@ -1,0 +1,223 @@
+"""JobRelay: an aggregator between: what comes from above goes down, and shares are merged up.
+
+It keeps nothing on disk. When it restarts, its parent asks again, and the ask has the job and who
+takes part below; its children then send again what they contributed to the turn.
+"""
+
+from __future__ import annotations
+
+import math
+
+from submerge.errors import PeerError, UsageError
+from submerge.jobs import roster
+from submerge.jobs.collecting import ShareCollection, asked_of, refusal
+from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
+from submerge.jobs.kind import JobKind
+from submerge.jobs.kinds import kind_of
+from submerge.jobs.link import JobLink
+from submerge.jobs.machine import (
+    ChildrenKnown,
+    JobEffect,
+    JobEnded,
+    JobEvent,
+    JobHeard,
+    JobTimes,
+)
+from submerge.jobs.member import (
+    MOST_JOBS,
+    RecentIds,
+    heard_outcome,
+    not_from_parent,
+    passed_over,
+)
+from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.protocol.machine import Note, Now, Start
+from submerge.protocol.messages import Incarnation
+from submerge.protocol.randomness import RandomSource
+
+
+class JobRelay:
+    """An aggregator's part in jobs, if it has a parent.
+
+    Parameters
+    ----------
+    node : str
+    rng : RandomSource
+    times : JobTimes
+    """
+
+    incarnation: Incarnation
+
+    def __init__(self, node: str, rng: RandomSource, times: JobTimes | None = None) -> None:
+        self.node, self._rng, self._times = node, rng, times or JobTimes()
+        self._children = self._clients = frozenset[str]()
+        self._relayed: dict[str, _Relayed] = {}
+        self._over = RecentIds()
+
+    @property
+    def wakes_at(self) -> float:
+        """When a `Tick` may change something."""
+        return min((each.wakes_at for each in self._relayed.values()), default=math.inf)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of payloads that are held."""
+        return sum(each.held_bytes for each in self._relayed.values())
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Jobs that it passes on."""
+        return tuple(self._relayed)
+
+    def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
+        """Return the effects of an event, in order."""
+        effects: list[JobEffect] = []
+        match event:
+            case Start():
+                self.incarnation = Incarnation.draw(now.wall_ms, 0, self._rng)
+            case ChildrenKnown():
+                self._children, self._clients = event.names, event.clients
+            case JobHeard(JobPiece() as piece, sender, from_parent):
+                if piece.up:
+                    self._take_share(piece, sender, now, effects)
+                elif from_parent:
+                    self._take_ask(piece, sender, now, effects)
+                else:
+                    effects.append(not_from_parent(piece.job, sender))
+            case JobHeard(JobPieceTaken() as taken, sender, from_parent):
+                self._take_taken(taken, sender, now, effects, from_parent=from_parent)
+            case _:
+                pass
+        for name in list(self._relayed):
+            self._advance(name, now, effects)
+        return effects
+
+    def _take_ask(self, piece: JobPiece, sender: str, now: Now, effects: list[JobEffect]) -> None:
+        relayed = self._relayed.get(piece.job)
+        if relayed is None:
+            full = len(self._relayed) >= MOST_JOBS
+            if full or piece.job in self._over:
+                effects.append(passed_over(piece, sender, self.incarnation, over=full))
+                return
+            link = JobLink(self.node, self.incarnation, self._times, now)
+            relayed = self._relayed[piece.job] = _Relayed(link)
+        ask = relayed.link.take(piece, sender, now.steady, effects)
+        if ask is None:
+            return
+        try:
+            children = asked_of(ask, self._children)
+            collection = ShareCollection(
+                *(ask, children, _kind_for(ask), self.incarnation),
+                *(self._times, now, self._clients),
+            )
+        except (UsageError, PeerError) as error:
+            relayed.collection = None
+            left = dict.fromkeys(roster.names(ask.place, self.node), str(error))
+            relayed.link.answer(ask, JobShare(None, left, {}))
+            return
+        relayed.collection = collection
+        relayed.changed = not children
+        if ask.phase == ENDED:
+            effects.append(JobEnded(heard_outcome(ask)))
+
+    def _take_share(self, piece: JobPiece, sender: str, now: Now, effects: list[JobEffect]) -> None:
+        if piece.stamp.node != sender:
+            effects.append(Note("job message ignored", {"job": piece.job, "sender": sender}))
+            return
+        relayed = self._relayed.get(piece.job)
+        if relayed is None or relayed.collection is None:
+            # After a restart the parent asks again; until then nothing is known here.
+            if piece.job in self._over:
+                effects.append(refusal(piece, self.incarnation))
+            return
+        more, changed = relayed.collection.take_piece(sender, piece)
+        effects += more
+        relayed.changed |= changed
+
+    def _take_taken(
+        self,
+        taken: JobPieceTaken,
+        sender: str,
+        now: Now,
+        effects: list[JobEffect],
+        *,
+        from_parent: bool,
+    ) -> None:
+        relayed = self._relayed.get(taken.job)
+        if relayed is None:
+            return
+        if taken.up and from_parent:
+            if taken.over:
+                if relayed.link.ends_with(taken):
+                    del self._relayed[taken.job]
+                return
+            effects += relayed.link.take_taken(taken, now, self._rng)
+        elif not taken.up and relayed.collection is not None and taken.stamp.node == sender:
+            effects += relayed.collection.take_taken(sender, taken, now, self._rng)
+
+    def _advance(self, name: str, now: Now, effects: list[JobEffect]) -> None:
+        """Do what is due for a job."""
+        relayed = self._relayed[name]
+        collection = relayed.collection
+        if relayed.link.expires_at <= now.steady:
+            del self._relayed[name]
+            effects.append(Note("job given up", {"job": name}))
+            return
+        if collection is not None:
+            closes = collection.complete or collection.closes_at <= now.steady
+            if collection.ask.phase == ENDED:
+                if closes:
+                    del self._relayed[name]
+                    self._over.add(name)
+                    return
+            elif closes and (relayed.changed or not relayed.closed):
+                # Late shares replace what went up, as long as the turn lasts above.
+                relayed.link.answer(collection.ask, collection.share())
+                relayed.changed, relayed.closed = False, True
+            effects += collection.send_due(now, self._rng)
+        effects += relayed.link.send_due(now, self._rng)
+
+
+class _Relayed:
+    """One job on its way through."""
+
+    def __init__(self, link: JobLink) -> None:
+        self.link = link
+        self._collection: ShareCollection | None = None
+        self.changed = self.closed = False
+
+    @property
+    def collection(self) -> ShareCollection | None:
+        """The turn that is being collected."""
+        return self._collection
+
+    @collection.setter
+    def collection(self, collection: ShareCollection | None) -> None:
+        self._collection, self.changed, self.closed = collection, False, False
+
+    @property
+    def wakes_at(self) -> float:
+        if self._collection is None:
+            return self.link.wakes_at
+        sends_at, closes_at = self._collection.sends_at, self._collection.closes_at
+        return min(self.link.wakes_at, sends_at, math.inf if self.closed else closes_at)
+
+    @property
+    def held_bytes(self) -> int:
+        held = 0 if self._collection is None else self._collection.held_bytes
+        return held + self.link.held_bytes
+
+
+def _kind_for(ask: JobAsk) -> JobKind | None:
+    """Return what merges the shares of an ask; None where there is nothing to merge.
+
+    Raises
+    ------
+    UsageError, PeerError
+        If this node does not know the kind, or what it is asked.
+    """
+    if ask.phase in (OPENING, ENDED):
+        return None
+    kind = kind_of(ask.job)
+    kind.check_down(ask.down)
+    return kind

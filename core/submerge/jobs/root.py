@@ -1,0 +1,365 @@
+"""JobRoot: opens jobs, closes rounds, and ends each job with an answer or a clear failure.
+
+1. Who answers the first ask is a participant: they are frozen then.
+2. A round closes when every child has said what it has, or at its deadline. Participants that are
+   missing then are out of the job for good, and named.
+3. An exact job then begins again without them. Any other goes on: what they gave to rounds that
+   are closed stays in.
+4. A job ends within `job_s` of its opening. A root that restarts has lost what its jobs were at:
+   it ends them as failed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from submerge.errors import PeerError, UsageError
+from submerge.jobs import roster
+from submerge.jobs.arrays import Arrays
+from submerge.jobs.collecting import ShareCollection, asked_of, refusal
+from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
+from submerge.jobs.job import Job, JobOutcome, Leaver
+from submerge.jobs.kind import JobAnswer, JobKind, PhaseDown
+from submerge.jobs.kinds import kind_of
+from submerge.jobs.machine import (
+    CancelJob,
+    ChildrenKnown,
+    JobEffect,
+    JobEnded,
+    JobEvent,
+    JobHeard,
+    JobProgress,
+    JobTimes,
+    OpenJob,
+)
+from submerge.jobs.member import MOST_JOBS
+from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.jobs.roster import Roster
+from submerge.protocol.machine import Keep, Key, Note, Now, Records, Start
+from submerge.protocol.messages import Incarnation
+from submerge.protocol.randomness import RandomSource
+
+ROOT_RESTARTED = "the root restarted"
+RECORD = "job"
+"""First part of the keys of its records: one for each job that is under way, as bytes."""
+
+
+class JobRoot:
+    """The part in jobs of an aggregator without a parent.
+
+    Parameters
+    ----------
+    node : str
+    rng : RandomSource
+    times : JobTimes
+    """
+
+    incarnation: Incarnation
+
+    def __init__(self, node: str, rng: RandomSource, times: JobTimes | None = None) -> None:
+        self.node, self._rng, self._times = node, rng, times or JobTimes()
+        self._children = self._clients = frozenset[str]()
+        self._running: dict[str, RunningJob] = {}
+        self._ending: dict[str, ShareCollection] = {}
+
+    @property
+    def wakes_at(self) -> float:
+        """When a `Tick` may change something."""
+        running = (each.wakes_at for each in self._running.values())
+        ending = (each.wakes_at for each in self._ending.values())
+        return min((*running, *ending), default=math.inf)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of payloads that are held."""
+        collections = [each.collection for each in self._running.values()]
+        return sum(each.held_bytes for each in (*collections, *self._ending.values()))
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Jobs that are under way."""
+        return tuple(self._running)
+
+    def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
+        """Return the effects of an event, in order.
+
+        Raises
+        ------
+        UsageError
+            If a job cannot be opened; nothing changes.
+        """
+        effects: list[JobEffect] = []
+        match event:
+            case Start(kept):
+                self.incarnation = Incarnation.draw(now.wall_ms, 0, self._rng)
+                effects += _lost(kept)
+            case ChildrenKnown():
+                self._children, self._clients = event.names, event.clients
+            case OpenJob(job):
+                self._open(job, now, effects)
+            case CancelJob(name) if name in self._running:
+                self._fail(self._running[name], "cancelled", now, effects)
+            case JobHeard(JobPiece() as piece, sender, False) if piece.up:
+                self._take_share(piece, sender, effects)
+            case JobHeard(JobPieceTaken() as taken, sender, False) if not taken.up:
+                self._take_taken(taken, sender, now, effects)
+            case _:
+                pass
+        for running in list(self._running.values()):
+            self._advance(running, now, effects)
+        for name, ending in list(self._ending.items()):
+            if ending.complete or ending.closes_at <= now.steady:
+                del self._ending[name]
+            else:
+                effects += ending.send_due(now, self._rng)
+        return effects
+
+    def _open(self, job: Job, now: Now, effects: list[JobEffect]) -> None:
+        if job.id in self._running or job.id in self._ending:
+            raise UsageError(f"a job has an id of its own, got {job.id} again")
+        if len(self._running) >= MOST_JOBS:
+            raise UsageError(f"at most {MOST_JOBS} jobs at once, got one more: wait for one")
+        kind = kind_of(job)
+        ask = JobAsk(job, 0, job.open_s, None, OPENING, {})
+        running = RunningJob(job, kind, ask, self._collect(ask, None, now), now)
+        self._running[job.id] = running
+        effects.append(Keep({_key(job.id): json.dumps(job.written()).encode()}))
+        effects.append(JobProgress(job.id, OPENING, 0, 0, 0))
+
+    def _collect(self, ask: JobAsk, kind: JobKind | None, now: Now) -> ShareCollection:
+        children = asked_of(ask, self._children)
+        return ShareCollection(
+            ask, children, kind, self.incarnation, self._times, now, self._clients
+        )
+
+    # -- what comes in ---------------------------------------------------------------
+
+    def _take_share(self, piece: JobPiece, sender: str, effects: list[JobEffect]) -> None:
+        if piece.stamp.node != sender:
+            effects.append(Note("job message ignored", {"job": piece.job, "sender": sender}))
+            return
+        running = self._running.get(piece.job)
+        if running is None:
+            effects.append(refusal(piece, self.incarnation))
+            return
+        effects += running.collection.take_piece(sender, piece)[0]
+
+    def _take_taken(
+        self, taken: JobPieceTaken, sender: str, now: Now, effects: list[JobEffect]
+    ) -> None:
+        running = self._running.get(taken.job)
+        collection = self._ending.get(taken.job) if running is None else running.collection
+        if collection is not None and taken.stamp.node == sender:
+            effects += collection.take_taken(sender, taken, now, self._rng)
+
+    # -- rounds ----------------------------------------------------------------------
+
+    def _advance(self, running: RunningJob, now: Now, effects: list[JobEffect]) -> None:
+        """Close what is complete or over its time, and send what is due."""
+        while running.job.id in self._running:
+            collection = running.collection
+            if now.steady >= running.ends_at:
+                self._fail(running, f"no answer within {running.job.job_s:g} s", now, effects)
+            elif collection.complete or collection.closes_at <= now.steady:
+                self._close(running, collection.share(), now, effects)
+            else:
+                effects += collection.send_due(now, self._rng)
+                return
+
+    def _close(
+        self, running: RunningJob, share: JobShare, now: Now, effects: list[JobEffect]
+    ) -> None:
+        """Close a turn, and begin the next, or end."""
+        job = running.job
+        lost, opens = "", running.attempt == 0
+        if opens:
+            running.freeze(share)
+        else:
+            lost = running.drop_absent(share)
+        if why := running.objection(lost):
+            self._fail(running, why, now, effects)
+            return
+        if opens or (lost and job.exact):
+            running.begin()
+        elif not self._went_on(running, share, now, effects):
+            return
+        ask = running.next_ask()
+        try:
+            running.collection = self._collect(ask, running.kind, now)
+        except UsageError as error:
+            self._fail(running, str(error), now, effects)
+            return
+        members = roster.size(running.stayed)
+        effects.append(JobProgress(job.id, ask.phase, running.rounds + 1, running.attempt, members))
+
+    def _went_on(
+        self, running: RunningJob, share: JobShare, now: Now, effects: list[JobEffect]
+    ) -> bool:
+        """Take a round's result; return whether there is another round."""
+        try:
+            answer = running.take(share.arrays)
+        except UsageError as error:
+            self._fail(running, str(error), now, effects)
+            return False
+        if answer is None and running.rounds >= running.job.rounds:
+            self._fail(running, f"no answer after {running.rounds} rounds", now, effects)
+            return False
+        if answer is not None:
+            self._end(running, running.outcome(answer, ""), now, effects)
+        return answer is None
+
+    def _fail(self, running: RunningJob, why: str, now: Now, effects: list[JobEffect]) -> None:
+        self._end(running, running.outcome(None, why), now, effects)
+
+    def _end(
+        self, running: RunningJob, outcome: JobOutcome, now: Now, effects: list[JobEffect]
+    ) -> None:
+        """End a job, and let those below know for a while."""
+        job = running.job
+        del self._running[job.id]
+        # A root that dies in between says later that the job failed: the first outcome counts.
+        effects += [JobEnded(outcome), Keep({_key(job.id): None})]
+        place = running.opened or None
+        arrays = outcome.answer or {}
+        ask = JobAsk(
+            *(job, running.turn + 1, job.round_s, place, ENDED, arrays),
+            *(running.attempt, running.rounds, outcome.failure),
+        )
+        try:
+            ending = self._collect(ask, None, now)
+        except UsageError:
+            # The answer is too large to go down: those below forget the job in time.
+            return
+        if ending.children:
+            self._ending[job.id] = ending
+            effects += ending.send_due(now, self._rng)
+
+
+class RunningJob:
+    """A job that is under way at its root.
+
+    Attributes
+    ----------
+    opened, stayed : Roster
+        Participants when it opened, and those that have stayed so far.
+    attempt, rounds : int
+        The attempt, from 1, and the rounds of it that are closed.
+    """
+
+    def __init__(
+        self, job: Job, kind: JobKind, ask: JobAsk, collection: ShareCollection, now: Now
+    ) -> None:
+        self.job, self.kind, self.collection = job, kind, collection
+        self.ends_at = now.steady + job.job_s
+        self.turn = ask.turn
+        self.attempt = self.rounds = 0
+        self.opened: Roster = {}
+        self.stayed: Roster = {}
+        self._left: dict[str, Leaver] = {}
+        self._declined: Mapping[str, str] = {}
+        self._state: Any = None
+        self._down = PhaseDown(OPENING, {})
+
+    @property
+    def wakes_at(self) -> float:
+        """When something is due."""
+        return min(self.ends_at, self.collection.wakes_at)
+
+    def freeze(self, share: JobShare) -> None:
+        """Freeze the participants: those that have answered."""
+        place = share.place
+        self.opened = {} if not isinstance(place, Mapping) else roster.without_repeats(place)
+        self.stayed = self.opened
+        names = roster.names(self.opened)
+        self._declined = {name: why for name, why in share.left.items() if name not in names}
+
+    def begin(self) -> None:
+        """Begin an attempt with those who are there."""
+        self.attempt, self.rounds = self.attempt + 1, 0
+        self._state, self._down = self.kind.first()
+
+    def drop_absent(self, share: JobShare) -> str:
+        """Drop participants that are not in a share; return who and why, empty for none."""
+        held = roster.names(share.place)
+        absent = sorted(roster.names(self.stayed) - held)
+        for name in absent:
+            counts = 0 if self.job.exact else self.rounds
+            self._left[name] = Leaver(share.left.get(name, "silent"), counts)
+        self.stayed = roster.pruned(self.stayed, held)
+        return ", ".join(f"{name} ({self._left[name].why})" for name in absent[:3])
+
+    def objection(self, lost: str) -> str:
+        """Return why the job cannot go on after it has lost participants; empty if it can."""
+        job, members = self.job, roster.size(self.stayed)
+        if not members:
+            return f"no participant stayed, at last {lost}" if lost else "no node takes part"
+        if members < job.least:
+            return f"{members} participants stayed, {job.least} needed"
+        if lost and job.exact and self.attempt == job.attempts:
+            return f"participants left in each of {job.attempts} attempts, at last {lost}"
+        return ""
+
+    def take(self, up: Arrays) -> Arrays | None:
+        """Take what a round has given; return the answer if that is it.
+
+        Raises
+        ------
+        UsageError
+            If there is no answer, and why.
+        """
+        self.rounds += 1
+        # What a kind computes from extreme numbers it refuses, or it is no finite answer.
+        with np.errstate(all="ignore"):
+            result = self.kind.next(self._state, self._down, up)
+        if isinstance(result, JobAnswer):
+            _check_finite(result.arrays)
+            return result.arrays
+        self._state, self._down = result
+        _check_finite(self._down.arrays)
+        return None
+
+    def next_ask(self) -> JobAsk:
+        """Return what the next turn asks."""
+        self.turn += 1
+        return JobAsk(
+            *(self.job, self.turn, self.job.round_s, self.stayed),
+            *(self._down.phase, self._down.arrays, self.attempt, self.rounds),
+        )
+
+    def outcome(self, answer: Arrays | None, failure: str) -> JobOutcome:
+        """Return how it ended."""
+        return JobOutcome(
+            *(self.job, answer, failure, self.opened, self.stayed),
+            *(dict(self._left), dict(self._declined), self.rounds, self.attempt),
+        )
+
+
+def _check_finite(arrays: Arrays) -> None:
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise UsageError(f"the numbers of this job are too large: {name} is not finite")
+
+
+def _key(job: str) -> Key:
+    return RECORD, job
+
+
+def _lost(kept: Records) -> list[JobEffect]:
+    """Return the end of the jobs that an earlier process had under way."""
+    effects: list[JobEffect] = []
+    for key, record in sorted(kept.items()):
+        if key[0] != RECORD:
+            continue
+        try:
+            job = Job.read(json.loads(record))
+            outcome = JobOutcome(job, None, ROOT_RESTARTED, {}, {}, {}, {}, 0, 0)
+            effects.append(JobEnded(outcome))
+        except (PeerError, ValueError) as error:
+            effects.append(Note("job record unreadable", {"job": key[-1], "why": str(error)}))
+        effects.append(Keep({key: None}))
+    return effects

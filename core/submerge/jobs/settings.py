@@ -1,0 +1,34 @@
+"""What kinds of jobs ask of their settings: known names, whole numbers, numbers in bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from submerge.errors import UsageError, whole
+from submerge.jobs.job import Settings
+from submerge.jobs.points import held_out_of, seed_of
+
+COMMON = ("seed", "held_out")
+"""Settings that all kinds know."""
+
+
+def check_known(settings: Settings, names: Iterable[str]) -> None:
+    """Refuse a setting that is not one of the names, nor common to all kinds, and common ones."""
+    seed_of(settings), held_out_of(settings)
+    known = (*COMMON, *names)
+    for name in settings:
+        if name not in known:
+            raise UsageError(f"settings are {', '.join(known)}, got {name[:40]!r}")
+
+
+def whole_of(settings: Settings, name: str, default: int, *, least: int, most: int) -> int:
+    """Return a whole number of the settings."""
+    return whole(name, settings.get(name, default), least=least, most=most)
+
+
+def number_of(settings: Settings, name: str, default: float, *, most: float) -> float:
+    """Return a number of the settings, from 0 to `most`."""
+    value = settings.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise UsageError(f"{name} must be a number from 0 to {most:g}, got {value!r}")
+    return float(value)
