@@ -221,6 +221,27 @@ class SketchTally:
         return merged(*self.windows, grain=self._grain)
 
 
+def buckets_of(values: Array, grain: Grain = COARSE) -> Indices:
+    """Return the bucket of each score (n,) at a grain's smallest level: for `sketch_of_windows`."""
+    return np.asarray(_indices(values, grain), dtype=np.int64)
+
+
+def sketch_of_windows(buckets: npt.NDArray[np.integer], window: int) -> QuantileSketch:
+    """Return what a `SketchTally` of that window has after scores of these buckets, oldest first.
+
+    Where earlier ones are left out, whole windows are, and one whole window is there.
+    """
+    current = len(buckets) % window
+    whole = len(buckets) - current
+    parts = buckets[max(0, whole - window) : whole], buckets[whole:]
+    return merged(
+        *(
+            _collapsed(COARSE, COARSE.level, _counts(part) if len(part) else {})
+            for part in parts
+        )
+    )
+
+
 def packed(sketch: QuantileSketch) -> bytes:
     """Return the sketch as bytes: at most 98 while counts are below 2^28.
 

@@ -1,0 +1,98 @@
+"""BankScores: the scores of all rows of a bank by one model, computed once for all clients.
+
+A row's score depends on the row and the model alone, since no client here measures from a mean of
+its own. What is kept of a score is its bucket in a sketch, in two bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.judge.prepare import Block
+from submerge.judge.score import ScoringModel, score
+from submerge.protocol.messages import Model, ScoreSketches
+from submerge.protocol.summaries import Subspaces
+from submerge.simulate.large.rows import Picks
+from submerge.stats.quantile_sketch import QuantileSketch, buckets_of, sketch_of_windows
+
+KINDS = ("spe", "t2", "distance")
+
+WINDOW = 1024
+"""As `SketchTally`'s."""
+
+MODELS = 256
+"""Models whose scores are kept: clients that are cut off score by older ones."""
+
+Buckets = npt.NDArray[np.int16]
+
+
+class BankScores:
+    """Buckets of the scores of all rows of a bank, by the model that scores them.
+
+    Parameters
+    ----------
+    bank : (n, channels)
+    summaries : Subspaces
+        The product's.
+    """
+
+    def __init__(self, bank: Array, summaries: Subspaces) -> None:
+        self._bank, self._summaries = bank, summaries
+        self._known: OrderedDict[tuple[int, float], tuple[Buckets | None, ...]] = OrderedDict()
+
+    def buckets(self, model: Model) -> tuple[Buckets | None, ...]:
+        """Return the buckets (n,) of each of `KINDS`; None for a kind that the model has not."""
+        key = model.version, model.created
+        if key not in self._known:
+            self._known[key] = self._scored(model)
+            if len(self._known) > MODELS:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+    def _scored(self, model: Model) -> tuple[Buckets | None, ...]:
+        bank, summaries = self._bank, self._summaries.at(model.rank)
+        scoring = ScoringModel(
+            summaries, model.scoring_summary, model.limits, bank.shape[1], model.factors
+        )
+        block = Block(np.zeros(len(bank), dtype=np.int8), bank, bank, None)
+        even = score(block, scoring).even
+        found = even.get("spe"), even.get("t2"), even.get("distance")
+        return tuple(
+            None if scores is None else buckets_of(scores).astype(np.int16) for scores in found
+        )
+
+
+class ScoredRows:
+    """The buckets of one client's recent scores: two bytes a reading and kind."""
+
+    __slots__ = ("_buckets",)
+
+    def __init__(self) -> None:
+        self._buckets = tuple(array("h") for _ in KINDS)
+
+    def add(self, of_model: tuple[Buckets | None, ...], picks: Picks) -> None:
+        """Count the scores of some rows of the bank."""
+        for own, buckets in zip(self._buckets, of_model, strict=True):
+            if buckets is None:
+                continue
+            own.frombytes(buckets[picks].tobytes())
+            if len(own) >= 3 * WINDOW:
+                # The window before the previous one is forgotten, as in `SketchTally`.
+                del own[:WINDOW]
+
+    @property
+    def sketches(self) -> ScoreSketches | None:
+        """Sketches as a client reports them; None before the first score."""
+        spe, t2, distance = map(self._sketch, self._buckets)
+        if not spe.n:
+            return None
+        return ScoreSketches(spe, t2, None, None, distance if distance.n else None)
+
+    @staticmethod
+    def _sketch(buckets: array[int]) -> QuantileSketch:
+        return sketch_of_windows(np.frombuffer(buckets, dtype=np.int16), WINDOW)
