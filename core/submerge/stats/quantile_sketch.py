@@ -231,15 +231,26 @@ def sketch_of_windows(buckets: npt.NDArray[np.integer], window: int) -> Quantile
 
     Where earlier ones are left out, whole windows are, and one whole window is there.
     """
-    current = len(buckets) % window
-    whole = len(buckets) - current
-    parts = buckets[max(0, whole - window) : whole], buckets[whole:]
-    return merged(
-        *(
-            _collapsed(COARSE, COARSE.level, _counts(part) if len(part) else {})
-            for part in parts
-        )
-    )
+    whole = len(buckets) - len(buckets) % window
+    current = _sketch_of(buckets[whole:])
+    return merged(_sketch_of(buckets[whole - window : whole]), current) if whole else current
+
+
+def _sketch_of(buckets: npt.NDArray[np.integer]) -> QuantileSketch:
+    """Return the sketch of scores in these buckets of the smallest level: dense, so in C."""
+    if not len(buckets):
+        return empty()
+    level, least = COARSE.level, int(buckets.min())
+    counts = np.bincount(buckets - least)
+    while np.count_nonzero(counts) > COARSE.bins:
+        # Neighbours are (odd, even).
+        before, after = 1 - least % 2, (least + len(counts) - 1) % 2
+        counts = np.concatenate((np.zeros(before, int), counts, np.zeros(after, int)))
+        least, level = _widened(least, 1), level + 1
+        counts = counts[::2] + counts[1::2]
+    some = np.flatnonzero(counts)
+    bins = zip((some + least).tolist(), counts[some].tolist(), strict=True)
+    return QuantileSketch(level, tuple(bins))
 
 
 def packed(sketch: QuantileSketch) -> bytes:

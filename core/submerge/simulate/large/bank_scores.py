@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,9 @@ MODELS = 256
 
 Buckets = npt.NDArray[np.int16]
 
+Scored = tuple[Buckets | None, ...]
+"""Of each of `KINDS`; None for a kind that a model has not."""
+
 
 class BankScores:
     """Buckets of the scores of all rows of a bank, by the model that scores them.
@@ -43,10 +47,10 @@ class BankScores:
 
     def __init__(self, bank: Array, summaries: Subspaces) -> None:
         self._bank, self._summaries = bank, summaries
-        self._known: OrderedDict[tuple[int, float], tuple[Buckets | None, ...]] = OrderedDict()
+        self._known: OrderedDict[tuple[int, float], Scored] = OrderedDict()
 
-    def buckets(self, model: Model) -> tuple[Buckets | None, ...]:
-        """Return the buckets (n,) of each of `KINDS`; None for a kind that the model has not."""
+    def buckets(self, model: Model) -> Scored:
+        """Return the buckets of all rows, (n,) each."""
         key = model.version, model.created
         if key not in self._known:
             self._known[key] = self._scored(model)
@@ -54,7 +58,7 @@ class BankScores:
                 self._known.popitem(last=False)
         return self._known[key]
 
-    def _scored(self, model: Model) -> tuple[Buckets | None, ...]:
+    def _scored(self, model: Model) -> Scored:
         bank, summaries = self._bank, self._summaries.at(model.rank)
         scoring = ScoringModel(
             summaries, model.scoring_summary, model.limits, bank.shape[1], model.factors
@@ -75,13 +79,20 @@ class ScoredRows:
     def __init__(self) -> None:
         self._buckets = tuple(array("h") for _ in KINDS)
 
-    def add(self, of_model: tuple[Buckets | None, ...], picks: Picks) -> None:
-        """Count the scores of some rows of the bank."""
-        for own, buckets in zip(self._buckets, of_model, strict=True):
-            if buckets is None:
-                continue
-            own.frombytes(buckets[picks].tobytes())
-            if len(own) >= 3 * WINDOW:
+    def add(self, of_models: Sequence[tuple[int, Scored]], picks: Picks) -> None:
+        """Count the scores of rows of the bank.
+
+        of_models : how many rows, and the scores of all rows of the bank by their model
+        """
+        start = 0
+        for n, scored in of_models:
+            which = picks[start : start + n]
+            start += n
+            for own, buckets in zip(self._buckets, scored, strict=True):
+                if buckets is not None:
+                    own.frombytes(buckets[which].tobytes())
+        for own in self._buckets:
+            while len(own) >= 3 * WINDOW:
                 # The window before the previous one is forgotten, as in `SketchTally`.
                 del own[:WINDOW]
 

@@ -4,8 +4,8 @@ A reading of a client, and a model that reaches it, change nothing that anyone e
 client sends something. So both wait, and are taken in their order before the client's next other
 event. All messages but models, all failures, aggregators and the root are `SimulatedFleet`'s.
 
-Two things differ from it. The trace has no models that reach clients. A write of a model on a
-client's card never fails.
+Two things differ from it. The trace has no models that reach clients, and of a report only what it
+counts. A write of a model on a client's card never fails.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Event, Keep, Received, Send, Tick
-from submerge.protocol.messages import Model, Report
+from submerge.protocol.messages import Message, Model, Report
 from submerge.protocol.randomness import RandomSource
 from submerge.simulate.faults import Faults
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import EPOCH, Host
 from submerge.simulate.large.bank_scores import BankScores
-from submerge.simulate.large.leaf import LeafNode, LeafRandom
+from submerge.simulate.large.leaf import LeafNode, LeafRandom, Taken
 from submerge.simulate.large.rows import NumberedRows
 from submerge.simulate.large.sample import SampledLeaf
 from submerge.simulate.large.spans import SpanSummaries
@@ -154,17 +154,27 @@ class LargeFleet(SimulatedFleet):
 
     def take(self, host: LeafHost) -> None:
         """Let a client take the readings and models that have come until now, in their order."""
-        node, until = host.node, self.time
+        node, sample = host.node, self.sampled.get(host)
         if not isinstance(node, LeafNode):
             return
-        if host.models and hasattr(node, "current"):
-            host.models.sort(key=lambda each: each[0])
-            while host.models and host.models[0][0] <= until:
-                at, delivery = host.models.pop(0)
-                if delivery.shared or delivery.process == host.process:
-                    self._read(host, node, at)
-                    self._hear(host, node, at, delivery)
-        self._read(host, node, until + ROUNDING_S)
+        times, models = list[float](), list[tuple[int, Model | None]]()
+        started = hasattr(node, "current")
+        while started and host.models:
+            at, delivery = min(host.models, key=lambda each: each[0])
+            if at > self.time:
+                break
+            host.models.remove((at, delivery))
+            if delivery.shared or delivery.process == host.process:
+                models.append((self._read(host, at, times, sample), node.model))
+                self._hear(host, node, at, delivery)
+        models.append((self._read(host, self.time + ROUNDING_S, times, sample), node.model))
+        if times:
+            first = self._rows.taken.get(host.number, 0) - len(times)
+            ahead = EPOCH + host.clock_error
+            walls = [time + ahead for time in times]
+            numbers = range(first, first + len(times))
+            node.take(Taken(host.number, numbers, walls, host.now(times[-1])), models)
+            node.next_at = host.reads_at + host.began
 
     def _hear(self, host: LeafHost, node: LeafNode, at: float, delivery: Delivery) -> None:
         model = delivery.message
@@ -177,29 +187,23 @@ class LargeFleet(SimulatedFleet):
             if isinstance(effect, Keep):
                 host.disk.write(effect)
 
-    def _read(self, host: LeafHost, node: LeafNode, until: float) -> None:
-        """Let a client take its readings up to a time."""
-        at, every = host.reads_at, self.plan.reading_every_s
-        if at > until:
-            return
-        times = list[float]()
+    def _read(
+        self, host: LeafHost, until: float, times: list[float], sample: SampledLeaf | None
+    ) -> int:
+        """Add the times of a client's readings up to a time; return how many there are."""
+        at, every, before = host.reads_at, self.plan.reading_every_s, len(times)
         while at <= until:
             times.append(at)
             at += every
-        first = self._rows.take(host.number, len(times))
-        sample = self.sampled.get(host)
+        host.reads_at, n = at, len(times) - before
+        if not n:
+            return 0
+        first = self._rows.take(host.number, n)
         if sample is not None:
-            rows = self._rows.rows(host.number, first, first + len(times))
-            for row, time in zip(rows, times, strict=True):
+            rows = self._rows.rows(host.number, first, first + n)
+            for row, time in zip(rows, times[before:], strict=True):
                 sample.read(row[None], host.now(time))
-        ahead = EPOCH + host.clock_error
-        node.take(
-            host.number,
-            range(first, first + len(times)),
-            [time + ahead for time in times],
-            host.now(times[-1]),
-        )
-        host.reads_at, node.next_at = at, at + host.began
+        return n
 
     def _sense(self, host: Host, process: int) -> None:
         if host.process != process or not isinstance(host, LeafHost) or not self.sensing:
@@ -207,6 +211,15 @@ class LargeFleet(SimulatedFleet):
         if isinstance(host.node, LeafNode):
             host.reads_at, host.node.every_s = self.time, self.plan.reading_every_s
             self.step(host, Tick())
+
+    def _record(self, host: Host, message: Message) -> None:
+        """As `SimulatedFleet`'s, but of a report what it counts: its bytes would be made again."""
+        if isinstance(message, Report):
+            counts = message.stamp, message.counts, message.as_of, message.version
+            self.trace.update(f"{self.time!r} {host.name} {host.process} {counts}".encode())
+            self.log(host, "receives", message)
+        else:
+            super()._record(host, message)
 
     def _send(self, host: Host, send: Send, asked_by: Host | None) -> None:
         if not host.level and isinstance(send.message, Report):

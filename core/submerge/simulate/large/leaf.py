@@ -11,6 +11,7 @@ event, and `wakes_at` says at which of them something would be decided.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,20 @@ from submerge.schema import Schema
 from submerge.simulate.large.bank_scores import BankScores, ScoredRows
 from submerge.simulate.large.rows import NumberedRows, mixed
 from submerge.simulate.large.spans import SpanSummaries
+
+
+class Taken(NamedTuple):
+    """Readings of one stream that are taken together.
+
+    numbers : of the readings
+    walls : the wall time of each
+    now : of the last
+    """
+
+    stream: int
+    numbers: range
+    walls: list[float]
+    now: Now
 
 
 class LeafRandom:
@@ -86,33 +101,30 @@ class LeafIngest(Ingest):
         return self._scored.sketches
 
     def take(
-        self,
-        stream: int,
-        numbers: range,
-        walls: list[float],
-        now: Now,
-        current: ClientIncarnation,
-        model: Model | None,
+        self, taken: Taken, models: list[tuple[int, Model | None]], current: ClientIncarnation
     ) -> None:
-        """Let an incarnation learn readings, by the numbers in their stream.
+        """Let an incarnation learn readings.
 
-        walls : the wall time of each
-        now : of the last
-        model : that they are scored by
+        models : how many readings, and the model that they are scored by, in their order
         """
-        if model is not None and (
-            model.summary is None or model.fingerprint != current.fingerprint
-        ):
-            model = None
-        if model is not None:
-            picks = self._of.picks(stream, numbers.start, numbers.stop)
-            self._scored.add(self._by.buckets(model), picks)
-        for wall in walls:
+        scored = [
+            (n, self._by.buckets(model))
+            for n, model in models
+            if model is not None
+            and model.summary is not None
+            and model.fingerprint == current.fingerprint
+        ]
+        n = sum(n for n, _ in scored)
+        if n:
+            # A model is there from some reading on.
+            last = taken.numbers.stop
+            self._scored.add(scored, self._of.picks(taken.stream, last - n, last))
+        for wall in taken.walls:
             if not self.trail.levels or int(wall // MINUTE_S) != self.trail.last:
                 self.trail = self.trail.add(wall, UNLIMITED)
-        rows = np.empty((len(numbers), 2))
-        rows[:, 0], rows[:, 1] = stream, numbers
-        current.learn(rows, rows, now)
+        rows = np.empty((len(taken.numbers), 2))
+        rows[:, 0], rows[:, 1] = taken.stream, taken.numbers
+        current.learn(rows, rows, taken.now)
 
 
 class LeafNode(ClientNode):
@@ -140,10 +152,10 @@ class LeafNode(ClientNode):
         self._ingest = self._leaf
         self.next_at, self.every_s = math.inf, 0.0
 
-    def take(self, stream: int, numbers: range, walls: list[float], now: Now) -> None:
-        """Take readings that have come since the last step, all by the newest model."""
+    def take(self, taken: Taken, models: list[tuple[int, Model | None]]) -> None:
+        """Take readings that have come since the last step."""
         self._ending = False
-        self._leaf.take(stream, numbers, walls, now, self.current, self.model)
+        self._leaf.take(taken, models, self.current)
 
     @property
     def wakes_at(self) -> float:
