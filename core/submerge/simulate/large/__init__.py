@@ -11,7 +11,7 @@ It does not stand in for alarms, kernels, scalings that are learnt, or channels 
 `support` refuses these.
 """
 
-from submerge.simulate.large.run import LargeOutcome, run_large
+from submerge.simulate.large.run import run_large
 from submerge.simulate.large.support import needed_bytes, refuse_unsupported
 
-__all__ = ["LargeOutcome", "needed_bytes", "refuse_unsupported", "run_large"]
+__all__ = ["needed_bytes", "refuse_unsupported", "run_large"]

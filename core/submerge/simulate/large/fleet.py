@@ -227,4 +227,3 @@ class LargeFleet(SimulatedFleet):
         if host in self.sampled:
             self.sampled[host].sent(send)
         super()._send(host, send, asked_by)
-

@@ -29,8 +29,8 @@ from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
 from submerge.protocol.messages import ANOTHER, Answer, Reason, Report
-from submerge.simulate.audit import ROUNDING
 from submerge.simulate.at_rest import row_limits
+from submerge.simulate.audit import ROUNDING
 from submerge.simulate.hosts import Host
 from submerge.simulate.large.fleet import LargeFleet, LeafHost
 from submerge.simulate.nodes import GROUP
@@ -90,9 +90,10 @@ class LeafAudit(FleetObserver):
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Report):
                 self._check_sum(host, node, effect.message)
-            elif isinstance(effect, Note) and effect.what == "new store" and not self._harmed:
-                if effect.facts["why"] in (ANOTHER, *SUSPECT):
-                    self.record("I8", f"{host} gives up a sound store: {effect.facts['why']}")
+            elif isinstance(effect, Note) and effect.what == "new store":
+                why = effect.facts["why"]
+                if why in (ANOTHER, *SUSPECT) and not self._harmed:
+                    self.record("I8", f"{host} gives up a sound store: {why}")
         if not isinstance(event, Received) or not isinstance(event.message, Report):
             return
         sent = (each.message for each in effects if isinstance(each, Send))
@@ -152,6 +153,8 @@ class LeafAudit(FleetObserver):
         """Record a violation, if it is the first of its kind."""
         if all(invariant != known for known, _ in self.violations):
             self._fleet.log(self._fleet.root, f"!! {invariant}: {what}")
+            if self._fleet.transcript is not None:
+                self._fleet.transcript.close()
             self.violations.append((invariant, f"at {self._fleet.time:.0f} s: {what}"))
 
     # -- at the end ------------------------------------------------------------

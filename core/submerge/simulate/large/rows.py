@@ -85,9 +85,7 @@ def mixed(number: int) -> int:
     return number ^ number >> 31
 
 
-def _picked(
-    numbers: npt.NDArray[np.uint64], start: np.uint64 | npt.NDArray[np.uint64]
-) -> Picks:
+def _picked(numbers: npt.NDArray[np.uint64], start: np.uint64 | npt.NDArray[np.uint64]) -> Picks:
     """As `mixed`, of many numbers, and then to a row of the bank."""
     x = numbers * np.uint64(_GOLDEN) + start
     x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)

@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from submerge.schema import Schema
 from submerge.simulate.audit import audit
 from submerge.simulate.history_oracle import HistoryOracle
-from submerge.simulate.injected_failures import HOUR
+from submerge.simulate.injected_failures import HOUR, InjectedFailures
 from submerge.simulate.large.fleet import LargeFleet
 from submerge.simulate.large.leaf import LeafNode
 from submerge.simulate.large.leaf_audit import LeafAudit
 from submerge.simulate.large.rows import NumberedRows
+from submerge.simulate.large.sample import SampledLeaf
 from submerge.simulate.large.spans import SpanSummaries
 from submerge.simulate.large.support import refuse_unsupported
 from submerge.simulate.observer import Observers
 from submerge.simulate.plan import Plan
-from submerge.simulate.run import SeedOutcome, begun, coverage, flush, other_violations
+from submerge.simulate.run import Sample, SeedOutcome, begun, coverage, flush, other_violations
+from submerge.simulate.transcript import Transcript
 
 SAMPLED = 10
 """Clients that run a second time, by default."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LargeOutcome:
-    """Result of one seed of a large fleet.
-
-    Attributes
-    ----------
-    seed_outcome : SeedOutcome
-    sampled : int
-        Clients that ran a second time, with all their matrices.
-    messages, reports : int
-        Messages that were compared, and reports among them.
-    worst : float
-        The largest relative difference of the scatters of two reports.
-    """
-
-    seed_outcome: SeedOutcome
-    sampled: int
-    messages: int
-    reports: int
-    worst: float
 
 
 def run_large(
@@ -53,8 +32,9 @@ def run_large(
     *,
     sampled: int = SAMPLED,
     client: type[LeafNode] = LeafNode,
+    transcript: int = 0,
     progress: Callable[[float], None] | None = None,
-) -> LargeOutcome:
+) -> SeedOutcome:
     """Run one seed.
 
     Parameters
@@ -63,7 +43,7 @@ def run_large(
         Clients that run a second time, with all their matrices; spread over the fleet.
     client : type
         The clients; tests put mutants in their place.
-    progress : callable, optional
+    transcript, progress
         As in `run`.
 
     Raises
@@ -77,6 +57,7 @@ def run_large(
     feed = NumberedRows(plan.dim, plan.rank, plan.oversample, rng)
     summaries = SpanSummaries(feed, plan.rank, plan.oversample)
     fleet = LargeFleet(plan, faults, rng, feed, summaries, client=client, sampled=sampled)
+    fleet.transcript = Transcript(transcript) if transcript else None
     leaves = LeafAudit(fleet)
     others = [HistoryOracle(fleet, feed)] if faults.histories else []
     fleet.observer = Observers(leaves, *others)
@@ -93,27 +74,34 @@ def run_large(
     violations = leaves.conclude(settled=leaves.counted == counted)
     violations += _beside(violations, audit(fleet, version))
     violations += other_violations(fleet, list(others))
-    samples = list(fleet.sampled.values())
-    violations += [("sample", said) for each in samples if (said := each.conclude())][:1]
-    feed.count()
-    angle = None
-    if model is not None and fleet.root_model is not None and fleet.root_model.summary is not None:
-        held = failures.operator.rows_held()
-        angle = feed.angle(fleet.root_model.summary, Schema.parse(model.schema), held)
-    outcome = SeedOutcome(
+    differences = (each.conclude() for each in fleet.sampled.values())
+    violations += [("sample", each) for each in differences if each][:1]
+    return SeedOutcome(
         *(seed, faults, violations, feed.generated, leaves.counted, coverage(fleet)),
         {},
         max(0.0, settled_at - healed),
         per_node_day,
         fleet.largest,
         (0.0, 0.0, 0.0) if model is None else model.staleness,
-        angle,
+        _angle(fleet, feed, failures),
         fleet.trace.hexdigest(),
         {},
-        None,
+        None if fleet.transcript is None else list(fleet.transcript.lines),
+        _compared(list(fleet.sampled.values())),
     )
-    return LargeOutcome(
-        outcome,
+
+
+def _angle(fleet: LargeFleet, feed: NumberedRows, failures: InjectedFailures) -> float | None:
+    """Return the angle between the root's model and all readings pooled; None without a model."""
+    model = fleet.root_model
+    if model is None or model.summary is None:
+        return None
+    feed.count()
+    return feed.angle(model.summary, Schema.parse(model.schema), failures.operator.rows_held())
+
+
+def _compared(samples: list[SampledLeaf]) -> Sample:
+    return Sample(
         len(samples),
         sum(each.messages for each in samples),
         sum(each.reports for each in samples),
@@ -121,9 +109,7 @@ def run_large(
     )
 
 
-def _beside(
-    known: list[tuple[str, str]], found: list[tuple[str, str]]
-) -> list[tuple[str, str]]:
+def _beside(known: list[tuple[str, str]], found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return what was found of invariants of which nothing is known yet."""
     names = {name for name, _ in known}
     return [each for each in found if each[0] not in names]
