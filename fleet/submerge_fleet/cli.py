@@ -32,6 +32,7 @@ SUBCOMMANDS = {
     "replay": Subcommand("fleet.replay.command", "Stream files as if they were live."),
     "crowd": Subcommand("fleet.crowd.command", "Run simulated nodes, each a client of its own."),
     "simulate": Subcommand("fleet.simulate.command", "Run a fleet in virtual time, with faults."),
+    "plan": Subcommand("fleet.plan.command", "Say what a fleet of any size would need."),
     "init": Subcommand("fleet.init.command", "Write a configuration of this machine, for `up`."),
     "up": Subcommand("fleet.up.command", "Watch this machine: client and root in one program."),
     "client": Subcommand("client.command", "Run a client, on a device."),
