@@ -1,8 +1,8 @@
 """FleetNeeds: aggregators by level, cores, memory and traffic, from unit costs.
 
 Each aggregator takes as many children as a share of one core answers in time, but no more than were
-ever measured, or as many as are asked for. All reports of clients and aggregators come once in an interval; the root makes a model
-in its interval, and each aggregator passes it on.
+ever measured, or as many as are asked for. All reports of clients and aggregators come once in an
+interval; the root makes a model in its interval, and each aggregator passes it on.
 
 A model that an aggregator sends to one child over gRPC is counted as much processor time as a
 report, which is an upper bound. Over MQTT it is published once, and the broker passes it on.

@@ -46,7 +46,7 @@ def submerge(monkeypatch, capsys):
 
 @given(st.integers(1, 10**7), st.integers(2, 5000), st.sampled_from(["grpc", "mqtt"]))
 def test_each_level_holds_the_one_below_and_one_root_is_left(leaves, fan_in, transport):
-    """However many clients: no aggregator has more children than asked for, and one has no parent."""
+    """However many clients: none has more children than asked for, and one has no parent."""
     plan = FleetPlan(leaves, transport=transport, fan_in=fan_in)
     levels = needs(plan, UNITS).levels
 
