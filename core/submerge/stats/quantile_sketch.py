@@ -222,35 +222,8 @@ class SketchTally:
 
 
 def buckets_of(values: Array, grain: Grain = COARSE) -> Indices:
-    """Return the bucket of each score (n,) at a grain's smallest level: for `sketch_of_windows`."""
+    """Return the bucket of each score (n,) at a grain's smallest level."""
     return np.asarray(_indices(values, grain), dtype=np.int64)
-
-
-def sketch_of_windows(buckets: npt.NDArray[np.integer], window: int) -> QuantileSketch:
-    """Return what a `SketchTally` of that window has after scores of these buckets, oldest first.
-
-    Where earlier ones are left out, whole windows are, and one whole window is there.
-    """
-    whole = len(buckets) - len(buckets) % window
-    current = _sketch_of(buckets[whole:])
-    return merged(_sketch_of(buckets[whole - window : whole]), current) if whole else current
-
-
-def _sketch_of(buckets: npt.NDArray[np.integer]) -> QuantileSketch:
-    """Return the sketch of scores in these buckets of the smallest level: dense, so in C."""
-    if not len(buckets):
-        return empty()
-    level, least = COARSE.level, int(buckets.min())
-    counts = np.bincount(buckets - least)
-    while np.count_nonzero(counts) > COARSE.bins:
-        # Neighbours are (odd, even).
-        before, after = 1 - least % 2, (least + len(counts) - 1) % 2
-        counts = np.concatenate((np.zeros(before, int), counts, np.zeros(after, int)))
-        least, level = _widened(least, 1), level + 1
-        counts = counts[::2] + counts[1::2]
-    some = np.flatnonzero(counts)
-    bins = zip((some + least).tolist(), counts[some].tolist(), strict=True)
-    return QuantileSketch(level, tuple(bins))
 
 
 def packed(sketch: QuantileSketch) -> bytes:

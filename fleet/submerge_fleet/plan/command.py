@@ -12,7 +12,14 @@ from submerge import UsageError
 from submerge_fleet.console.options import QUIET, default_option, flag_option, json_option
 from submerge_fleet.console.progress import advancing
 from submerge_fleet.console.units import duration, share
-from submerge_fleet.plan.levels import FleetPlan, Prices, monthly_cost, needs
+from submerge_fleet.plan.levels import (
+    FleetNeeds,
+    FleetPlan,
+    MonthlyCost,
+    Prices,
+    monthly_cost,
+    needs,
+)
 from submerge_fleet.plan.messages import sizes
 from submerge_fleet.plan.units import Transport, UnitCosts, recorded, remeasured
 
@@ -61,19 +68,7 @@ def command(
     figures follow from unit costs: the output names what measured each of them. Prices are yours,
     in any currency. What runs on the devices is not in the plan.
     """
-    if rank + oversample > channels:
-        raise UsageError(
-            f"expected --rank and --oversample of at most {channels} together, got"
-            f" {rank} + {oversample}: lower one of them, or add --channels"
-        )
-    for name in ("report_every", "model_every"):
-        if options[name] < SHORTEST_S:
-            raise UsageError(
-                f"expected --{name.replace('_', '-')} of at least 1s, got {options[name]:g}s:"
-                " choose a longer one"
-            )
-    if not options["busy"]:
-        raise UsageError("expected --busy above 0, got 0: add --busy 50%")
+    _check(channels, rank, oversample, options)
     plan = FleetPlan(
         options["leaves"],
         options["report_every"],
@@ -89,22 +84,8 @@ def command(
     need = needs(plan, units)
     cost = monthly_cost(plan, need, prices)
     if as_json:
-        found = {
-            "plan": asdict(plan) | {"channels": channels, "rank": rank, "oversample": oversample},
-            "units": _plain(units),
-            "levels": [level._asdict() for level in need.levels],
-            "aggregators": need.aggregators,
-            "cores": need.cores,
-            "memory_bytes": need.memory_bytes,
-            "bytes_day": {"up": need.up_bytes_day, "down": need.down_bytes_day},
-            "broker": {
-                "messages_s": need.broker_messages_s,
-                "cores": need.broker_cores,
-                "brokers": need.brokers,
-            },
-            "monthly_cost": cost._asdict() | {"total": cost.total},
-        }
-        click.echo(json.dumps(found))
+        shape = {"channels": channels, "rank": rank, "oversample": oversample}
+        click.echo(json.dumps(_figures(plan, shape, units, need, cost)))
         return
     from submerge_fleet.plan.report import print_plan
 
@@ -125,3 +106,41 @@ def _measured(
 
 def _plain(units: UnitCosts) -> dict[str, Any]:
     return {name: cost._asdict() for name, cost in units.named().items()}
+
+
+def _check(channels: int, rank: int, oversample: int, options: dict[str, Any]) -> None:
+    """Refuse what makes no plan."""
+    if rank + oversample > channels:
+        raise UsageError(
+            f"expected --rank and --oversample of at most {channels} together, got"
+            f" {rank} + {oversample}: lower one of them, or add --channels"
+        )
+    for name in ("report_every", "model_every"):
+        if options[name] < SHORTEST_S:
+            raise UsageError(
+                f"expected --{name.replace('_', '-')} of at least 1s, got {options[name]:g}s:"
+                " choose a longer one"
+            )
+    if not options["busy"]:
+        raise UsageError("expected --busy above 0, got 0: add --busy 50%")
+
+
+def _figures(
+    plan: FleetPlan, shape: dict[str, int], units: UnitCosts, need: FleetNeeds, cost: MonthlyCost
+) -> dict[str, Any]:
+    """Return a plan for JSON."""
+    return {
+        "plan": asdict(plan) | shape,
+        "units": _plain(units),
+        "levels": [level._asdict() for level in need.levels],
+        "aggregators": need.aggregators,
+        "cores": need.cores,
+        "memory_bytes": need.memory_bytes,
+        "bytes_day": {"up": need.up_bytes_day, "down": need.down_bytes_day},
+        "broker": {
+            "messages_s": need.broker_messages_s,
+            "cores": need.broker_cores,
+            "brokers": need.brokers,
+        },
+        "monthly_cost": cost._asdict() | {"total": cost.total},
+    }

@@ -62,9 +62,6 @@ MOST_FAILED = 0.8
 NARROWEST = 40
 DEEPEST, WIDEST = 6, 4096
 
-MANY = 5_000
-"""Clients from which a line recommends --large."""
-
 FEATURES = 64
 """Default of --features: a simulated fleet has many nodes on one machine."""
 
@@ -202,10 +199,7 @@ def command(
         given=tuple(sorted(given.items())),
         **_subspaces(dim, rank, oversample, kernel, learn_scaling, half_life),
     )
-    if large:
-        announce(plan, seed, jobs=min(jobs, seeds), quiet=quiet)
-    elif dim and plan.nodes >= MANY and not quiet:
-        click.echo(f"{plan.nodes:,} clients: --large takes a small part of the memory", err=True)
+    announce(plan, seed, jobs=min(jobs, seeds), quiet=quiet, large=large)
     found = collect(plan, range(seed, seed + seeds), jobs=jobs, quiet=quiet, large=large)
     _print(found, as_json=as_json)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What a large simulation needs, said before it begins."""
+"""What a simulation of many clients needs, said before it begins."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from submerge.simulate import Plan
 from submerge.simulate.large import needed_bytes, refuse_unsupported
 from submerge_fleet.console.units import size_of
 
+MANY = 5_000
+"""Clients from which a line recommends --large."""
 
-def announce(plan: Plan, seed: int, *, jobs: int, quiet: bool) -> None:
-    """Say what a large simulation needs; refuse it where the machine has not as much.
+
+def announce(plan: Plan, seed: int, *, jobs: int, quiet: bool, large: bool) -> None:
+    """Say what a large simulation needs, or recommend one; refuse what the machine has not got.
 
     Raises
     ------
@@ -22,6 +25,10 @@ def announce(plan: Plan, seed: int, *, jobs: int, quiet: bool) -> None:
         If the plan has what a large fleet does not stand in for, or needs more memory than there
         is.
     """
+    if not large:
+        if plan.dim and plan.nodes >= MANY and not quiet:
+            click.echo(f"{plan.nodes:,} clients: --large takes less memory and time", err=True)
+        return
     # A seed's rates are the first that it draws.
     refuse_unsupported(plan, plan.draw_faults(np.random.Generator(np.random.PCG64(seed))))
     needed, there = jobs * needed_bytes(plan), machine_bytes()

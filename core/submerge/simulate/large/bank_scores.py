@@ -19,7 +19,7 @@ from submerge.judge.score import ScoringModel, score
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.summaries import Subspaces
 from submerge.simulate.large.rows import Picks
-from submerge.stats.quantile_sketch import QuantileSketch, buckets_of, sketch_of_windows
+from submerge.stats.quantile_sketch import COARSE, QuantileSketch, buckets_of, empty, merged
 
 KINDS = ("spe", "t2", "distance")
 
@@ -107,3 +107,30 @@ class ScoredRows:
     @staticmethod
     def _sketch(buckets: array[int]) -> QuantileSketch:
         return sketch_of_windows(np.frombuffer(buckets, dtype=np.int16), WINDOW)
+
+
+def sketch_of_windows(buckets: npt.NDArray[np.integer], window: int) -> QuantileSketch:
+    """Return what a `SketchTally` of that window has after scores of these buckets, oldest first.
+
+    Where earlier ones are left out, whole windows are, and one whole window is there.
+    """
+    whole = len(buckets) - len(buckets) % window
+    current = _sketch_of(buckets[whole:])
+    return merged(_sketch_of(buckets[whole - window : whole]), current) if whole else current
+
+
+def _sketch_of(buckets: npt.NDArray[np.integer]) -> QuantileSketch:
+    """Return the sketch of scores in these buckets of the smallest level: dense, so in C."""
+    if not len(buckets):
+        return empty()
+    level, least = COARSE.level, int(buckets.min())
+    counts = np.bincount(buckets - least)
+    while np.count_nonzero(counts) > COARSE.bins:
+        # Neighbours are (odd, even).
+        before, after = 1 - least % 2, (least + len(counts) - 1) % 2
+        counts = np.concatenate((np.zeros(before, int), counts, np.zeros(after, int)))
+        least, level = -(-least >> 1), level + 1
+        counts = counts[::2] + counts[1::2]
+    some = np.flatnonzero(counts)
+    bins = zip((some + least).tolist(), counts[some].tolist(), strict=True)
+    return QuantileSketch(level, tuple(bins))

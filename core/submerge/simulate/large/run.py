@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -72,10 +72,7 @@ def run_large(
     version = flush(fleet, progress)
     fleet.quieten()
     violations = leaves.conclude(settled=leaves.counted == counted)
-    violations += _beside(violations, audit(fleet, version))
-    violations += other_violations(fleet, list(others))
-    differences = (each.conclude() for each in fleet.sampled.values())
-    violations += [("sample", each) for each in differences if each][:1]
+    violations += _found_beside(violations, fleet, version, others)
     return SeedOutcome(
         *(seed, faults, violations, feed.generated, leaves.counted, coverage(fleet)),
         {},
@@ -109,7 +106,15 @@ def _compared(samples: list[SampledLeaf]) -> Sample:
     )
 
 
-def _beside(known: list[tuple[str, str]], found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return what was found of invariants of which nothing is known yet."""
+def _found_beside(
+    known: list[tuple[str, str]],
+    fleet: LargeFleet,
+    version: int,
+    others: Sequence[HistoryOracle],
+) -> list[tuple[str, str]]:
+    """Return violations that others than the audit by client find, the first of each kind."""
     names = {name for name, _ in known}
-    return [each for each in found if each[0] not in names]
+    found = [each for each in audit(fleet, version) if each[0] not in names]
+    found += other_violations(fleet, list(others))
+    differences = (each.conclude() for each in fleet.sampled.values())
+    return found + [("sample", each) for each in differences if each][:1]

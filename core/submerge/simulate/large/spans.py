@@ -1,4 +1,4 @@
-"""Span: a summary that is not computed yet, for it follows from the numbers of its readings.
+"""ReadingSpan: a summary that is not computed yet, for it follows from the numbers of its readings.
 
 The nodes of clients pass it on like any summary. `SpanSummaries.made` computes it, by the learner
 that ships, when it is sent.
@@ -26,7 +26,7 @@ from submerge.simulate.large.rows import NumberedRows
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ReadingSpan:
     """What a client has learnt from the readings [first, last) of a stream."""
 
     of: SpanSummaries
@@ -74,9 +74,9 @@ class SpanLearner:
         """Refuse: readings of a large fleet do not fade (`support`)."""
         raise UsageError(f"expected readings that do not fade, got a factor of {factor}")
 
-    def summary(self) -> Span:
+    def summary(self) -> ReadingSpan:
         """Return everything learnt."""
-        return Span(self._of, self._stream, self._first, self._last)
+        return ReadingSpan(self._of, self._stream, self._first, self._last)
 
 
 class SpanSummaries(Subspaces):
@@ -92,7 +92,7 @@ class SpanSummaries(Subspaces):
         super().__init__(rank, oversample=oversample)
         self._rows = rows
         self.real = Subspaces(rank, oversample=oversample)
-        self._last: tuple[Span, Summary] | None = None
+        self._last: tuple[ReadingSpan, Summary] | None = None
 
     def learner(self, schema: Schema) -> Learner:
         """Return a learner of numbers."""
@@ -100,7 +100,7 @@ class SpanSummaries(Subspaces):
 
     def made(self, summary: Summary) -> Summary:
         """Return what a span stands for, as a client's learner makes it."""
-        if not isinstance(summary, Span):
+        if not isinstance(summary, ReadingSpan):
             return summary
         # A look whether the subspace has turned asks twice for the same.
         if self._last is None or self._last[0] != summary:
@@ -120,7 +120,7 @@ class SpanSummaries(Subspaces):
 
     def sent(self, report: Report) -> Report:
         """Return a client's report with a summary that is computed."""
-        if not isinstance(report.summary, Span):
+        if not isinstance(report.summary, ReadingSpan):
             return report
         return replace(report, summary=self.made(report.summary))
 

@@ -9,15 +9,11 @@ from hypothesis import strategies as st
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Schema
 from submerge.simulate.feeds import BANK
-from submerge.simulate.large.bank_scores import ScoredRows
+from submerge.simulate.large.bank_scores import ScoredRows, sketch_of_windows
 from submerge.simulate.large.rows import NumberedRows, mixed
 from submerge.simulate.large.sample import apart_by
 from submerge.simulate.large.spans import SpanSummaries
-from submerge.stats.quantile_sketch import (
-    SketchTally,
-    buckets_of,
-    sketch_of_windows,
-)
+from submerge.stats.quantile_sketch import SketchTally, buckets_of
 
 ROWS = NumberedRows(30, 2, 3, np.random.default_rng(0))
 
