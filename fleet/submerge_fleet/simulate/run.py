@@ -5,6 +5,7 @@ A seed's outcome depends on plan and seed alone, not on the process that runs it
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import signal
 import time
@@ -235,13 +236,26 @@ def run_seed(
     """Run a seed; errors name it."""
     try:
         if large:
-            return run_large(plan, seed, progress=progress)
+            with uncollected():
+                return run_large(plan, seed, progress=progress)
         return run(plan, seed, wire=as_received, progress=progress)
     except UsageError:
         raise
     except Exception as error:
         error.add_note(f"(in seed {seed} of a simulated fleet)")
         raise
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep the collector of cycles off: a large fleet makes none, and is long to look through."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _outcomes(
