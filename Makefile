@@ -6,13 +6,17 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test check soak bench docs proto lock clean
+.PHONY: demo test test-flower check soak bench docs proto lock clean
 
 demo: .venv/demo  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
 
 test: .venv/dev  ## run all tests, slow ones included
 	$(PYTEST)
+
+test-flower: .venv-flower/dev  ## run a group inside Flower's simulation; the other tests skip it
+	SUBMERGE_FLOWER=required .venv-flower/bin/pytest -q -n 0 -p no:cacheprovider \
+	  tests/fleet/flower/test_apps.py tests/fleet/flower/test_simulation.py
 
 check: .venv/dev  ## run before each commit: format, lint, types, imports, fast tests
 	$(BIN)/ruff format --check .
@@ -64,7 +68,7 @@ lock:  ## update what the images install, with hashes
 	rm -f $(LOCKS)/*.bak
 
 clean:
-	rm -rf .venv .venv-lock .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
+	rm -rf .venv .venv-flower .venv-lock .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The generator is old on purpose, and needs an environment of its own.
@@ -72,6 +76,13 @@ clean:
 	$(PYTHON) -m venv .venv-proto
 	.venv-proto/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["proto"], sep="\n")' >.venv-proto/wanted
 	.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-proto/wanted
+	@touch $@
+
+# Flower wants versions of protobuf and rich that are not ours: an environment of its own.
+.venv-flower/dev: pyproject.toml
+	$(PYTHON) -m venv .venv-flower
+	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[flower]' 'flwr[simulation]' hypothesis pytest pytest-xdist
 	@touch $@
 
 # Each set of extras has one stamp file. A change of pyproject.toml installs them again.

@@ -20,6 +20,7 @@ PACKAGES = {
 
 PAGE = "submerge_aggregator/page/"
 DEMO_PAGE = "submerge_fleet/demo/page/"
+SCORERS = "submerge_fleet/export/scorer."
 
 
 def modules_after(statement: str) -> set[str]:
@@ -123,9 +124,12 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
     assert {"frame.html"} <= {
         name.rpartition("/")[2] for name in names if f"{PAGE}templates/" in name
     }
+    assert {"c", "mjs"} <= {
+        name.removeprefix(SCORERS) for name in names if name.startswith(SCORERS)
+    }
     assert all(
         name.endswith((".py", ".pyi", ".proto", "py.typed"))
         or ".dist-info/" in name
-        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", DEMO_PAGE))
+        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", DEMO_PAGE, SCORERS))
         for name in names
     )

@@ -39,11 +39,12 @@ from submerge_client.asked.replies import Replies, no_replies
 from submerge_client.disk import RecordStore
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
-from submerge_client.scores import ScoreLines
+from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.gather import RowGatherer, RowsWaiting, SensorEnded
 from submerge_client.sensors.lags import Lags
 from submerge_client.sensors.newest_values import NewestValues
+from submerge_client.status_line import status_line, unsettled
 from submerge_client.uplink import (
     Came,
     Heard,
@@ -82,7 +83,7 @@ class Agent:
         Not started yet.
     uplink, sensor, disk, lags
         The connections to the outside.
-    scores : ScoreLines or None
+    scores : ScoreOutput or None
     sinks : Sinks or None
         Where alarms go.
     clock : callable
@@ -123,7 +124,7 @@ class Agent:
         sensor: Sensor,
         disk: RecordStore,
         lags: Lags,
-        scores: ScoreLines | None,
+        scores: ScoreOutput | None,
         sinks: Sinks | None = None,
         clock: Callable[[], Now],
         coarse: bool = False,
@@ -139,7 +140,7 @@ class Agent:
         self.sent_bytes = self.heard_bytes = 0
         self.refusal: str | None = None
         self._uplink, self.sensor, self._disk, self._lags = uplink, sensor, disk, lags
-        self._scores, self._clock, self._coarse = scores, clock, coarse
+        self._scores, self._clock, self._coarse = scores or ScoreOutputs(()), clock, coarse
         self._sinks = Sinks() if sinks is None else sinks
         self._credentials, self._linger_s, self._replies = credentials, linger_s, replies
         self._watchdog = Watchdog() if watchdog is None else watchdog
@@ -275,7 +276,7 @@ class Agent:
                     self._send(effect)
                 case Consult(question):
                     self._step(Answered(question, *self._replies(self.node, question, now)))
-                case Scored() if self._scores is not None:
+                case Scored():
                     schema, first = self.node.current.schema, self._first
                     self._scores.write(effect, schema, first=first, at=now.wall, alarms=alarms)
                 case Alarmed():
@@ -316,27 +317,12 @@ class Agent:
             say("acknowledged", level=logging.DEBUG, **facts)
 
     def _status(self) -> str:
-        """Return the state in one line for people."""
-        away = "" if self._reach.why is None else f"; parent out of reach: {self._reach.why}"
-        # `delivered` includes declared losses, which are no rows.
-        delivered = max(0, self.delivered - self.node.current.counts.lost)
-        if not self.node.finals.waiting:
-            delivered += self._earlier
-        waits = self._unsettled
-        measured = f", {waits} wait for the fleet to settle its schema" if waits else ""
-        return f"{self.rows} rows, {delivered} with the parent{measured}{away}"
+        why, problem = self._reach.why, self._scores.problem
+        return status_line(self.node, self.rows, self.delivered, why, problem)
 
     @property
     def _unsettled(self) -> int:
-        """Readings of which a parent has moments only, until the fleet settles its schema."""
-        current = self.node.current
-        return self.node.finals.measured + (0 if current.learns else current.counts.learnt)
-
-    @property
-    def _earlier(self) -> int:
-        """Rows of this process that were in incarnations before the running one."""
-        counts = self.node.current.counts
-        return max(0, self.rows - counts.learnt - counts.withheld)
+        return unsettled(self.node)
 
     @property
     def _traffic(self) -> dict[str, int]:
@@ -357,6 +343,7 @@ class Agent:
         while self._take_rows():
             pass  # what the sensor has handed over is learnt before the end
         self._step(Flush())
+        self._scores.close()
         at_most_s = self._linger_s
         if self._has_read_all and self._unsettled:
             at_most_s += self.node.settings.patience_s  # until it joins again

@@ -6,8 +6,9 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from submerge import Schema
 from submerge.client.node import ClientNode
 from submerge_client import clock
 from submerge_client.agent import Agent
@@ -16,11 +17,12 @@ from submerge_client.alarms.standard_output import write_whole
 from submerge_client.asked.replies import ClientReplies
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.sensors import MqttSensor
+from submerge_client.config.sensors import InfluxSensor, MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
-from submerge_client.scores import ScoreLines, ScoreWriter
+from submerge_client.score_outputs.lines import ScoreLines, ScoreWriter
+from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
 from submerge_client.sensors import Sensor, open_sensor
 from submerge_client.sensors.lags import Lags
 from submerge_client.sensors.tally import SensorLog, no_log
@@ -34,6 +36,9 @@ from submerge_client.uplink.factory import (
 from submerge_client.uplink.identity import Credentials
 from submerge_client.watchdog import Watchdog
 
+if TYPE_CHECKING:
+    from submerge_client.sensors.influx.outlet import MetricOutlet
+
 
 def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     """Return an agent that has not started yet.
@@ -46,13 +51,11 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
     habits = config.state.with_name(f"{config.state.name}.habits")
-    sensor = _sensor(config, remark, habits)
+    out = sys.stdout.buffer if stdout is None else stdout
+    outlet = _outlet(config, out)
+    sensor = _sensor(config, remark, habits, outlet)
     # Unseeded: incarnations and waits must differ from those of other nodes.
     node = ClientNode(config.settings, schema, config.summaries, SystemEntropy())
-    scores, out = None, sys.stdout.buffer if stdout is None else stdout
-    if config.scores.to != "none":
-        writer = _score_writer(config, out)
-        scores = ScoreLines(schema, contributions=config.scores.contributions, out=writer)
     warn_of_insecure(_links(config), idle=None if config.takes_kit else config.kit)
     uplink = make_uplink(
         config.uplink,
@@ -67,7 +70,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         sensor=sensor,
         disk=_disk(config),
         lags=Lags(config.schema.lags, len(config.schema.sensed)),
-        scores=scores,
+        scores=_scores(config, schema, out, outlet),
         sinks=sinks_of(config, out),
         clock=clock.now,
         coarse=config.uplink.columns == "i8",
@@ -92,10 +95,53 @@ def check_outside(config: ClientConfig) -> None:
             password_of(link)
 
 
-def _sensor(config: ClientConfig, note: SensorLog, habits: Path | None) -> Sensor:
+def _sensor(
+    config: ClientConfig,
+    note: SensorLog,
+    habits: Path | None,
+    outlet: MetricOutlet | None = None,
+) -> Sensor:
     names = [channel.name for channel in config.schema.sensed]
     gather_s = config.timing.gather_s
-    return open_sensor(config.sensor, names, note=note, gather_s=gather_s, habits=habits)
+    return open_sensor(
+        config.sensor, names, note=note, gather_s=gather_s, habits=habits, outlet=outlet
+    )
+
+
+def _outlet(config: ClientConfig, stdout: BinaryIO) -> MetricOutlet | None:
+    """Return where a processor's metrics go on to."""
+    if not isinstance(config.sensor, InfluxSensor) or config.sensor.mode != "processor":
+        return None
+    from submerge_client.sensors.influx.outlet import MetricOutlet
+
+    return MetricOutlet(stdout.fileno())
+
+
+def _scores(
+    config: ClientConfig,
+    schema: Schema,
+    stdout: BinaryIO,
+    outlet: MetricOutlet | None,
+) -> ScoreOutput | None:
+    """Return where scores go."""
+    outputs = list[ScoreOutput]()
+    if config.scores.to != "none":
+        writer = _score_writer(config, stdout)
+        contributions = config.scores.contributions
+        outputs.append(ScoreLines(schema, contributions=contributions, out=writer))
+    if outlet is not None:
+        from submerge_client.score_outputs.metrics import ScoreMetrics
+
+        outputs.append(
+            ScoreMetrics(
+                schema,
+                node=config.node,
+                group=config.group,
+                outlet=outlet,
+                provisional=config.alarms.provisional,
+            )
+        )
+    return ScoreOutputs(outputs) if outputs else None
 
 
 def _links(config: ClientConfig) -> dict[str, Allowed | None]:
@@ -117,7 +163,7 @@ def _disk(config: ClientConfig) -> RecordStore:
 def _score_writer(config: ClientConfig, stdout: BinaryIO) -> ScoreWriter:
     """Return where score lines go."""
     if config.scores.to == "mqtt":
-        from submerge_client.scores_mqtt import Publisher
+        from submerge_client.score_outputs.publisher import Publisher
 
         return Publisher(config.scores_link, config.node, config.kit).publish
 

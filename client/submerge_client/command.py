@@ -36,6 +36,13 @@ FROM_HISTORY = click.option(
     help="The node's settings, as TOML. SUBMERGE__SECTION__KEY in the environment overrides one.",
 )
 @click.option(
+    "--format",
+    "form",
+    type=click.Choice(["ndjson", "influx"]),
+    help="How standard input is read, in place of `kind` in [sensor]: lines of JSON, or metrics of"
+    " Telegraf.",
+)
+@click.option(
     "--test",
     "trial",
     is_flag=True,
@@ -43,11 +50,14 @@ FROM_HISTORY = click.option(
 )
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
 @click.pass_context
-def command(context: click.Context, path: Path | None, trial: bool, log_json: bool) -> None:
+def command(
+    context: click.Context, path: Path | None, form: str | None, trial: bool, log_json: bool
+) -> None:
     """Run a client: read sensors and report to a parent, until it is stopped.
 
     On SIGTERM or Ctrl-C it reports and keeps all readings, and ends with status 0. Scores go to
-    standard output or to a broker if the configuration says so, log lines to standard error.
+    standard output or to a broker if the configuration says so, log lines to standard error. With
+    `--format influx` it is a processor of Telegraf, or with `mode = "output"` an output.
     """
     if context.invoked_subcommand is not None:
         return
@@ -59,7 +69,7 @@ def command(context: click.Context, path: Path | None, trial: bool, log_json: bo
 
     allocator.limit(arenas=1)
     with deferred():
-        agent = _agent(path, trial=trial, log_json=log_json)
+        agent = _agent(path, form, trial=trial, log_json=log_json)
     if agent is None:
         return
     allocator.trim()
@@ -89,13 +99,14 @@ def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
     click.echo(SAMPLE, nl=False)
 
 
-def _agent(path: Path, *, trial: bool, log_json: bool) -> Agent | None:
+def _agent(path: Path, form: str | None, *, trial: bool, log_json: bool) -> Agent | None:
     """Return the agent that a file describes; None if it was only tried out."""
     from submerge_client import logs
     from submerge_client.config.client_config import load
 
     logs.begin("warning", as_json=log_json)  # for warnings about the configuration
-    config = load(path, os.environ)
+    kind = {} if form is None else {"SUBMERGE__SENSOR__KIND": form}
+    config = load(path, os.environ | kind)
     logs.begin(config.log, as_json=log_json)
     if trial:
         from submerge_client.trial import try_out

@@ -12,15 +12,37 @@ refuses by name.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from submerge import PeerError
 from submerge.client.fleet_view import MODEL
 from submerge.protocol.machine import Keep, Key, Records
-from submerge_client.checkpoint import FORM, FORM_1, CheckpointFile
+from submerge_client.checkpoint import FORM, FORM_1
 from submerge_client.logs import say
 from submerge_proto.kept import records
 from submerge_proto.kept.client import has_whole_scatter
+
+
+class RecordFile(Protocol):
+    """Where a whole state is written, and read again; `CheckpointFile` is one.
+
+    Attributes
+    ----------
+    notes : list of str
+        The damage that the last `load` found.
+    """
+
+    notes: list[str]
+
+    def load(self) -> dict[Key, bytes]:
+        """Return the newest state; {} if there is none."""
+
+    def write(self, records: Mapping[Key, bytes], form: int = FORM_1) -> None:
+        """Keep this state, in place of the one before."""
+
+    def close(self) -> None:
+        """Release it."""
 
 
 class RecordStore:
@@ -28,11 +50,11 @@ class RecordStore:
 
     Parameters
     ----------
-    file : CheckpointFile or None
+    file : RecordFile or None
         None: nothing outlives the process.
     """
 
-    def __init__(self, file: CheckpointFile | None) -> None:
+    def __init__(self, file: RecordFile | None) -> None:
         self._file = file
         self._packed: dict[Key, bytes] = {}
         self._whole: set[Key] = set()  # keys of records with a whole scatter

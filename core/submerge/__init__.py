@@ -58,10 +58,12 @@ if _typing.TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> _typing.Any:
-        if name != "Model":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib
 
+        if name == "dask":
+            return importlib.import_module("submerge.dask")
+        if name != "Model":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return importlib.import_module("submerge_fleet.python").HistoryModel
 
 

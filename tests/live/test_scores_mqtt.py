@@ -8,7 +8,7 @@ import paho.mqtt.client as paho
 import pytest
 
 from submerge_client.config.links import UplinkConfig
-from submerge_client.scores_mqtt import MOST_WAITING, Publisher
+from submerge_client.score_outputs.publisher import MOST_WAITING, Publisher
 from support.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.slow

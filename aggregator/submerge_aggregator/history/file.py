@@ -237,12 +237,15 @@ class HistoryFile:
                 found.setdefault(each, {})[hour] = levels
         return {name: found[name] for name in sorted(found)[:most]}
 
-    def alarms(self, group: str, before: float, most: int) -> list[AlarmRow]:
-        """Return the newest alarms before a time, the newest first."""
+    def alarms(self, group: str, before: float, most: int, *, after: str = "") -> list[AlarmRow]:
+        """Return the newest alarms before a time, the newest first.
+
+        after : and those of that time itself whose id follows; without it there is none
+        """
         rows = self._sql.execute(
-            "SELECT grp, id, at, view FROM alarms WHERE grp = ? AND at < ?"
-            " ORDER BY at DESC, id LIMIT ?",
-            (group, before, most),
+            "SELECT grp, id, at, view FROM alarms WHERE grp = ?"
+            " AND (at < ? OR (at = ? AND ? < id AND ? != '')) ORDER BY at DESC, id LIMIT ?",
+            (group, before, before, after, after, most),
         )
         return [AlarmRow(*row) for row in rows]
 

@@ -15,18 +15,16 @@ MOST_VERSIONS = 500
 """The newest versions, which one page has."""
 
 
-def past_alarms(file: HistoryFile, group: str, before: float) -> dict[str, Any]:
+def past_alarms(file: HistoryFile, group: str, before: float, after: str = "") -> dict[str, Any]:
     """Return alarms that have ended or are judged: an `AlarmView` each, the newest first.
 
     before : alarms that ended before this time, or began, if they are open; Unix seconds
+    after : and of alarms of this time itself those whose id follows; the next page begins with
+        time and id of the last alarm
     """
-    rows = file.alarms(group, before, MOST_ALARMS + 1)
-    more = len(rows) > MOST_ALARMS
-    if more:
-        # The next page is of earlier times: alarms of one time are never divided.
-        whole = [row for row in rows if row.at > rows[-1].at]
-        rows = whole or rows[:-1]
-    return {"alarms": [msgspec.Raw(row.view) for row in rows], "more": more}
+    rows = file.alarms(group, before, MOST_ALARMS + 1, after=after)
+    shown = [msgspec.Raw(row.view) for row in rows[:MOST_ALARMS]]
+    return {"alarms": shown, "more": len(rows) > MOST_ALARMS}
 
 
 def versions(file: HistoryFile, group: str) -> dict[str, Any]:

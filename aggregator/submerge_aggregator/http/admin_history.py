@@ -2,7 +2,8 @@
 
     GET  /scores/G?path=site-1/room-2&node=NODE&after=NAME&since=UNIX_S&step=S
                                how close the nodes that report there came to alarms, step by step
-    GET  /past-alarms/G?before=UNIX_S       alarms that have ended or are judged, the newest first
+    GET  /past-alarms/G?before=UNIX_S&after=ID
+                                            alarms that have ended or are judged, the newest first
     GET  /versions/G                        versions of the group's model, one in five minutes,
                                             the newest first
 
@@ -67,8 +68,10 @@ def routes(server: Server) -> list[Route]:
     async def past(request: Request) -> Response:
         (group,) = path_names(request, "group")
         await ask(server, lambda machine, _: name_of(machine, group))
-        before = moment(request, "before")
-        return as_json(await read(server.history, lambda file: past_alarms(file, group, before)))
+        before, (after,) = moment(request, "before"), query_names(request, "after")
+        return as_json(
+            await read(server.history, lambda file: past_alarms(file, group, before, after or ""))
+        )
 
     async def model_versions(request: Request) -> Response:
         (group,) = path_names(request, "group")

@@ -33,7 +33,7 @@ from submerge_client.config.sections import (
     refusal,
     shown,
 )
-from submerge_client.config.sensors import AnySensor, HostSensor, MqttSensor
+from submerge_client.config.sensors import AnySensor, HostSensor, InfluxSensor, MqttSensor
 from submerge_client.config.sizes import check_join, check_size, size_of_report
 from submerge_client.config.summary import LearntSummary, check_rank
 from submerge_client.config.tomlfile import read
@@ -56,7 +56,8 @@ class ClientTiming(Section, frozen=True, kw_only=True):
         model waits until all nodes together have ten times the rank.
     gather_s : float
         How long rows that come faster than that may wait to be handled together. Raising it
-        costs less processor time, and scores later; 0 handles each row as it comes.
+        costs less processor time, and scores later; 0 handles each row as it comes. With
+        metrics of Telegraf, how long a row waits for its lines.
     """
 
     report_every_s: Seconds = 300.0
@@ -172,6 +173,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         self._check_sizes()
         self._check_topics()
         self._check_silence()
+        self._check_stdout()
         if self.scores.to == "mqtt":
             _ = self.scores_link
         self._check_discovery()
@@ -228,6 +230,23 @@ class ClientConfig(Section, frozen=True, kw_only=True):
                 expected=f"less than the {self.silence_s:g} s after which the sensor is silent",
                 got=f"{self.timing.gather_s:g}",
             )
+
+    def _check_stdout(self) -> None:
+        """Refuse lines of JSON on the standard output that is for metrics."""
+        if not isinstance(self.sensor, InfluxSensor):
+            return
+        for keys, value, hint in (
+            (("scores", "to"), self.scores.to, 'to = "none"'),
+            (("alarms", "ndjson"), self.alarms.ndjson, "name a file"),
+        ):
+            if value in ("stdout", "-"):
+                raise refusal(
+                    *keys,
+                    expected='another place: with sensor.kind = "influx" Telegraf reads'
+                    " standard output",
+                    got=shown(value),
+                    hint=f"say {hint}; a processor writes scores as metrics",
+                )
 
     @property
     def period_s(self) -> float:

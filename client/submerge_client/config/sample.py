@@ -153,7 +153,27 @@ scaling = "fleet"
 # A line of JSON on standard input for each row: {"flow": 21.5, "pressure": null} or [21.5, ...].
 kind = "ndjson"
 
-# A program that prints such lines. It is started without a shell, and again when it ends.
+# Metrics of Telegraf in Influx line protocol, on standard input: lines of one timestamp are a row,
+# which closes gather_s (below) after its first line.
+#[sensor]
+#kind = "influx"
+# "processor", for processors.execd: all metrics go on to standard output, scores among them as
+# metrics. "output", for outputs.execd: nothing is printed.
+#mode = "processor"
+# The name of a field's channel: {field}, {measurement}, the key of any tag in braces, and {device},
+# the measurement and all tags, joined by dots: "modbus.pump/flow".
+#name = "{device}/{field}"
+# Tags that are no part of {device}.
+#ignored_tags = ["host"]
+# Numbers for words, and for booleans.
+#states = { true = 1, false = 0 }
+# The unit of timestamps: "ns", "us", "ms" or "s".
+#precision = "ns"
+# Standard output is for metrics: lines of JSON go elsewhere.
+#[scores]
+#to = "none"
+
+# A program that prints lines of JSON. It is started without a shell, and again when it ends.
 #[sensor]
 #kind = "program"
 #command = ["/usr/local/bin/read-meter", "--every", "10"]
@@ -241,7 +261,8 @@ kind = "ndjson"
 # group waits until all nodes together have ten rows for each direction.
 #min_rows = 1
 # How long rows that come faster than that wait to be handled together. Raising it costs less
-# processor time, and scores later; 0 handles each row as it comes.
+# processor time, and scores later; 0 handles each row as it comes. Metrics of Telegraf: how long a
+# row waits for its lines.
 #gather_s = 1.0
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from submerge_client.config import series_names
 from submerge_client.config.links import Link
 from submerge_client.config.sections import (
     AnyText,
@@ -30,6 +31,41 @@ HELD_S = 30.0
 
 class NdjsonSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="ndjson"):
     """A line of JSON on standard input for each row: an object by channel, or a list."""
+
+
+class InfluxSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="influx"):
+    """Metrics of Telegraf on standard input, in Influx line protocol.
+
+    Attributes
+    ----------
+    mode : {"processor", "output"}
+        For `processors.execd`, all metrics go on to standard output, with ours among them; for
+        `outputs.execd`, nothing is printed.
+    name : str
+        The name of a field's channel: `{field}`, `{measurement}`, the keys of tags in braces, and
+        `{device}`, the measurement and all tags.
+    ignored_tags : tuple of str
+        Tags that are no part of `{device}`.
+    states : dict of str to float
+        Numbers for words, and for `true` and `false`.
+    precision : {"ns", "us", "ms", "s"}
+        The unit of timestamps.
+    """
+
+    mode: Literal["processor", "output"] = "processor"
+    name: Text = "{device}/{field}"
+    ignored_tags: tuple[Text, ...] = ("host",)
+    states: dict[AnyText, Finite] = msgspec.field(
+        default_factory=lambda: {"true": 1.0, "false": 0.0}
+    )
+    precision: Literal["ns", "us", "ms", "s"] = "ns"
+
+    def __post_init__(self) -> None:
+        wrong = series_names.wrong_with(self.name)
+        if wrong:
+            raise refusal(
+                "name", expected=wrong, got=shown(self.name), hint='as "{device}/{field}"'
+            )
 
 
 class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file"):
@@ -197,4 +233,4 @@ class ProgramSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="p
                 raise refusal("command", i, expected="text without a null", got=shown(word))
 
 
-AnySensor = NdjsonSensor | FileSensor | MqttSensor | HostSensor | ProgramSensor
+AnySensor = NdjsonSensor | InfluxSensor | FileSensor | MqttSensor | HostSensor | ProgramSensor

@@ -11,19 +11,23 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from submerge import UsageError
 from submerge_client.config.sensors import (
     AnySensor,
     FileSensor,
     HostSensor,
+    InfluxSensor,
     MqttSensor,
     NdjsonSensor,
     ProgramSensor,
 )
 from submerge_client.sensors.gather import Hand
 from submerge_client.sensors.tally import SensorLog, no_log
+
+if TYPE_CHECKING:
+    from submerge_client.sensors.influx.outlet import MetricOutlet
 
 
 class Sensor(Protocol):
@@ -56,6 +60,7 @@ def open_sensor(
     note: SensorLog = no_log,
     gather_s: float = 0.0,
     habits: Path | None = None,
+    outlet: MetricOutlet | None = None,
 ) -> Sensor:
     """Return the sensor that a configuration describes.
 
@@ -70,6 +75,8 @@ def open_sensor(
         How long rows may wait for others; see `RowGatherer` and `ReadPace`.
     habits : Path or None
         Where a sensor may keep what it learns of its devices; None: nowhere.
+    outlet : MetricOutlet or None
+        Where metrics go on to, if a sensor passes them on.
 
     Raises
     ------
@@ -81,6 +88,10 @@ def open_sensor(
             from submerge_client.sensors.ndjson import NdjsonReadings
 
             return NdjsonReadings(channels, note=note, pause_s=gather_s)
+        case InfluxSensor():
+            from submerge_client.sensors.influx.readings import InfluxReadings
+
+            return InfluxReadings(channels, config, outlet=outlet, note=note, gather_s=gather_s)
         case FileSensor():
             from submerge_client.sensors.files import FileReplay
 

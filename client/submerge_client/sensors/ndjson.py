@@ -86,7 +86,7 @@ class NdjsonReadings:
         pause_s: float = 0.0,
     ) -> None:
         self._channels = tuple(channels)
-        self._stream = _readable(stream)
+        self._stream = readable(stream, "lines of JSON")
         self._note, self._pause_s = note, pause_s
         self._tally = ProblemTally(note, "malformed", "too_long", "empty", "unknown")
         self._wanted = frozenset(channels)
@@ -202,13 +202,13 @@ def _number(value: object) -> float | None:
     raise ValueError(f"expected a number or null, got {type(value).__name__}")
 
 
-def _readable(stream: BinaryIO | None) -> BinaryIO:
+def readable(stream: BinaryIO | None, what: str) -> BinaryIO:
     """Return a stream that `poll` can watch, standard input by default; UsageError if it can't."""
     if stream is None:
         stream = getattr(sys.stdin, "buffer", None)
     if stream is None or not _watchable(stream):
         raise UsageError(
-            "expected lines of JSON on standard input, got none that can be read:"
+            f"expected {what} on standard input, got none that can be read:"
             " pipe them in, or choose another sensor"
         )
     return stream

@@ -13,6 +13,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.history.cells import Cell, CellGrid
+from submerge.history.layout import LaidOut, places_of
 from submerge.history.recorded import Recorded
 from submerge.history.time_spans import LeftOut, TimeSpan
 
@@ -41,6 +42,8 @@ class Batches:
         How cells are laid out.
     without : sequence of TimeSpan
         Rows in these are in no batch.
+    laid : LaidOut, optional
+        Which number each machine and each file has; by default, in the order in which they come.
 
     Attributes
     ----------
@@ -48,10 +51,12 @@ class Batches:
         Counts the rows that are in no batch.
     """
 
-    def __init__(self, grid: CellGrid, without: Sequence[TimeSpan] = ()) -> None:
+    def __init__(
+        self, grid: CellGrid, without: Sequence[TimeSpan] = (), laid: LaidOut | None = None
+    ) -> None:
         self.grid, self.left_out = grid, LeftOut(without)
-        self._machines: dict[str, int] = {}
-        self._runs: dict[str, int] = {}
+        self._machines = {} if laid is None else places_of(laid.machines)
+        self._runs = {} if laid is None else places_of(laid.files)
         self._cell: Cell | None = None
         self._rows: list[Array] = []
         self._times: list[Array | None] = []

@@ -1,63 +1,55 @@
 """FirstPass: rows of a history become summaries of cells, in the channels' own units.
 
 Each cell has the whole scatter of its rows: that scales exactly once center and scale are known,
-merges exactly, and answers for any rank. Rows are prepared as a client does; gaps are learnt as
-what they hide on average (`pca.expected`).
+merges exactly, and answers for any rank. How cells are laid out is either settled before
+(`history.layout`), or found while rows come: then cells grow as there are too many of them, and
+what they hold depends on the order by rounding.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.history.batches import Batch, Batches
+from submerge.history.cell_learner import CellLearner, CellSummary
 from submerge.history.cells import Cell, CellGrid, most_cells
+from submerge.history.layout import LONGEST_S, LaidOut
 from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
 from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.history.time_spans import TimeSpan, check_used
-from submerge.judge.prepare import REASONS, Block, prepare
-from submerge.pca.budget import MOST_AT_ONCE, MOST_WAITING, gapped_bytes
-from submerge.pca.expected import Guesses
-from submerge.pca.merging import merge_whole
-from submerge.pca.sapca import SAPCA
-from submerge.pca.whole_scatter import WholeScatter
-from submerge.schema import Channel, Schema
 
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
 
-LONGEST_S = 1e12
-"""Longest cell: the cells before and after 1970 are never one."""
-
 LOOK = 256
-"""Rows with times that the first grid is laid out by."""
+"""Rows with times that the first grid is laid out by, if it is not settled before."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CellSummary:
-    """The rows of a cell.
+class LearntCells(NamedTuple):
+    """What came of a part of a history.
 
     Attributes
     ----------
-    scatter : WholeScatter
-    first, last : float
-        Times of its first and last row; NaN without times.
+    visits : tuple of (Cell, CellSummary)
+        In the order of rows; a cell whose rows do not follow one another comes several times.
+    rows, gaps, left_out
+        As in `CellLearner`.
+    spans : tuple of int
+        Rows in each span of time that is not learnt.
     """
 
-    scatter: WholeScatter
-    first: float
-    last: float
-
-    def with_next(self, other: CellSummary) -> CellSummary:
-        """Return both as one; `other` is later."""
-        both = merge_whole(self.scatter, other.scatter)
-        return CellSummary(both, min(self.first, other.first), max(self.last, other.last))
+    visits: tuple[tuple[Cell, CellSummary], ...]
+    rows: int
+    gaps: int
+    left_out: Counter[str]
+    spans: tuple[int, ...]
 
 
 @dataclass
@@ -69,6 +61,8 @@ class FirstPass:
     names : sequence of str
         Of the channels.
     settings : FitSettings
+    laid : LaidOut, optional
+        How cells are laid out; otherwise the rows say it as they come.
 
     Attributes
     ----------
@@ -86,6 +80,7 @@ class FirstPass:
 
     names: Sequence[str]
     settings: FitSettings
+    laid: LaidOut | None = None
     cells: dict[Cell, CellSummary] = field(default_factory=dict)
     period_s: float = 0.0
     seen: TimeSpan = field(default_factory=TimeSpan)
@@ -95,22 +90,21 @@ class FirstPass:
     fault_rows: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        width = len(self.names)
+        width, laid = len(self.names), self.laid
         if width > MOST_CHANNELS:
             raise UsageError(
                 f"a history has at most {MOST_CHANNELS} channels, got {width}:"
                 " name those to learn with --columns"
             )
-        self._schema = Schema(tuple(Channel(name) for name in self.names))
-        self._memory = max(
-            gapped_bytes(width, MOST_WAITING, MOST_AT_ONCE), gapped_bytes(width, MOST_AT_ONCE)
-        )
         self._most = most_cells(width)
         self._periods = Periods()
         self._waiting: list[Recorded] = []
         self._batches: Batches | None = None
-        self._mean = np.zeros(width)
-        self._open: tuple[Cell, SAPCA, float, float] | None = None
+        self._spans = [0 for _ in self.settings.without]
+        self._learner = CellLearner(self.names, self.settings, self._keep)
+        if laid is not None:
+            self.period_s, self.seen = laid.period_s, laid.seen
+            self._batches = Batches(laid.grid, self.settings.without, laid)
 
     @property
     def grid(self) -> CellGrid | None:
@@ -124,29 +118,40 @@ class FirstPass:
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
-        if recorded.times is not None and len(recorded.times):
+        if self.laid is None and recorded.times is not None and len(recorded.times):
             first, last = float(recorded.times[0]), float(recorded.times[-1])
             if np.isfinite(self.seen.first):
                 first, last = min(first, self.seen.first), max(last, self.seen.last)
             self.seen = TimeSpan(first, last)
             self._periods.add(recorded.machine, recorded.times)
         if self._batches is not None:
-            self._learn(recorded)
+            self._learn(self._batches.add(recorded))
             return
         self._waiting.append(recorded)
         if recorded.times is None or sum(len(each.rows) for each in self._waiting) >= LOOK:
             self._lay_out()
+
+    def take(self, part: LearntCells) -> None:
+        """Take in what came of rows that follow those before."""
+        for cell, summary in part.visits:
+            self._keep(cell, summary)
+        self.rows += part.rows
+        self.gaps += part.gaps
+        self.left_out.update(part.left_out)
+        self._spans = [sum(both) for both in zip(self._spans, part.spans, strict=True)]
 
     def end(self) -> None:
         """Take in what waits."""
         if self._batches is None and self._waiting:
             self._lay_out()
         if self._batches is not None:
-            for batch in self._batches.end():
-                self._learn_batch(batch)
-            self._count_left_out(self._batches.left_out.counts)
-        self._close()
-        self.period_s = self._periods.typical
+            self._learn(self._batches.end())
+            counts = self._batches.left_out.counts
+            self._count_left_out([sum(both) for both in zip(self._spans, counts, strict=True)])
+        self._learner.close()
+        self._take_counts()
+        if self.laid is None:
+            self.period_s = self._periods.typical
 
     def _count_left_out(self, counts: Sequence[int]) -> None:
         """Count the rows of spans that are not learnt, and refuse useless ones."""
@@ -158,62 +163,39 @@ class FirstPass:
             if count:
                 self.left_out[why] += count
 
+    def _take_counts(self) -> None:
+        """Take over what the learner has counted since it was last asked."""
+        learner = self._learner
+        self.rows += learner.rows
+        self.gaps += learner.gaps
+        self.left_out.update(learner.left_out)
+        learner.rows, learner.gaps, learner.left_out = 0, 0, Counter()
+
     def _lay_out(self) -> None:
-        self._batches = Batches(CellGrid.of(self._periods.typical or 1.0), self.settings.without)
+        grid = CellGrid.of(self._periods.typical or 1.0)
+        self._batches = Batches(grid, self.settings.without)
         for each in self._waiting:
-            self._learn(each)
+            self._learn(self._batches.add(each))
         self._waiting.clear()
 
-    def _learn(self, recorded: Recorded) -> None:
-        if self._batches is not None:
-            for batch in self._batches.add(recorded):
-                self._learn_batch(batch)
+    def _learn(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            self._learn_batch(batch)
+            self._take_counts()
 
     def _learn_batch(self, batch: Batch) -> None:
-        cell, rows, times = batch
-        if self._open is not None and self._open[0] != cell:
-            self._close()
-            while len(self.cells) > self._most:
+        cell = batch.cell
+        if self._learner.cell not in (None, cell):
+            self._learner.close()
+            while self.laid is None and len(self.cells) > self._most:
                 larger = self._doubled(cell)
                 if larger is None:
                     break
                 cell = larger
-        span = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
-        block = prepare(rows, self._schema, fill=self._filled, when=self.settings.when)
-        self.rows += len(rows)
-        self.left_out.update(REASONS[why] for why in block.why.tolist() if why)
-        if not len(block):
-            return
-        gaps = 0 if block.gaps is None else int(np.count_nonzero(block.gaps))
-        self.gaps += gaps
-        first = span[0]
-        if self._open is None:
-            engine = SAPCA(1, oversample=0, memory=self._memory, schema=self._schema)
-        else:
-            _, engine, first, _ = self._open
-        engine.partial_fit(block.features, gaps=_guesses(block))
-        self._open = cell, engine, first, span[1]
-
-    def _filled(self, rows: Array) -> Array:
-        """Return rows with a guess in each gap: what counts is that the gap is marked."""
-        known = np.isfinite(rows)
-        some = known.any(axis=0)
-        means = np.where(known, rows, 0.0).sum(axis=0)[some] / known.sum(axis=0)[some]
-        self._mean[some] = means
-        return np.where(known, rows, self._mean)
-
-    def _close(self) -> None:
-        """Put the summary of the open cell beside the others."""
-        if self._open is None:
-            return
-        cell, engine, first, last = self._open
-        self._open = None
-        scatter = engine.whole_scatter
-        if scatter is None:
-            raise UsageError("a history is learnt by its whole scatter")
-        self._keep(cell, CellSummary(scatter, first, last))
+        self._learner.learn(batch._replace(cell=cell))
 
     def _keep(self, cell: Cell, summary: CellSummary) -> None:
+        """Put the summary of a cell beside the others."""
         before = self.cells.get(cell)
         self.cells[cell] = summary if before is None else before.with_next(summary)
 
@@ -235,5 +217,17 @@ class FirstPass:
         return cell.parent if longer else cell.with_next_run
 
 
-def _guesses(block: Block) -> Guesses | None:
-    return None if block.gaps is None else Guesses(block.gaps)
+def learnt_cells(
+    parts: Iterable[Recorded], names: Sequence[str], settings: FitSettings, batches: Batches
+) -> LearntCells:
+    """Learn a part of a history whose layout is settled; it begins and ends with whole cells."""
+    visits: list[tuple[Cell, CellSummary]] = []
+    learner = CellLearner(names, settings, lambda *visit: visits.append(visit))
+    for recorded in parts:
+        for batch in batches.add(recorded):
+            learner.learn(batch)
+    for batch in batches.end():
+        learner.learn(batch)
+    learner.close()
+    spans = tuple(batches.left_out.counts)
+    return LearntCells(tuple(visits), learner.rows, learner.gaps, learner.left_out, spans)

@@ -12,11 +12,13 @@ from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, folds_of
+from submerge.history.held_out import HeldOut
+from submerge.history.layout import LaidOut, Layout
 from submerge.history.models import model_of, summaries_of
 from submerge.history.newest_rows import NewestRows
 from submerge.history.recorded import Recorded
-from submerge.history.second_pass import SecondPass
-from submerge.history.settings import FitSettings
+from submerge.history.second_pass import JudgedHistory, SecondPass
+from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.judge.none_left import none_left
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
@@ -26,6 +28,10 @@ from submerge.schema import Channel
 
 Read = Callable[[], Iterable[Recorded]]
 """Reads a history from its start."""
+
+Look = Callable[[], Iterable[Recorded]]
+"""Reads its times from its start: rows of any width, with those channels alone that a condition
+asks for."""
 
 Advance = Callable[[int], None]
 """Takes numbers of rows that were read."""
@@ -73,6 +79,7 @@ def fit(
     channels: Sequence[Channel | str],
     settings: FitSettings | None = None,
     *,
+    look: Look | None = None,
     advance: Advance = lambda _: None,
 ) -> Fitted:
     """Learn a history.
@@ -84,6 +91,8 @@ def fit(
     channels : sequence of Channel or str
         With their units, or their names alone.
     settings : FitSettings, optional
+    look : callable, optional
+        Reads the times alone, where that is cheaper than `read`.
     advance : callable
         As `Advance`.
 
@@ -98,23 +107,46 @@ def fit(
     settings = settings or FitSettings()
     known = [Channel(each) if isinstance(each, str) else each for each in channels]
     names = [channel.name for channel in known]
-    first, keys = FirstPass(names, settings), ChunkKeys(names)
+    laid = _laid_out(look or read, len(names), settings)
+    first, keys = FirstPass(names, settings, laid), ChunkKeys(names)
     for recorded in read():
         first.add(recorded)
         keys.add(recorded)
         advance(len(recorded.rows))
     first.end()
-    if first.grid is None:
+    if laid is None:
         raise NothingLearnt("expected rows that can be learnt, got none")
+    folds = folds_after(first, known, settings)
+    judge = HeldOut.of(folds, laid)
+    # How long scores stay alike, and so how long a block is, a part of the rows says.
+    block_s = _read_by(SecondPass(judge, settings, last_fold=0), read, advance).block_s
+    judge = judge.of_blocks(block_s)
+    judged = _read_by(SecondPass(judge, settings), read, advance)
+    return fitted(first, folds, judged, settings, block_s, keys.end())
+
+
+def folds_after(first: FirstPass, channels: Sequence[Channel], settings: FitSettings) -> Folds:
+    """Return the folds of what a pass has learnt, whose cells it lets go.
+
+    Raises
+    ------
+    NothingLearnt, UsageError
+        As `fit`.
+    """
     _check(first, settings)
-    folds = folds_of(first.cells, known, settings)
+    folds = folds_of(first.cells, channels, settings)
     _check_varying(folds)
     first.cells.clear()
-    # How long scores stay alike, and so how long a block is, a part of the rows says.
-    look = SecondPass(folds, first.grid, settings, first.period_s, last_fold=0)
-    block_s = _read_by(look, read, advance).wanted_block_s
-    judged = SecondPass(folds, first.grid, settings, first.period_s, block_s)
-    return _fitted(first, folds, _read_by(judged, read, advance), settings, keys.end())
+    return folds
+
+
+def _laid_out(look: Look, width: int, settings: FitSettings) -> LaidOut | None:
+    """Settle by times how cells are laid out; None without rows."""
+    layout = Layout(width, settings)
+    if width <= MOST_CHANNELS:
+        for recorded in look():
+            layout.add(recorded)
+    return layout.laid_out()
 
 
 def _check(first: FirstPass, settings: FitSettings) -> None:
@@ -142,39 +174,44 @@ def _check_varying(folds: Folds) -> None:
         )
 
 
-def _read_by(second: SecondPass, read: Read, advance: Advance) -> SecondPass:
+def _read_by(second: SecondPass, read: Read, advance: Advance) -> JudgedHistory:
     """Let a pass take the rows, until it has all that it needs."""
     for recorded in read():
         second.add(recorded)
         advance(len(recorded.rows))
         if second.is_done:
             break
-    return second
+    return second.end()
 
 
-def _fitted(
+def fitted(
     first: FirstPass,
     folds: Folds,
-    judged: SecondPass,
+    judged: JudgedHistory,
     settings: FitSettings,
+    block_s: float,
     chunks: tuple[Chunk, ...],
 ) -> Fitted:
-    scatter, sketches = folds.whole, judged.end()
+    """Put together what both passes have come to.
+
+    block_s : length of the blocks whose maxima were counted
+    """
+    scatter, names = folds.whole, first.machines
     model = model_of(
         scatter,
         folds,
         summaries_of(folds.rank, settings),
         version=1,
         nodes=len({cell.machine for cell in folds.cells}),
-        scores=sketches,
+        scores=judged.sketches,
         counts=Counts(round(scatter.weight), first.rows - round(scatter.weight)),
-        block_s=judged.block_s,
+        block_s=block_s,
         # Rows without times have NaN.
         at=max((cell.last for cell in folds.cells.values() if cell.last == cell.last), default=0.0),
     )
-    names = first.machines
     states = {
         names[machine]: replace(state, desired=DesiredState(names[machine], 0))
         for machine, state in judged.states.items()
     }
-    return Fitted(model, scatter, folds, first, sketches, states, chunks, judged.newest)
+    newest = judged.newest
+    return Fitted(model, scatter, folds, first, judged.sketches, states, chunks, newest)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.errors import NothingLearnt
+from submerge.history.cell_learner import CellSummary
 from submerge.history.cells import Cell
-from submerge.history.first_pass import CellSummary
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
 from submerge.pca.factor import factors_of

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from submerge.aggregator.rollup import limits
-from submerge.history.folds import Folds
 from submerge.history.settings import FitSettings
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Counts, Model, ScoreSketches
 from submerge.protocol.summaries import Subspaces
+from submerge.schema import Schema
 
 NEVER = float(2**53)
 """When a model of a history expires: it is as old as its rows, and stays what it is."""
+
+
+class SchemaAndRank(Protocol):
+    """What a model has to know beside its scatter."""
+
+    @property
+    def schema(self) -> Schema:
+        """With center and scale."""
+
+    @property
+    def rank(self) -> int:
+        """Directions that SPE and T2 are of."""
 
 
 def summaries_of(rank: int, settings: FitSettings) -> Subspaces:
@@ -20,7 +34,7 @@ def summaries_of(rank: int, settings: FitSettings) -> Subspaces:
 
 def model_of(
     scatter: WholeScatter,
-    folds: Folds,
+    settled: SchemaAndRank,
     summaries: Subspaces,
     *,
     version: int,
@@ -32,13 +46,14 @@ def model_of(
 ) -> Model:
     """Return a model of a scatter.
 
+    settled : schema and rank
     nodes : machines
     scores : by which there are limits; None gives none
     counts : of rows
     block_s : as in `Model`
     at : when the last of the rows was, seconds since 1970
     """
-    schema = folds.schema
+    schema = settled.schema
     return Model(
         "history",
         version,
@@ -53,6 +68,6 @@ def model_of(
         NEVER,
         maxima=None if scores is None else scores.maxima,
         factors=summaries.factors(scatter),
-        rank=folds.rank,
+        rank=settled.rank,
         block_s=block_s,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,31 +21,52 @@ OUTAGE = 100.0
 class Periods:
     """Counts the distances of rows that follow one another.
 
+    The counts do not depend on how rows are cut into calls or parts.
+
     Attributes
     ----------
     counts : Counter of float
         Distances, seconds.
+    rounded : bool
+        Whether distances are rounded, as there were too many different ones.
+    first, last : dict of str to float
+        The first and the last time of each machine.
     """
 
     counts: Counter[float] = field(default_factory=Counter)
-    _last: dict[str, float] = field(default_factory=dict)
+    rounded: bool = False
+    first: dict[str, float] = field(default_factory=dict)
+    last: dict[str, float] = field(default_factory=dict)
 
     def add(self, machine: str, times: Array) -> None:
         """Take the times of more rows of a machine, (n,)."""
         if not len(times):
             return
-        before = self._last.get(machine)
-        self._last[machine] = float(times[-1])
+        before = self.last.get(machine)
+        self.first.setdefault(machine, float(times[0]))
+        self.last[machine] = float(times[-1])
         apart = np.diff(times) if before is None else np.diff(times, prepend=before)
         # Times are to the microsecond.
         values, counts = np.unique(np.round(apart, 6), return_counts=True)
-        for value, n in zip(values.tolist(), counts.tolist(), strict=True):
-            self.counts[value] += n
-        if len(self.counts) > MOST:
-            rounded: Counter[float] = Counter()
-            for value, n in self.counts.items():
-                rounded[float(f"{value:.3g}")] += n
-            self.counts = rounded
+        self._count(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    def follow(self, later: Periods) -> None:
+        """Take in the distances of rows that come after these."""
+        self._count(later.counts, rounded=later.rounded)
+        for machine, first in later.first.items():
+            before = self.last.get(machine)
+            if before is not None:
+                self._count({float(np.round(first - before, 6)): 1})
+            self.first.setdefault(machine, first)
+        self.last |= later.last
+
+    def _count(self, counts: Mapping[float, int], *, rounded: bool = False) -> None:
+        for value, n in counts.items():
+            self.counts[_three_digits(value) if self.rounded else value] += n
+        if not self.rounded and (rounded or len(self.counts) > MOST):
+            exact, self.counts, self.rounded = self.counts, Counter(), True
+            for value, n in exact.items():
+                self.counts[_three_digits(value)] += n
 
     @property
     def typical(self) -> float:
@@ -64,3 +86,7 @@ class Periods:
             return 0.0
         usual = values <= OUTAGE * max(median, float(positive[0]))
         return float(values[usual] @ counts[usual]) / float(counts[usual].sum())
+
+
+def _three_digits(value: float) -> float:
+    return float(f"{value:.3g}")

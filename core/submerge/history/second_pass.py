@@ -1,33 +1,74 @@
-"""SecondPass: the rows of a history, each judged by a model that had not learnt it.
-
-Rows pass the client's own monitor, one for each machine: scores, block maxima and the habits of
-channels are what clients would have reported, and limits follow from them as they do in a fleet.
-"""
+"""SecondPass: the rows of a history, judged machine by machine (`history.machine_pass`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
-from submerge.client.detector import DetectorState
-from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
-from submerge.history.batches import Batch, Batches
-from submerge.history.cells import Cell, CellGrid
-from submerge.history.folds import Folds
-from submerge.history.models import model_of, summaries_of
+from submerge.history.held_out import HeldOut
+from submerge.history.judged_pieces import joined, known, pieces_over
+from submerge.history.machine_pass import JudgedMachine
 from submerge.history.newest_rows import NewestRows
-from submerge.history.own_mean import follow
+from submerge.history.piece_pass import PiecePass
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
-from submerge.judge.clock import RowTime
-from submerge.judge.prepare import prepare
-from submerge.protocol.machine import Now
-from submerge.protocol.messages import Model, ScoreSketches
-from submerge.protocol.settings import ClientSettings
+from submerge.protocol.messages import ScoreSketches
 from submerge.stats.block_length import group_block_s
-from submerge.stats.block_maxima import WINDOW_S, BlockMaxima, BlockMaximaTally, pooled
-from submerge.stats.quantile_sketch import SketchTally
+from submerge.stats.block_maxima import pooled
+from submerge.stats.quantile_sketch import merged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedHistory:
+    """What came of all machines.
+
+    Attributes
+    ----------
+    sketches : ScoreSketches
+        Of all scores, with the block maxima.
+    block_s : float
+        The length of a block that the scores call for.
+    states : mapping of int to MonitorState
+        What is known of each machine, by its number in `Cell`.
+    newest : NewestRows
+        Of the machine that came last.
+    """
+
+    sketches: ScoreSketches
+    block_s: float
+    states: Mapping[int, MonitorState]
+    newest: NewestRows
+
+    @classmethod
+    def of(cls, machines: Mapping[int, JudgedMachine], block_s: float) -> JudgedHistory:
+        """Put machines together: the same, however they were judged apart.
+
+        block_s : length of the blocks that were counted
+        """
+        ordered = [machines[number] for number in sorted(machines)]
+        lengths = _summed([each.lengths for each in ordered])
+        parts = [each.sketches.maxima for each in ordered if each.sketches.maxima is not None]
+        maxima = None
+        if parts:
+            # Machines are side by side.
+            longest = max(part.longest for part in parts)
+            maxima = replace(pooled(*parts), longest=longest, lengths=lengths)
+        sketches = ScoreSketches(
+            merged(*(each.sketches.spe for each in ordered)),
+            merged(*(each.sketches.t2 for each in ordered)),
+            None,
+            maxima,
+            merged(*known(each.sketches.distance for each in ordered)),
+        )
+        last = [each.newest for each in ordered if each.newest.machine is not None]
+        return cls(
+            sketches,
+            group_block_s(lengths, block_s),
+            {number: machines[number].state for number in sorted(machines)},
+            last[-1] if last else NewestRows(),
+        )
 
 
 @dataclass
@@ -36,14 +77,8 @@ class SecondPass:
 
     Parameters
     ----------
-    folds : Folds
-    grid : CellGrid
-        As in the first pass.
+    judge : HeldOut
     settings : FitSettings
-    period_s : float
-        Time that a row stands for; 0 without times.
-    block_s : float
-        Length of the blocks whose maxima are counted.
     last_fold : int, optional
         Rows of later folds are passed over.
 
@@ -51,157 +86,55 @@ class SecondPass:
     ----------
     is_done : bool
         Whether it needs no more rows.
-
-    Attributes
-    ----------
-    newest : NewestRows
-        Of those that were scored.
     """
 
-    folds: Folds
-    grid: CellGrid
+    judge: HeldOut
     settings: FitSettings
-    period_s: float
-    block_s: float = 0.0
     last_fold: int | None = None
     is_done: bool = False
-    newest: NewestRows = field(default_factory=NewestRows)
-    _monitors: dict[int, NodeMonitor] = field(default_factory=dict)
-    _models: dict[int, Model] = field(default_factory=dict)
-    _maxima: dict[int, list[BlockMaxima]] = field(default_factory=dict)
-    _cell: Cell | None = None
-    _rows: int = 0
-
-    def __post_init__(self) -> None:
-        self._summaries = summaries_of(self.folds.rank, self.settings)
-        self._batches = Batches(self.grid, self.settings.without)
-        most = 2**62
-        self._spe, self._t2, self._distance = (SketchTally(most) for _ in range(3))
-
-    @property
-    def row_s(self) -> float:
-        """Time that a row stands for: without times, a second."""
-        return self.period_s or 1.0
+    _open: dict[tuple[int, int], PiecePass] = field(default_factory=dict)
+    _judged: dict[int, dict[int, JudgedMachine]] = field(default_factory=dict)
+    _at: dict[int, int] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
-        for batch in self._batches.add(recorded):
-            self._take(batch)
-
-    def end(self) -> ScoreSketches:
-        """Return the sketches of all scores, with the block maxima."""
-        for batch in self._batches.end():
-            self._take(batch)
-        every = [each for parts in self._maxima.values() for each in parts]
-        maxima = None
-        if every:
-            # A machine's cells are one after another, and machines are side by side.
-            longest = max(sum(each.longest for each in parts) for parts in self._maxima.values())
-            maxima = replace(pooled(*every), longest=longest, lengths=self._lengths)
-        return ScoreSketches(self._spe.sketch, self._t2.sketch, None, maxima, self._distance.sketch)
-
-    @property
-    def wanted_block_s(self) -> float:
-        """The length of a block that the scores so far call for."""
-        return group_block_s(self._lengths, self.block_s)
-
-    @property
-    def states(self) -> Mapping[int, MonitorState]:
-        """What is known of each machine: its mean, and how its channels behave."""
-        return {
-            machine: replace(
-                monitor.kept,
-                detector=DetectorState(),
-                reference=None,
-                held=None,
-                level=None,
-                offset=None,
-            )
-            for machine, monitor in self._monitors.items()
-        }
-
-    @property
-    def _lengths(self) -> tuple[int, ...]:
-        """Machines by the length of a block that their rows call for."""
-        counts: list[int] = []
-        for monitor in self._monitors.values():
-            detector = monitor.detector
-            lengths = () if detector is None else detector.hours.correlation.lengths
-            counts += [0] * (len(lengths) - len(counts))
-            for i, n in enumerate(lengths):
-                counts[i] += n
-        return tuple(counts)
-
-    def _take(self, batch: Batch) -> None:
-        fold = self.folds.fold_of.get(batch.cell)
-        if fold is None:
-            return  # it is left out
-        if self.last_fold is not None and fold > self.last_fold:
+        n, machine = len(recorded.rows), self._number(recorded.machine)
+        at = self._at.get(machine, 0)
+        self._at[machine] = at + n
+        for piece in pieces_over(at, at + n, self.settings.judged_rows) if n else ():
+            key = machine, piece.number
+            if key not in self._open:
+                self._open[key] = PiecePass(self.judge, self.settings, piece, self.last_fold)
+            first, last = max(0, piece.lead - at), min(n, piece.end - at)
+            self._open[key].add(recorded.part(first, last))
             # Of several machines, the next one's first rows are still to come.
-            self.is_done = self.folds.schema.center != "own"
-            return
-        model, self._cell = self._model(fold), batch.cell
-        most = max(1, int(WINDOW_S / self.row_s))
-        for first in range(0, len(batch.rows), most):
-            times = None if batch.times is None else batch.times[first : first + most]
-            self._judge(Batch(batch.cell, batch.rows[first : first + most], times), model)
-            self._take_maxima()
+            if self._open[key].is_past and len(self.judge.laid.machines) == 1:
+                self.is_done = True
+        for key in [key for key in self._open if key[0] != machine]:
+            self._close(*key)
+        for key in [key for key in self._open if self._at[machine] >= self._end(key[1])]:
+            self._close(*key)
 
-    def _judge(self, batch: Batch, model: Model) -> None:
-        rows, times, monitor = batch.rows, batch.times, self._monitor(batch.cell.machine)
-        self._rows += len(rows)
-        steady = self._rows * self.row_s
-        now = Now(steady, steady if times is None else float(times[-1]))
-        block = prepare(
-            rows,
-            self.folds.schema,
-            fill=lambda gappy: monitor.filled(gappy, model),
-            when=self.settings.when,
-            time=RowTime(self.row_s),
-        )
-        if not len(block):
-            return
-        ready = monitor.own is None or monitor.own.ready
-        judged = monitor.judge(block, model, now)
-        follow(monitor, block, judged if ready else None)
-        if not ready:
-            return
-        self.newest.add(batch.cell.machine, block)
-        even = judged.scores.even
-        self._spe.add(even["spe"])
-        self._t2.add(even["t2"])
-        if "distance" in even:
-            self._distance.add(even["distance"])
+    def end(self) -> JudgedHistory:
+        """Return what came of all machines, once all rows are in."""
+        for key in list(self._open):
+            self._close(*key)
+        machines = {number: joined(pieces) for number, pieces in self._judged.items()}
+        return JudgedHistory.of(machines, self.judge.block_s)
 
-    def _monitor(self, machine: int) -> NodeMonitor:
-        if machine not in self._monitors:
-            alarms = replace(self.settings.alarms, period_s=self.row_s)
-            client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
-            self._monitors[machine] = NodeMonitor(client, self.folds.schema, self._summaries)
-        return self._monitors[machine]
+    def _number(self, machine: str) -> int:
+        return self._numbers.setdefault(machine, self.judge.laid.machines.index(machine))
 
-    def _model(self, fold: int) -> Model:
-        if fold not in self._models:
-            self._models[fold] = model_of(
-                self.folds.without(fold),
-                self.folds,
-                self._summaries,
-                version=fold + 1,
-                block_s=self.block_s,
-            )
-        return self._models[fold]
+    def _end(self, piece: int) -> int:
+        return (piece + 1) * self.settings.judged_rows
 
-    def _take_maxima(self) -> None:
-        """Put the maxima of a cell aside: a node forgets those of more than some weeks."""
-        if self._cell is None:
-            return
-        machine = self._cell.machine
-        monitor = self._monitors.get(machine)
-        detector = None if monitor is None else monitor.detector
-        if monitor is None or detector is None or detector.hours.tally.blocks == 0:
-            return
-        hours = detector.hours
-        self._maxima.setdefault(machine, []).append(hours.tally.maxima)
-        # The block that has not ended goes on.
-        tally = BlockMaximaTally(None, 0, hours.tally.block_s)
-        monitor.detector = replace(detector, hours=replace(hours, tally=tally))
+    def _close(self, machine: int, piece: int) -> None:
+        """Put what came of a piece beside the others."""
+        judged = self._open.pop((machine, piece)).end()
+        if judged is not None:
+            self._judged.setdefault(machine, {})[piece] = judged
+
+
+def _summed(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sum(each) for each in zip_longest(*counts, fillvalue=0))

@@ -38,6 +38,9 @@ class FitSettings:
         Known faults: their rows are not learnt either.
     alarms : AlarmSettings
         Limits are those of its rule (`after` of `of` rows).
+    judged_rows : int
+        Rows of a machine that are judged in one go (`history.judged_pieces`). More keeps what a
+        monitor remembers for longer, and gives workers fewer pieces.
     schema : Schema or None
         What is learnt under it merges with what a fleet has learnt under it. By default it follows
         from the rows: their scale, and a mean for each machine if there are several.
@@ -52,6 +55,7 @@ class FitSettings:
     faults: tuple[TimeSpan, ...] = ()
     alarms: AlarmSettings = field(default_factory=lambda: SOON)
     schema: Schema | None = None
+    judged_rows: int = 1 << 22
 
     def center(self, machines: int) -> Center:
         """Return about which mean machines are measured, as a merge says it."""
@@ -69,6 +73,7 @@ class FitSettings:
         whole("rank", self.rank, least=0)
         whole("rank_max", self.rank_max, least=1)
         whole("oversample", self.oversample, least=0)
+        whole("judged_rows", self.judged_rows, least=1024)
         if self.rank > self.rank_max:
             raise UsageError(f"rank must be at most rank_max = {self.rank_max}, got {self.rank}")
         schema = self.schema

@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from submerge._linalg import Array
 from submerge.errors import UsageError, whole
 from submerge.history.settings import FitSettings
+from submerge.incremental.row_history import RowHistory
+from submerge.incremental.row_model import RowModel
 from submerge.sklearn.fitting import all_or_nothing
-from submerge.sklearn.row_history import RowHistory
-from submerge.sklearn.row_model import RowModel
 
 MOST_CONTAMINATION = 0.5
 

@@ -116,6 +116,31 @@ class RunLengths(NamedTuple):
             known = known._with(part, looked)
         return known, moved
 
+    def with_range_of(self, earlier: RunLengths) -> RunLengths:
+        """Return the runs with the range and the longest ones of earlier readings, too.
+
+        A run at an end of the smaller range has been inside the larger one.
+        """
+        lowest = np.fmin(self.lowest, earlier.lowest)
+        highest = np.fmax(self.highest, earlier.highest)
+        longest, low, high = [], [], []
+        for each in (self, earlier):
+            at_lowest, at_highest = each.lowest == lowest, each.highest == highest
+            low.append(np.where(at_lowest, each.at_lowest, 0))
+            high.append(np.where(at_highest, each.at_highest, 0))
+            longest += [
+                each.longest,
+                np.where(at_lowest, 0, each.at_lowest),
+                np.where(at_highest, 0, each.at_highest),
+            ]
+        return self._replace(
+            lowest=lowest,
+            highest=highest,
+            longest=_longest(*longest),
+            at_lowest=_longest(*low),
+            at_highest=_longest(*high),
+        )
+
     def _one_by_one(self, rows: Array) -> tuple[RunLengths, Flags]:
         """Return the same as `after`, from each single run."""
         gaps = np.isnan(rows)

@@ -22,7 +22,7 @@ from submerge_client.agent import Agent
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.links import UplinkConfig
 from submerge_client.disk import RecordStore
-from submerge_client.scores import ScoreLines
+from submerge_client.score_outputs.lines import ScoreLines
 from submerge_client.sensors.lags import Lags
 from submerge_client.uplink.factory import make_uplink, tls_of
 from submerge_client.uplink.identity import Credentials

@@ -12,10 +12,12 @@ import click
 from submerge_fleet.console.options import FILE, default_option, json_option
 from submerge_fleet.console.printable import printable
 from submerge_fleet.console.reading_options import READING, reading_options
+from submerge_fleet.on_dask.command import DASK, cluster_at, digests_on
 
 if TYPE_CHECKING:
     from submerge_fleet.detect.curves import Curves
-    from submerge_fleet.detect.run import Detected
+    from submerge_fleet.detect.run import Detected, DetectRequest
+    from submerge_fleet.on_dask.cluster import Cluster
 
 ALARMED = 3
 """Exit status if there were alarms."""
@@ -33,6 +35,7 @@ Example: submerge fit history/*.csv -o plant.model
 @default_option(
     "--at-most", "1 false per week", "The rate of false alarms that is promised.", metavar="RATE"
 )
+@DASK
 @click.option("--plot", type=FILE, help="Draw scores, alarms and channels into this PNG.")
 @json_option("Print JSON, an object for each alarm.")
 def command(
@@ -40,6 +43,7 @@ def command(
     model: Path,
     when: str | None,
     at_most: str,
+    dask: str | None,
     plot: Path | None,
     as_json: bool,
     **reading: Any,
@@ -50,10 +54,13 @@ def command(
     value and what the other channels say that it should be. Alarms by provisional limits are
     marked; they are of models with few rows.
 
+    With --dask, each machine's rows are judged by one of its workers.
+
     The exit status is 3 if there were alarms, and 0 if there were none. Nothing is learnt.
     """
     from submerge_fleet.detect.lines import as_object, as_text
-    from submerge_fleet.detect.run import detect, request_of
+    from submerge_fleet.detect.run import request_of
+    from submerge_fleet.files.remote_path import path_of
 
     curves: Curves | None = None
     if plot is not None:
@@ -62,10 +69,13 @@ def command(
         from submerge_fleet.detect import plot as _  # noqa: F401
         from submerge_fleet.detect.curves import Curves
 
-        check_picture(plot, inputs=[Path(file) for file in files])
+        check_picture(plot, inputs=list(map(path_of, files)))
         curves = Curves()
-    request = request_of(files, model, reading_options(**reading), at_most, when)
-    detection = _detect(detect, request, curves)
+    options = reading_options(**reading)
+    with cluster_at(dask, plot=plot, sort=options.sort, long=options.long) as cluster:
+        digests = digests_on(cluster, options)
+        request = request_of(files, model, options, at_most, when, digests)
+        detection = _detect(request, curves, cluster)
     for note in detection.notes:
         click.echo(printable(f"note: {note}"), err=True)
     for found in detection.alarms:
@@ -83,9 +93,15 @@ def command(
         sys.exit(ALARMED)
 
 
-def _detect(detect: Any, request: Any, curves: Curves | None) -> Detected:
+def _detect(request: DetectRequest, curves: Curves | None, cluster: Cluster | None) -> Detected:
     from submerge_fleet.console.progress import counting
+    from submerge_fleet.detect.run import detect
 
     with counting("rows judged") as advance:
-        found: Detected = detect(request, curves, advance=advance)
-    return found
+        if cluster is None:
+            return detect(request, curves, advance=advance)
+        from submerge_fleet.on_dask.detection import detect_on
+        from submerge_fleet.on_dask.sources import ClusterRows
+
+        rows = ClusterRows.of_recordings(request.recordings)
+        return detect_on(cluster, request, rows, advance)

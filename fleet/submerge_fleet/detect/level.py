@@ -45,6 +45,16 @@ class AnotherLevel:
         self._medians.append(median)
         self._rows += len(rows)
 
+    @property
+    def medians(self) -> Array:
+        """(m, channels), the medians of what was added."""
+        return np.array(self._medians).reshape(-1, len(self._names))
+
+    def take(self, medians: Array, rows: int) -> None:
+        """Take the medians (m, channels) of so many rows into account."""
+        self._medians += list(medians)
+        self._rows += rows
+
     def warn(self, stacklevel: int) -> None:
         """Warn if a channel is far from where it was learnt."""
         if self.said:

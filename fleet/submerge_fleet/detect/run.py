@@ -34,6 +34,8 @@ from submerge_fleet.detect.curves import Curves
 from submerge_fleet.detect.level import AnotherLevel
 from submerge_fleet.detect.notes import other_pace, unknown_machines
 from submerge_fleet.files import ReadingOptions, open_recordings
+from submerge_fleet.files.parts import Digests, digests_here
+from submerge_fleet.files.remote_path import path_of
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.model_file import SavedModel
 
@@ -140,7 +142,12 @@ def learnt_of(saved: SavedModel) -> Learnt:
 
 
 def request_of(
-    files: Sequence[str], path: Path, reading: ReadingOptions, at_most: str, when: str | None
+    files: Sequence[str],
+    path: Path,
+    reading: ReadingOptions,
+    at_most: str,
+    when: str | None,
+    digests: Digests = digests_here,
 ) -> DetectRequest:
     """Return the request of a command line.
 
@@ -154,7 +161,7 @@ def request_of(
     if not reading.columns:
         columns = tuple(map(heading_of, schema.named))
         reading = replace(reading, columns=columns, columns_are="a channel of the model")
-    recordings = open_recordings([Path(file) for file in files], reading)
+    recordings = open_recordings(list(map(path_of, files)), reading, digests)
     names = called(schema.named, recordings.headings)
     lacking = [name for name in schema.names if name not in names]
     if lacking:
@@ -180,12 +187,42 @@ def detect(
     advance: Callable[[int], None] = lambda _: None,
 ) -> Detected:
     """Judge all rows; `curves` takes what a picture needs."""
-    recordings, learnt = request.recordings, request.learnt
+    return finished(request, judged_rows(request, curves, advance=advance))
+
+
+@dataclass
+class JudgedFiles:
+    """What came of rows, before it is put together.
+
+    Attributes
+    ----------
+    alarms : mapping of machine to list of FoundAlarm
+    rows, judged, stated_rows
+        As in `Detected`.
+    left_out : Counter of str
+        Rows that were not judged, by reason.
+    periods : Periods
+        Empty without times.
+    """
+
+    alarms: dict[str, list[FoundAlarm]] = field(default_factory=dict)
+    rows: int = 0
+    judged: int = 0
+    stated_rows: float = 0.0
+    left_out: Counter[str] = field(default_factory=Counter)
+    periods: Periods = field(default_factory=Periods)
+
+
+def judged_rows(
+    request: DetectRequest,
+    curves: Curves | None = None,
+    *,
+    advance: Callable[[int], None] = lambda _: None,
+) -> JudgedFiles:
+    """Judge all rows, machine by machine: one has nothing to do with another."""
+    recordings, found = request.recordings, JudgedFiles()
     schema = Schema.parse(request.model.schema)
-    units = {channel.name: channel.unit for channel in schema.named}
-    found = Detected(schema.names, learnt.period_s, notes=recordings.notes, units=units)
     detectors: dict[str, HistoryDetector] = {}
-    periods = Periods()
     names = called(schema.named, recordings.headings)
     order = [names.index(name) for name in schema.names]
     for recorded in _counted(recordings, found, request.without, advance):
@@ -193,7 +230,7 @@ def detect(
             detectors[recorded.machine] = _detector(request, recorded.machine)
         detector = detectors[recorded.machine]
         if recorded.times is not None:
-            periods.add(recorded.machine, recorded.times)
+            found.periods.add(recorded.machine, recorded.times)
         recorded = replace(recorded, rows=recorded.rows[:, order])
         if request.level is not None:
             holds = ... if request.when is None else request.when.holds(recorded.rows)
@@ -203,16 +240,35 @@ def detect(
             if curves is not None:
                 curves.add(judged)
         found.stated_rows = max(found.stated_rows, detector.stated_rows)
-    if not found.judged:
-        reasons = sum((each.left_out for each in detectors.values()), Counter[str]())
-        none = none_left(found.rows, reasons, request.when)
-        raise UsageError(f"expected rows that can be judged, got {none}")
-    found.notes = (*recordings.notes, *_notes(request, detectors, periods.typical))
-    # The picture of rows without times counts rows, whatever the model was learnt from.
-    found.period_s = learnt.period_s if periods.counts else 0.0
-    found.machines = len(detectors)
-    found.alarms = [alarm for each in detectors.values() for alarm in each.found.values()]
+    found.left_out = sum((each.left_out for each in detectors.values()), Counter[str]())
+    found.alarms = {name: list(each.found.values()) for name, each in detectors.items()}
     return found
+
+
+def finished(request: DetectRequest, seen: JudgedFiles) -> Detected:
+    """Put together what came of all rows.
+
+    Raises
+    ------
+    UsageError
+        If none could be judged.
+    """
+    if not seen.judged:
+        none = none_left(seen.rows, seen.left_out, request.when)
+        raise UsageError(f"expected rows that can be judged, got {none}")
+    schema = Schema.parse(request.model.schema)
+    return Detected(
+        schema.names,
+        # The picture of rows without times counts rows, whatever the model was learnt from.
+        request.learnt.period_s if seen.periods.counts else 0.0,
+        [alarm for each in seen.alarms.values() for alarm in each],
+        seen.rows,
+        seen.judged,
+        seen.stated_rows,
+        len(seen.alarms),
+        (*request.recordings.notes, *_notes(request, seen.alarms, seen.periods.typical)),
+        {channel.name: channel.unit for channel in schema.named},
+    )
 
 
 def _notes(request: DetectRequest, machines: Collection[str], period_s: float) -> Iterator[str]:
@@ -226,7 +282,7 @@ def _notes(request: DetectRequest, machines: Collection[str], period_s: float) -
 
 def _counted(
     recordings: ReadableRows,
-    found: Detected,
+    found: JudgedFiles,
     without: tuple[TimeSpan, ...],
     advance: Callable[[int], None],
 ) -> Iterator[Recorded]:

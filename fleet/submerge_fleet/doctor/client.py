@@ -11,7 +11,7 @@ import numpy as np
 from submerge import UsageError
 from submerge_client import clock
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.sensors import FileSensor, MqttSensor, NdjsonSensor
+from submerge_client.config.sensors import FileSensor, InfluxSensor, MqttSensor, NdjsonSensor
 from submerge_client.trial import TAKEN, listen, unknown_names
 from submerge_client.uplink.factory import tls_of
 from submerge_fleet.console.units import in_words, size_of
@@ -94,7 +94,7 @@ def sensor(
     config: ClientConfig, *, is_terminal: Callable[[], bool] = lambda: sys.stdin.isatty()
 ) -> Iterator[Finding]:
     """Check that the sensor delivers rows with all channels."""
-    if isinstance(config.sensor, NdjsonSensor) and is_terminal():
+    if isinstance(config.sensor, NdjsonSensor | InfluxSensor) and is_terminal():
         yield warning(
             "sensor",
             "not tried: it reads standard input, which is this terminal",
@@ -122,7 +122,7 @@ def sensor(
     if not len(heard.rows):
         hint = "submerge client --test --config FILE shows more"
         message = f"no row in {in_words(heard.seconds)}"
-        if heard.ended and isinstance(config.sensor, NdjsonSensor):
+        if heard.ended and isinstance(config.sensor, NdjsonSensor | InfluxSensor):
             message = "standard input ended without a row"
             hint = hint if left_out else f"pipe your program into doctor: {PIPE}"
         if isinstance(config.sensor, MqttSensor) and config.sensor.topics and not also:

@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from submerge_fleet.files.arrow_columns import (
     strings_in,
 )
 from submerge_fleet.files.arrow_sizes import DAMAGE, unpacked_sizes
+from submerge_fleet.files.remote_path import is_remote
 from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -58,6 +61,13 @@ def opened(source: Source) -> ArrowFile:
     if source.packed:
         raise refusal(
             path, expected="a plain file of this format", got="gzip", hint="unpack it first"
+        )
+    if is_remote(path) and not source.head.startswith(PARQUET):
+        raise refusal(
+            path,
+            expected="Parquet, or a table in text, at a remote place",
+            got="Arrow",
+            hint="copy it to a disk, or write it as Parquet",
         )
     if source.head.startswith(FEATHER_1):
         raise refusal(
@@ -95,14 +105,28 @@ class ArrowFile:
     named: bool = True
     unit: str = "row"
 
+    @property
+    def rows(self) -> int:
+        """Rows of a Parquet file, as it says itself; 0 for the other formats."""
+        if self._format != PARQUET:
+            return 0
+        with _blaming(self.path), self._parquet() as file:
+            return int(file.metadata.num_rows)
+
     def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
         """Read columns as numbers and as text."""
+        return self.blocks_from(0, numbers, texts)
+
+    def blocks_from(
+        self, begin: int, numbers: Sequence[int], texts: Sequence[int]
+    ) -> Iterator[RawRows]:
+        """Read them from a row on, counted from 0: of Parquet, from the row group it is in."""
         pa = import_pyarrow()
         names = [column.name for column in self.columns]
         wanted = [names[i] for i in dict.fromkeys([*numbers, *texts])]
-        first = 1
+        first = begin + 1
         with _blaming(self.path):
-            for batch in self._batches(wanted, block_rows(len(wanted))):
+            for batch in self._batches(wanted, block_rows(len(wanted)), begin):
                 n = batch.num_rows
                 rows = np.empty((n, len(numbers)))
                 for i, place in enumerate(numbers):
@@ -114,25 +138,50 @@ class ArrowFile:
     def _schema(self) -> Any:
         pa = import_pyarrow()
         if self._format == PARQUET:
-            with pa.parquet.ParquetFile(self.path) as file:
+            with self._parquet() as file:
                 return file.schema_arrow
         with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
             return reader.schema
 
-    def _batches(self, wanted: Sequence[str], most: int) -> Iterator[Any]:
+    def _batches(self, wanted: Sequence[str], most: int, begin: int = 0) -> Iterator[Any]:
         """Yield record batches of at most `most` rows, with the columns wanted."""
+        found = self._from_group if self._format == PARQUET else self._from_start
+        return found(wanted, most, begin)
+
+    def _parquet(self) -> Any:
+        """Open a Parquet file."""
         pa = import_pyarrow()
-        if self._format == PARQUET:
-            # A buffer for each column, in place of the whole row group's bytes.
-            with pa.parquet.ParquetFile(self.path, buffer_size=1 << 16, pre_buffer=False) as file:
-                self._check_groups(file.metadata, wanted)
-                yield from file.iter_batches(batch_size=most, columns=list(wanted))
-            return
+        if is_remote(self.path):
+            # Ranges of all columns wanted are asked for at once: each request takes its time.
+            return pa.parquet.ParquetFile(self.path.open("rb"), pre_buffer=True)
+        # A buffer for each column, in place of the whole row group's bytes.
+        return pa.parquet.ParquetFile(self.path, buffer_size=1 << 16, pre_buffer=False)
+
+    def _from_group(self, wanted: Sequence[str], most: int, begin: int) -> Iterator[Any]:
+        """Yield the batches of a Parquet file from a row on."""
+        with self._parquet() as file:
+            self._check_groups(file.metadata, wanted)
+            sizes = (file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
+            ends = list(accumulate(sizes))
+            first = bisect_right(ends, begin)
+            skipped = begin - (ends[first - 1] if first else 0)
+            groups = list(range(first, len(ends)))
+            for batch in file.iter_batches(most, row_groups=groups, columns=list(wanted)):
+                n = min(skipped, batch.num_rows)
+                skipped -= n
+                if n < batch.num_rows:
+                    yield batch.slice(n)
+
+    def _from_start(self, wanted: Sequence[str], most: int, begin: int) -> Iterator[Any]:
+        """Yield the batches of another file from a row on."""
+        pa = import_pyarrow()
         with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
             for batch in _each(reader):
                 used = batch.select(list(wanted))
-                for begin in range(0, used.num_rows, most):
-                    yield used.slice(begin, most)
+                skipped = min(begin, used.num_rows)
+                begin -= skipped
+                for at in range(skipped, used.num_rows, most):
+                    yield used.slice(at, most)
 
     def _first(self, wanted: Sequence[str], most: int) -> list[Any]:
         """Return the first rows, in as many batches as they are in."""

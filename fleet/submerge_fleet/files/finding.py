@@ -11,6 +11,7 @@ from typing import NamedTuple
 from submerge import UsageError
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
+from submerge_fleet.files.remote_path import is_remote, remote_matches
 
 SUFFIXES = frozenset(
     ".csv .tsv .txt .dat .npy .parquet .pq .arrow .arrows .feather .ipc .log".split()  # noqa: SIM905
@@ -42,7 +43,7 @@ def files_of(paths: Sequence[Path]) -> FoundFiles:
     found: dict[str, Path] = {}
     notes = []
     for path in (each for named in paths for each in _meant(named)):
-        place = os.path.realpath(path)
+        place = str(path) if is_remote(path) else os.path.realpath(path)
         if place in found:
             notes.append(f"{path} is named twice, and read once")
         found.setdefault(place, path)
@@ -54,6 +55,8 @@ def files_of(paths: Sequence[Path]) -> FoundFiles:
 
 
 def _meant(path: Path) -> Sequence[Path]:
+    if is_remote(path):
+        return remote_matches(path)
     if path.is_dir():
         tables = sorted(each for each in path.iterdir() if _is_table(each))
         if not tables:

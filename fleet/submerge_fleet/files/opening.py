@@ -6,20 +6,29 @@ from pathlib import Path
 
 from submerge_client.datasets import intel_lab, npy
 from submerge_client.datasets.reading import format_of
-from submerge_client.datasets.source import Source
+from submerge_client.datasets.source import refusal
 from submerge_fleet.files import arrow_file
 from submerge_fleet.files.matrix_file import MatrixFile
+from submerge_fleet.files.remote_path import is_remote, source_of
 from submerge_fleet.files.tables import TableFile
 from submerge_fleet.files.text_file import TextFile
 
 
 def open_file(path: Path) -> TableFile:
     """Open one file, or refuse one that is no table."""
-    source = Source.of(path)
+    source = source_of(path)
     if arrow_file.recognizes(source):
         return arrow_file.opened(source)
     with source.damage_first():
-        match format_of(source):
+        kind = format_of(source)
+        if is_remote(path) and (kind == "npy" or (kind == "log" and is_log(source.head))):
+            raise refusal(
+                path,
+                expected="Parquet, or a table in text, at a remote place",
+                got=f"a file that is read as {kind}",
+                hint="copy it to a disk, or write it as Parquet",
+            )
+        match kind:
             case "npy" if source.packed:
                 return MatrixFile.of_rows(path, npy.read(source).rows)
             case "npy":

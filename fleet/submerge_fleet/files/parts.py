@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from submerge_client.datasets.source import refusal
 from submerge_fleet.files.options import BY_FILE, ReadingOptions
@@ -24,8 +23,13 @@ MOST_MACHINES = 10_000
 FEW_MACHINES, FEWEST_ROWS = 100, 10
 """With more machines than this, and fewer rows of each, a column does not name machines."""
 
-Digest = Callable[[FileReading], bytes]
-"""Returns the hash of one file's rows."""
+Digests = Callable[[Sequence[FileReading]], Sequence[bytes]]
+"""Returns the hashes of some files' rows."""
+
+
+def digests_here(readings: Sequence[FileReading]) -> Sequence[bytes]:
+    """Return the hashes of files, which are read here, one after another."""
+    return [reading.digest() for reading in readings]
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class MachinePart:
 
 
 def parts_of(
-    readings: Sequence[FileReading], options: ReadingOptions
+    readings: Sequence[FileReading], options: ReadingOptions, digests: Digests = digests_here
 ) -> tuple[list[MachinePart], list[str]]:
     """Return the parts of all files, in the order in which they are read, and notes."""
     called = _machines(readings, options)
@@ -52,10 +56,23 @@ def parts_of(
         for reading, name in zip(readings, called, strict=True)
         for part in _parts(reading, name, options)
     ]
-    # Each file is read once for its hash, when that is first asked for.
-    digest = cache(FileReading.digest)
-    parts, notes = _each_once(parts, digest)
-    return _arranged(parts, digest), notes
+    known = _hashes(parts, digests)
+    parts, notes = _each_once(parts, known)
+    return _arranged(parts, known), notes
+
+
+def _hashes(parts: Sequence[MachinePart], digests: Digests) -> dict[int, bytes]:
+    """Return the hashes of the files that begin as another does, by the readings' ids.
+
+    Each is read once for it, and no other file is.
+    """
+    begins = {id(part.reading): part.first for part in parts}
+    readings = {id(part.reading): part.reading for part in parts}
+    both = (Counter(begins.values()), Counter((part.machine, part.first) for part in parts))
+    asked = {id(p.reading) for p in parts if both[1][p.machine, p.first] > 1}
+    asked |= {key for key, first in begins.items() if both[0][first] > 1}
+    ordered = [key for key in readings if key in asked]
+    return dict(zip(ordered, digests([readings[key] for key in ordered]), strict=True))
 
 
 def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[str]:
@@ -111,7 +128,9 @@ def _first_time(reading: FileReading) -> float | None:
     return next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
 
 
-def _each_once(parts: Sequence[MachinePart], digest: Digest) -> tuple[list[MachinePart], list[str]]:
+def _each_once(
+    parts: Sequence[MachinePart], hashes: Mapping[int, bytes]
+) -> tuple[list[MachinePart], list[str]]:
     """Leave out files whose rows another file has. Only files that begin alike are compared."""
     begins = {id(p.reading): (p.first, p.reading) for p in parts}
     alike = Counter(first for first, _ in begins.values())
@@ -120,19 +139,19 @@ def _each_once(parts: Sequence[MachinePart], digest: Digest) -> tuple[list[Machi
     for first, reading in begins.values():
         if alike[first] < 2:
             continue
-        other = kept.setdefault(digest(reading), reading)
+        other = kept.setdefault(hashes[id(reading)], reading)
         if other is not reading:
             name = reading.file.path.name
             left[id(reading)] = f"{name} has the rows of {other.file.path.name}: they are read once"
     return [part for part in parts if id(part.reading) not in left], list(left.values())
 
 
-def _arranged(parts: Sequence[MachinePart], digest: Digest) -> list[MachinePart]:
+def _arranged(parts: Sequence[MachinePart], hashes: Mapping[int, bytes]) -> list[MachinePart]:
     """Return parts machine by machine, and those of one by their times or contents."""
     alike = Counter((part.machine, part.first) for part in parts)
 
     def place(part: MachinePart) -> tuple[str, float, bytes]:
         again = alike[part.machine, part.first] > 1
-        return part.machine, part.first or 0.0, digest(part.reading) if again else b""
+        return part.machine, part.first or 0.0, hashes[id(part.reading)] if again else b""
 
     return sorted(parts, key=place)

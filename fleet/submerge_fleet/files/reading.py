@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from submerge import Array
 from submerge_client.datasets.source import refusal
+from submerge_fleet.files.arrow_file import ArrowFile
 from submerge_fleet.files.clock_column import ClockColumn
-from submerge_fleet.files.tables import TableFile
+from submerge_fleet.files.tables import RawRows, TableFile
 
 Indices = npt.NDArray[np.intp]
 Names = npt.NDArray[np.object_]
@@ -69,20 +70,20 @@ class FileReading:
     key: int | None = None
     zero_is_missing: bool = False
 
-    def spans(self) -> Iterator[Span]:
-        """Read the file from its start.
+    def spans(self, begin: int = 0) -> Iterator[Span]:
+        """Read the file from its start, or from a row of it, counted from 0.
 
         Raises
         ------
         UsageError
             At the first value that is no finite number, or row without a time.
         """
-        clock, n = self.clock, 0
+        clock, n = self.clock, begin
         numbers, texts = list(self.channels), list[int]()
         if clock is not None:
             (numbers if clock.form.numeric else texts).extend(clock.places)
         texts += [place for place in (self.machine, self.key) if place is not None]
-        for raw in self.file.blocks(numbers, texts):
+        for raw in blocks_from(self.file, begin, numbers, texts):
             fields = list(raw.texts)
             keys = _names(fields.pop()) if self.key is not None else None
             machines = _names(fields.pop()) if self.machine is not None else None
@@ -131,6 +132,20 @@ class FileReading:
             )
         rows[np.isnan(rows)] = np.nan
         return rows
+
+
+def blocks_from(
+    file: TableFile, begin: int, numbers: Sequence[int], texts: Sequence[int]
+) -> Iterator[RawRows]:
+    """Read columns of a file from one of its rows, counted from 0."""
+    if isinstance(file, ArrowFile):
+        yield from file.blocks_from(begin, numbers, texts)
+        return
+    for raw in file.blocks(numbers, texts):
+        n = len(raw.places)
+        if begin < n:
+            yield raw if begin <= 0 else raw.after(begin)
+        begin -= n
 
 
 def _names(fields: list[str]) -> Names:

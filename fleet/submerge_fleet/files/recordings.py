@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from submerge import Array, Channel
+from submerge.condition import Condition
 from submerge.headings import called, channels_of
 from submerge.history.recorded import Recorded
 from submerge.judge.decision import Mask
@@ -27,9 +30,9 @@ from submerge_fleet.files.finding import files_of
 from submerge_fleet.files.freed_memory import keep_freed_memory
 from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
-from submerge_fleet.files.parts import MachinePart, parts_of
+from submerge_fleet.files.parts import Digests, MachinePart, digests_here, parts_of
 from submerge_fleet.files.plan import planned
-from submerge_fleet.files.reading import Span
+from submerge_fleet.files.reading import FileReading, Span
 from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 
@@ -80,6 +83,21 @@ class Recordings:
         other.channels = tuple(channels)
         return other
 
+    @property
+    def parts(self) -> tuple[MachinePart, ...]:
+        """Which rows of which file are which machine's, in the order in which they are read."""
+        return tuple(self._parts)
+
+    @property
+    def options(self) -> ReadingOptions:
+        """What was asked for."""
+        return self._options
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The places of the channels among those that the parts read."""
+        return tuple(self._order)
+
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
         """Have notes on values tell of some rows alone.
 
@@ -109,6 +127,35 @@ class Recordings:
         keep_freed_memory()
         return ahead(self._rows())
 
+    def looks(self, when: Condition | None = None) -> Iterator[Recorded]:
+        """Read the times of all rows, and of their channels those of a condition.
+
+        Rows are (n, 0), or of all channels with NaN for those that the condition does not name.
+        """
+        if self._options.sort or self._options.long:
+            # Which rows there are shows when all of them are there.
+            yield from self._rows()
+            return
+        for machine in self.machines:
+            parts = [part for part in self._parts if part.machine == machine]
+            for span, file in spans_of(parts, partial(self._only, when)):
+                rows = np.empty((len(span.numbers), 0))
+                if when is not None:
+                    rows = np.full((len(span.numbers), len(self.headings)), np.nan)
+                    rows[:, self._asked(when)] = span.rows
+                if len(rows):
+                    yield Recorded(machine, rows, span.times, str(file.path), int(span.numbers[0]))
+
+    def _asked(self, when: Condition | None) -> list[int]:
+        """Return the places of a condition's channels."""
+        relations = () if when is None else when.comparisons
+        return sorted({relation.column for relation in relations})
+
+    def _only(self, when: Condition | None, reading: FileReading) -> FileReading:
+        """Return the reading of a condition's channels alone."""
+        places = [reading.channels[self._order[i]] for i in self._asked(when)]
+        return replace(reading, channels=tuple(places))
+
     def _rows(self) -> Generator[Recorded, None, None]:
         ranges = None if self._ranged is not None else ColumnRanges(self.names)
         said = list[str]()
@@ -128,7 +175,7 @@ class Recordings:
     def _in_order(
         self, machine: str, parts: Sequence[MachinePart], note: Callable[[str], None]
     ) -> Iterator[tuple[Span, TableFile]]:
-        spans = _spans(parts)
+        spans = spans_of(parts)
         if self._options.sort and self.timed:
             spans = sorted_spans(spans, machine, note)
         if self._options.long:
@@ -143,7 +190,9 @@ class Recordings:
             yield span, file
 
 
-def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recordings:
+def open_recordings(
+    paths: Sequence[Path], options: ReadingOptions, digests: Digests = digests_here
+) -> Recordings:
     """Open files, folders and globs to read their rows together.
 
     Parameters
@@ -152,6 +201,8 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
         CSV, TSV, whitespace tables, `.npy` and Intel Lab logs, plain or gzip; Parquet and Arrow.
     options : ReadingOptions
         Which columns are read, and as what.
+    digests : callable
+        As in `parts`; by default, files are read here.
 
     Raises
     ------
@@ -161,13 +212,19 @@ def open_recordings(paths: Sequence[Path], options: ReadingOptions) -> Recording
     """
     found = files_of(paths)
     plan = planned([open_file(path) for path in found.files], options)
-    parts, notes = parts_of(plan.readings, options)
+    parts, notes = parts_of(plan.readings, options, digests)
     return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 
 
-def _spans(parts: Sequence[MachinePart]) -> Iterator[tuple[Span, TableFile]]:
+def spans_of(
+    parts: Sequence[MachinePart], changed: Callable[[FileReading], FileReading] = lambda each: each
+) -> Iterator[tuple[Span, TableFile]]:
+    """Yield the rows of parts of one machine, in their order.
+
+    changed : returns a reading of other columns of the same file
+    """
     for part in parts:
-        for span in part.reading.spans():
+        for span in changed(part.reading).spans():
             if span.machines is None or part.whole:
                 yield span, part.reading.file
             elif len(chosen := np.flatnonzero(span.machines == part.machine)):

@@ -71,6 +71,11 @@ class RawRows(NamedTuple):
     texts: tuple[list[str], ...]
     places: Sequence[int]
 
+    def after(self, row: int) -> RawRows:
+        """Return the rows from one of them on."""
+        texts = tuple(fields[row:] for fields in self.texts)
+        return RawRows(self.numbers[row:], texts, self.places[row:])
+
 
 class TableFile(Protocol):
     """A file that was opened; its rows can be read from the start any number of times."""

@@ -11,6 +11,7 @@ import click
 from submerge.errors import UsageError
 from submerge_fleet.console.options import FILE, flag_option, json_option
 from submerge_fleet.console.reading_options import READING, reading_options
+from submerge_fleet.on_dask.command import DASK, cluster_at, digests_on
 
 if TYPE_CHECKING:
     from submerge.history.settings import FitSettings
@@ -54,6 +55,7 @@ Example: submerge fit history/*.csv -o plant.model
 )
 @flag_option("--detect", "Print the alarms on FILEs themselves, as `submerge detect` does.")
 @click.option("--plot", type=FILE, help="Draw scores, alarms and channels of FILEs into this PNG.")
+@DASK
 @flag_option("--no-drill", "Do not try which faults would be found.")
 @json_option()
 def command(
@@ -67,6 +69,7 @@ def command(
     like: Path | None,
     detect: bool,
     plot: Path | None,
+    dask: str | None,
     no_drill: bool,
     as_json: bool,
     **reading: Any,
@@ -84,34 +87,45 @@ def command(
     report says which faults alarms by the model find. --detect, --labels and --plot read FILEs
     once more; alarms on the history leave the exit status at 0.
 
+    With --dask, workers read FILEs where they lie, and the model is the same, byte for byte.
+
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
+    from submerge_fleet.files.remote_path import path_of
     from submerge_fleet.fit.likeness import open_like
     from submerge_fleet.fit.run import FitRequest, run
     from submerge_fleet.fit.saving import check_target
     from submerge_fleet.fit.time_spans import labels_of
 
     check_target(output)
-    paths, options = [Path(file) for file in files], reading_options(**reading)
-    if plot is not None:
-        # Refuse a missing extra or an impossible path before the work.
-        from submerge_fleet.console.picture import check_target as check_picture
-        from submerge_fleet.detect import plot as _  # noqa: F401
+    paths, options = [path_of(file) for file in files], reading_options(**reading)
+    _check_picture(plot, paths)
+    with cluster_at(dask, plot=plot, sort=options.sort, long=options.long) as cluster:
+        recordings, schema = open_like(paths, options, like, digests_on(cluster, options))
+        faults = () if labels is None else labels_of(labels)
+        settings = _settings(
+            rank,
+            when,
+            exclude,
+            faults,
+            recordings,
+            leaves_out=labels is None if keep_all is None else not keep_all,
+        )
+        settings = replace(settings, schema=schema)
+        request = FitRequest(
+            recordings, settings, output, faults, plot, detect, not no_drill, cluster
+        )
+        run(request, as_json=as_json)
 
-        check_picture(plot, inputs=paths)
-    recordings, schema = open_like(paths, options, like)
-    faults = () if labels is None else labels_of(labels)
-    settings = _settings(
-        rank,
-        when,
-        exclude,
-        faults,
-        recordings,
-        leaves_out=labels is None if keep_all is None else not keep_all,
-    )
-    settings = replace(settings, schema=schema)
-    request = FitRequest(recordings, settings, output, faults, plot, detect, not no_drill)
-    run(request, as_json=as_json)
+
+def _check_picture(plot: Path | None, inputs: list[Path]) -> None:
+    """Refuse a missing extra or an impossible path before the work."""
+    if plot is None:
+        return
+    from submerge_fleet.console.picture import check_target
+    from submerge_fleet.detect import plot as _  # noqa: F401
+
+    check_target(plot, inputs=inputs)
 
 
 def _settings(

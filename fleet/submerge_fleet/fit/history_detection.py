@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from submerge.condition import Condition
 from submerge.history.fit import Fitted
@@ -17,6 +18,9 @@ from submerge_fleet.files import Recordings
 from submerge_fleet.fit.comparison import Comparison, compare
 from submerge_fleet.fit.saving import learnt_of
 from submerge_fleet.fit.time_spans import Label
+
+if TYPE_CHECKING:
+    from submerge_fleet.on_dask.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ def detect_history(
     labels: Sequence[Label],
     *,
     draws: bool,
+    cluster: Cluster | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> HistoryDetection:
     """Detect alarms on the history that was learnt, in one pass.
@@ -64,13 +69,21 @@ def detect_history(
         The known faults; their rows are judged, and excluded ones are not.
     draws : bool
         Whether a picture is wanted.
+    cluster : Cluster, optional
+        Whose workers read the rows.
     """
     curves = Curves() if draws else None
     when: Condition | None = settings.when
     request = DetectRequest(
         recordings, fitted.model, learnt_of(fitted), SOON, when, settings.exclude
     )
-    detected = detect(request, curves, advance=advance)
+    if cluster is None:
+        detected = detect(request, curves, advance=advance)
+    else:
+        from submerge_fleet.on_dask.detection import detect_on
+        from submerge_fleet.on_dask.sources import ClusterRows
+
+        detected = detect_on(cluster, request, ClusterRows.of_recordings(recordings), advance)
     first, comparison = fitted.first, None
     if labels:
         normal = max(0, detected.judged - sum(first.fault_rows)) * first.period_s

@@ -62,7 +62,9 @@ def _history(path: Path) -> Learnt:
     try:
         recordings = open_recordings([path], ReadingOptions())
         with counting("rows read, in two passes") as advance:
-            fitted = fit(recordings.rows, recordings.channels, advance=advance)
+            fitted = fit(
+                recordings.rows, recordings.channels, look=recordings.looks, advance=advance
+            )
     except UsageError as error:
         if " --" not in str(error) and "(--" not in str(error):
             raise

@@ -10,6 +10,7 @@ from submerge import Schema, UsageError
 from submerge.headings import called, heading_of
 from submerge_client.config.hints import nearest
 from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
+from submerge_fleet.files.parts import Digests, digests_here
 from submerge_fleet.operate import model_file
 
 
@@ -35,11 +36,15 @@ def schema_like(path: Path) -> Schema:
 
 
 def open_like(
-    paths: Sequence[Path], options: ReadingOptions, like: Path | None
+    paths: Sequence[Path],
+    options: ReadingOptions,
+    like: Path | None,
+    digests: Digests = digests_here,
 ) -> tuple[Recordings, Schema | None]:
     """Return recordings, and the schema to learn them under, with its channels in its order.
 
     like : a saved model that has the schema; None opens them as they are, without one
+    digests : as in `open_recordings`
 
     Raises
     ------
@@ -47,11 +52,11 @@ def open_like(
         As `open_recordings` and `schema_like`, or if they have other channels.
     """
     if like is None:
-        return open_recordings(paths, options), None
+        return open_recordings(paths, options, digests), None
     schema = schema_like(like)
     if not options.columns:
         options = replace(options, columns=tuple(map(heading_of, schema.named)))
-    recordings = open_recordings(paths, options)
+    recordings = open_recordings(paths, options, digests)
     names = called(schema.named, recordings.headings)
     lacking = [name for name in schema.names if name not in names]
     extra = [name for name in names if name not in schema.names]

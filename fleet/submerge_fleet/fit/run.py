@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +22,9 @@ from submerge_fleet.fit.history_detection import HistoryDetection, detect_histor
 from submerge_fleet.fit.report import as_object, as_text
 from submerge_fleet.fit.saving import save
 from submerge_fleet.fit.time_spans import Label
+
+if TYPE_CHECKING:
+    from submerge_fleet.on_dask.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class FitRequest:
         Where a picture goes.
     detects, drills : bool
         Whether alarms on the same history are wanted, and a drill.
+    cluster : Cluster or None
+        Whose workers read the rows.
     """
 
     recordings: Recordings
@@ -47,13 +54,14 @@ class FitRequest:
     plot: Path | None = None
     detects: bool = False
     drills: bool = True
+    cluster: Cluster | None = None
 
 
 def run(request: FitRequest, *, as_json: bool) -> None:
     """Learn a history, write the model, and print the report."""
-    recordings, settings = request.recordings, request.settings
+    recordings = request.recordings
     with counting("rows read, in two passes") as advance:
-        fitted = fit(recordings.rows, recordings.channels, settings, advance=advance)
+        fitted = _fitted(request, advance)
     size = save(request.output, fitted)
     for note in recordings.notes:
         click.echo(printable(f"note: {note}"), err=True)
@@ -79,6 +87,23 @@ def run(request: FitRequest, *, as_json: bool) -> None:
         click.echo(f"{'picture':<10} {request.plot}", err=True)
 
 
+def _fitted(request: FitRequest, advance: Callable[[int], None]) -> Fitted:
+    recordings, settings = request.recordings, request.settings
+    if request.cluster is not None:
+        from submerge_fleet.on_dask.history import ClusterFit
+        from submerge_fleet.on_dask.sources import ClusterRows
+
+        rows, channels = ClusterRows.of_files(recordings), recordings.channels
+        return ClusterFit(request.cluster, rows, channels, settings, advance).run()
+    return fit(
+        recordings.rows,
+        recordings.channels,
+        settings,
+        look=partial(recordings.looks, settings.when),
+        advance=advance,
+    )
+
+
 def _alarms(request: FitRequest, fitted: Fitted) -> HistoryDetection | None:
     if not (request.detects or request.labels or request.plot):
         return None
@@ -89,6 +114,7 @@ def _alarms(request: FitRequest, fitted: Fitted) -> HistoryDetection | None:
             request.settings,
             request.labels,
             draws=request.plot is not None,
+            cluster=request.cluster,
             advance=advance,
         )
 

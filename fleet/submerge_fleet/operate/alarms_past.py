@@ -59,7 +59,8 @@ def _newest(admin: AdminClient, group: str, number: int) -> list[dict[str, Any]]
         page = json.loads(admin.get("past-alarms", group, **before))
         found += page["alarms"]
         more = page["more"] and bool(page["alarms"])
-        before = {"before": repr(_time_of(found[-1]))} if found else {}
+        if found:
+            before = {"before": repr(_time_of(found[-1])), "after": str(found[-1]["id"])}
     return found[:number]
 
 

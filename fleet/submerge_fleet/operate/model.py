@@ -1,4 +1,4 @@
-"""`submerge model`: show, save and compare what a fleet considers normal; push histories."""
+"""`submerge model`: show, save, compare and export what is normal; push histories."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from submerge_fleet.console.options import (
     json_option,
 )
 from submerge_fleet.console.watching import WATCH, LiveView, watch
+from submerge_fleet.export.command import command as export
 from submerge_fleet.operate.model_histories import forget, histories, push
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ AGGREGATOR = aggregator_options("Whose model; needed where there are several gro
 
 @click.group(cls=AdminGroup, epilog="Example: submerge model show --config root.toml")
 def command() -> None:
-    """Show, save and compare models: of a running aggregator, or saved ones.
+    """Show, save, compare and export models: of a running aggregator, or saved ones.
 
     A root takes models of files or of other fleets as histories: `push`, `histories`, `forget`.
     """
 
 
-for each in (push, histories, forget):
+for each in (push, histories, forget, export):
     command.add_command(each)
 
 

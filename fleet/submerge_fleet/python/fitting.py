@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from submerge.errors import whole
 from submerge.history.fit import fit
 from submerge.history.learnt import Learnt
@@ -16,11 +19,19 @@ from submerge_proto.files import learnt as learnt_file
 
 def learnt_from(source: Source, *, rank: int | None, when: str | None, keep_all: bool) -> Learnt:
     """Learn rows; options as in `Model.fit`."""
-    condition = condition_of(when, source.names)
+    settings = settings_of(source.names, rank=rank, when=when, keep_all=keep_all)
+    look = partial(source.looks, settings.when)
+    return learnt_of(fit(source.rows, source.channels, settings, look=look))
+
+
+def settings_of(
+    names: Sequence[str], *, rank: int | None, when: str | None, keep_all: bool
+) -> FitSettings:
+    """Return the settings of a fit; options as in `Model.fit`."""
+    condition = condition_of(when, tuple(names))
     directions = 0 if rank is None else whole("rank", rank, least=1)
     most = max(FitSettings().rank_max, directions)
-    settings = FitSettings(directions, rank_max=most, when=condition, leaves_out=not keep_all)
-    return learnt_of(fit(source.rows, source.channels, settings))
+    return FitSettings(directions, rank_max=most, when=condition, leaves_out=not keep_all)
 
 
 def reread(learnt: Learnt) -> SavedModel:

@@ -15,7 +15,14 @@ from submerge.history.detection import RowPlace
 from submerge.history.learnt import Learnt
 from submerge_fleet.console.conditions import condition_of
 from submerge_fleet.detect.level import AnotherLevel
-from submerge_fleet.detect.run import DetectRequest, alarms_at, detect, learnt_of
+from submerge_fleet.detect.run import (
+    Detected,
+    DetectRequest,
+    ReadableRows,
+    alarms_at,
+    detect,
+    learnt_of,
+)
 from submerge_fleet.operate.model_file import SavedModel
 from submerge_fleet.python.alarm import AlarmSpan, alarm_span, when_in
 from submerge_fleet.python.frame_rows import FrameRows
@@ -55,7 +62,7 @@ class FrameJudge:
         return self.saved.schema.names
 
     @property
-    def _headings(self) -> tuple[str, ...]:
+    def headings(self) -> tuple[str, ...]:
         """Their columns, in the same order."""
         return tuple(map(heading_of, self.saved.schema.named))
 
@@ -73,7 +80,7 @@ class FrameJudge:
             )
         if names is None and isinstance(rows, np.ndarray):
             names = self.channels
-        found = FrameRows(frame_of(rows, names), self._headings, time)
+        found = FrameRows(frame_of(rows, names), self.headings, time)
         if machine is not None:
             found.machine = machine
         return found
@@ -83,7 +90,7 @@ class FrameJudge:
     ) -> Source:
         """Return rows of a frame or of files, with the model's channels."""
         if paths_of(rows) is not None:
-            return source_of(rows, names, self._headings, time)
+            return source_of(rows, names, self.headings, time)
         return self.frame(rows, time, names, machine)
 
     def scorer(self, machine: str | None) -> FrameScorer:
@@ -109,17 +116,30 @@ class FrameJudge:
         return condition_of(when, self.channels)
 
     def alarms(
-        self, source: Source, level: AnotherLevel | None, when: Condition | None, at_most: str
+        self, source: ReadableRows, level: AnotherLevel | None, when: Condition | None, at_most: str
     ) -> list[AlarmSpan]:
         """Return the alarms on rows, as `submerge detect` finds them.
 
         level : takes the rows that are judged
         """
-        request = DetectRequest(
-            source, self.saved.model, self.learnt, alarms_at(at_most), when, level=level
+        return self.spans(detect(self.request(source, level, when, at_most)), source)
+
+    def request(
+        self,
+        rows: ReadableRows,
+        level: AnotherLevel | None,
+        when: Condition | None,
+        at_most: str,
+    ) -> DetectRequest:
+        """Return what `submerge detect` would be asked for."""
+        return DetectRequest(
+            rows, self.saved.model, self.learnt, alarms_at(at_most), when, level=level
         )
+
+    def spans(self, detected: Detected, source: object = None) -> list[AlarmSpan]:
+        """Return alarms as plain values, with the times of a frame if rows are of one."""
 
         def when_of(place: RowPlace) -> Any:
             return source.label(place.row - 1) if isinstance(source, FrameRows) else when_in(place)
 
-        return [alarm_span(found, when_of) for found in detect(request).alarms]
+        return [alarm_span(found, when_of) for found in detected.alarms]

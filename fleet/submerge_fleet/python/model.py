@@ -65,7 +65,7 @@ class HistoryModel:
         from submerge_fleet.python.judging import FrameJudge
 
         self._saved = saved
-        self._judge = FrameJudge.of(saved)
+        self.judge = FrameJudge.of(saved)
 
     # -- making one ------------------------------------------------------------------
 
@@ -138,7 +138,14 @@ class HistoryModel:
         """Write it to a file; only a new file or an older model may be written."""
         from submerge_fleet.operate import model_file
 
-        model_file.save(Path(path), self._judge.learnt, self._saved.shown)
+        model_file.save(Path(path), self.judge.learnt, self._saved.shown)
+
+    @property
+    def packed(self) -> bytes:
+        """The bytes of its file."""
+        from submerge_proto.files import learnt as learnt_file
+
+        return learnt_file.packed(self.judge.learnt)
 
     # -- what it says of itself ------------------------------------------------------
 
@@ -155,12 +162,12 @@ class HistoryModel:
     @property
     def period_s(self) -> float:
         """Time that a row stands for, seconds; 0 without times."""
-        return self._judge.learnt.period_s
+        return self.judge.learnt.period_s
 
     @property
     def machines(self) -> tuple[str, ...]:
         """The machines that were learnt."""
-        return tuple(name for name, _ in self._judge.learnt.monitors)
+        return tuple(name for name, _ in self.judge.learnt.monitors)
 
     @property
     def limits(self) -> str:
@@ -216,9 +223,9 @@ class HistoryModel:
         UserWarning
             If the rows are at another level than those that were learnt.
         """
-        framed, scorer = self._judge.frame(rows, time, names), self._judge.scorer(machine)
-        level = self._judge.level(scorer)
-        condition = self._judge.condition(when)
+        framed, scorer = self.judge.frame(rows, time, names), self.judge.scorer(machine)
+        level = self.judge.level(scorer)
+        condition = self.judge.condition(when)
         level.add(framed.values[... if condition is None else condition.holds(framed.values)])
         found = scorer.columns(framed.values, condition)
         level.warn(stacklevel=2)
@@ -253,9 +260,9 @@ class HistoryModel:
         UserWarning
             If the rows are at another level than those that were learnt.
         """
-        level = self._judge.level_of(machine)
-        source = self._judge.source(rows, time, names, machine)
-        alarms = self._judge.alarms(source, level, self._judge.condition(when), at_most)
+        level = self.judge.level_of(machine)
+        source = self.judge.source(rows, time, names, machine)
+        alarms = self.judge.alarms(source, level, self.judge.condition(when), at_most)
         if level is not None:
             level.warn(stacklevel=2)
         return alarms
@@ -286,10 +293,10 @@ class HistoryModel:
             channel in what is anomalous about the row, the largest first. With several rows
             `row` too. A frame of pandas has them as its index.
         """
-        framed = self._judge.frame(rows, time, names)
+        framed = self.judge.frame(rows, time, names)
         many = hasattr(row, "__iter__")
         which = [_row(each, len(framed.values)) for each in (row if many else [row])]
-        table = self._judge.scorer(machine).explained(framed, which)
+        table = self.judge.scorer(machine).explained(framed, which)
         if not many:
             del table["row"]
         return framed.frame.table(table, ["row", "channel"] if many else ["channel"])

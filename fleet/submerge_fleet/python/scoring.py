@@ -13,7 +13,7 @@ from submerge import Array, UsageError
 from submerge.condition import Condition
 from submerge.judge.prepare import REASONS, in_units
 from submerge_client.datasets.source import refusal
-from submerge_client.scores import limits_passed
+from submerge_client.score_outputs.lines import limits_passed
 from submerge_fleet.files.selecting import some
 from submerge_fleet.operate.model_file import SavedModel
 from submerge_fleet.python.frame_rows import FrameRows

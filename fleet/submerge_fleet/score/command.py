@@ -13,7 +13,6 @@ from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import AdminCommand
 from submerge_fleet.console.options import (
     FILE,
-    FILES,
     QUANTITY,
     RANK,
     ZERO_IS_MISSING,
@@ -24,14 +23,12 @@ from submerge_fleet.console.options import (
     skip_option,
 )
 from submerge_fleet.console.printable import printable
-from submerge_fleet.console.reading_options import COLUMNS, TIMES, reading_options
+from submerge_fleet.console.reading_options import COLUMNS, TIMES
+from submerge_fleet.on_dask.command import DASK
 
 if TYPE_CHECKING:
-    from submerge_fleet.score.mean import Mean
     from submerge_fleet.score.model import Normal
-    from submerge_fleet.score.output import ScoreForm
-    from submerge_fleet.score.plot import ScoreCurves
-    from submerge_fleet.score.run import ScoreRequest
+    from submerge_fleet.score.order import ScoreOrder
     from submerge_fleet.score.summary import ScoreSummary
 
 
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 Example: submerge fit history/*.csv -o plant.model
          submerge score monday.csv --model plant.model -o scores.csv.gz --plot scores.png""",
 )
-@FILES
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model", type=FILE, help="A file of `submerge fit`, `submerge model save` or submerge.dumps."
 )
@@ -49,10 +46,10 @@ Example: submerge fit history/*.csv -o plant.model
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    default=Path("-"),
+    default="-",
+    metavar="PATH",
     help="Where scores go; compressed if it ends in .gz, Parquet if it ends in .parquet; - is"
-    " standard output, the default.",
+    " standard output, the default. With --dask, a folder.",
 )
 @json_option("Write JSON, one object per line, not CSV.")
 @click.option(
@@ -78,16 +75,18 @@ Example: submerge fit history/*.csv -o plant.model
 @ZERO_IS_MISSING
 @QUANTITY
 @skip_option("Leave a column out, by name or pattern; needed if columns go by place.")
+@DASK
 @click.option("--plot", type=FILE, help="Draw scores and limits into this PNG.")
 def command(
     at: AggregatorOptions,
-    files: tuple[Path, ...],
+    files: tuple[str, ...],
     model: Path | None,
-    output: Path,
+    output: str,
     as_json: bool,
     rank: int | None,
     mean: str | None,
     when: str | None,
+    dask: str | None,
     plot: Path | None,
     **reading: Any,
 ) -> None:
@@ -101,6 +100,8 @@ def command(
     mean, if the model knows a machine of the FILE's name, else from the mean of their FILE; and
     lags do not reach before its first row. --mean pump-1.state gives that client's score lines.
 
+    With --dask, workers score FILEs, each into a file in the folder of -o.
+
     A line has: file; row (from 1); time, if FILEs have times; what --keep names; distance
     (squared Mahalanobis distance, if the model has factors), spe (squared prediction error) and
     t2 (Hotelling's T-squared), in a kernel group also linear and anomaly_score; over, over_spe
@@ -109,16 +110,37 @@ def command(
     blame with their shares; how many numbers were filled. A row that cannot be scored has the
     reason: lead-in, gaps, too large, other state.
     """
-    from submerge_fleet.console.conditions import condition_of
-    from submerge_fleet.console.picture import check_target as check_picture
-    from submerge_fleet.score.output import check_target
-    from submerge_fleet.score.run import ScoreRequest, all_files
+    from submerge_fleet.files.remote_path import path_of
+    from submerge_fleet.score.order import ScoreOrder
+    from submerge_fleet.score.run import all_files
 
-    target = None if str(output) == "-" else output
-    files = tuple(
-        all_files(files, note=lambda said: click.echo(printable(f"note: {said}"), err=True))
+    named = list(map(path_of, files))
+    found = tuple(
+        all_files(named, note=lambda said: click.echo(printable(f"note: {said}"), err=True))
     )
-    inputs = files if model is None else (*files, model)
+    order = ScoreOrder(found, rank, mean, when, as_json, reading)
+    if dask is None:
+        _here(order, at, model, None if output == "-" else Path(output), plot)
+        return
+    at.refuse("--dask")
+    if plot is not None:
+        raise UsageError("expected no --plot with --dask, got both: leave one of them out")
+    _on_cluster(order, dask, model, output)
+
+
+def _here(
+    order: ScoreOrder,
+    at: AggregatorOptions,
+    model: Path | None,
+    target: Path | None,
+    plot: Path | None,
+) -> None:
+    """Score files in this program."""
+    from submerge_fleet.console.picture import check_target as check_picture
+    from submerge_fleet.console.progress import counting
+    from submerge_fleet.score.output import check_target
+
+    inputs = order.files if model is None else (*order.files, model)
     check_target(target, inputs=inputs)
     curves = None
     if plot is not None:
@@ -127,107 +149,35 @@ def command(
 
         check_picture(plot, inputs=inputs)
         curves = ScoreCurves()
-    normal = _normal(model, at, rank)
-    condition = condition_of(when, normal.schema.names)
-    request = ScoreRequest(_mean(mean), condition, **_reading(**reading))
-    form = _form(files, normal, request, target, as_json=as_json)
-    summary, notes = _write_scores(files, normal, request, target, form, curves)
-    for note in notes:
-        click.echo(printable(note), err=True)
-    for name, value in summary.text():
-        click.echo(f"{name:<10} {value}", err=True)
+    normal = _normal(model, at, order.rank)
+    # No progress bar between scores on one terminal.
+    shown = target is not None or not sys.stdout.isatty()
+    with counting("rows read", shown=shown) as advance:
+        summary, remarks = order.carried_out(normal, target, curves=curves, advance=advance)
+    _tell(summary, remarks)
     if curves is not None and plot is not None:
         curves.draw(plot, normal.limits)
         click.echo(f"{'picture':<10} {plot}", err=True)
 
 
-def _form(
-    files: tuple[Path, ...],
-    normal: Normal,
-    request: ScoreRequest,
-    target: Path | None,
-    *,
-    as_json: bool,
-) -> ScoreForm:
-    """Look at all files before the work, and return how their scores are written."""
-    from submerge_fleet.score.lines import CsvScoreLines, JsonScoreLines, ScoreHeadings
-    from submerge_fleet.score.parquet import SUFFIX, ParquetScores
-    from submerge_fleet.score.run import opened
-
-    timed = [opened(path, normal, request)[0].timed for path in files]
-    kernel, factors = len(normal.summary.parts) > 1, bool(normal.factors)
-    kept = tuple(dict.fromkeys(request.table.keep))
-    headings = ScoreHeadings(
-        normal.schema.names, kernel=kernel, factors=factors, timed=any(timed), kept=kept
-    )
-    if target is not None and target.suffix == SUFFIX:
-        if as_json:
-            raise UsageError(f"--json writes lines of JSON, got {target}: leave one of the two out")
-        return ParquetScores(headings)
-    if target is not None and not as_json and target.suffix in (".json", ".jsonl"):
-        raise UsageError(f"{target} would hold CSV: give --json, or name it .csv")
-    return JsonScoreLines(normal.schema, headings) if as_json else CsvScoreLines(headings)
-
-
-def _write_scores(
-    files: tuple[Path, ...],
-    normal: Normal,
-    request: ScoreRequest,
-    target: Path | None,
-    form: ScoreForm,
-    curves: ScoreCurves | None,
-) -> tuple[ScoreSummary, Iterable[str]]:
-    """Score the files and write a line for each row; return the summary, and remarks."""
-    from submerge.judge.none_left import none_left
+def _on_cluster(order: ScoreOrder, address: str, model: Path | None, output: str) -> None:
+    """Let workers score files, each into a file in the output, which is a folder."""
     from submerge_fleet.console.progress import counting
-    from submerge_fleet.score.output import open_output
-    from submerge_fleet.score.run import score
-    from submerge_fleet.score.summary import ScoreSummary
+    from submerge_fleet.on_dask.cluster import connected
+    from submerge_fleet.on_dask.scores import score_on
 
-    summary, remarks = ScoreSummary(normal), dict.fromkeys(f"note: {n}" for n in normal.notes)
-
-    def note(text: str) -> None:
-        remarks.setdefault(f"note: {text}")
-
-    def warn(text: str) -> None:
-        remarks.setdefault(f"warning: {text}")
-
-    # No progress bar between scores on one terminal.
-    shown = target is not None or not sys.stdout.isatty()
-    with open_output(target, form) as write, counting("rows read", shown=shown) as advance:
-        for path, part in score(files, normal, request, note=note, warn=warn, advance=advance):
-            write(path, part)
-            summary.add(path, part)
-            if curves is not None:
-                curves.add(path, part)
-        if not summary.scored:
-            # Raised here, so that older scores are not overwritten.
-            none = none_left(summary.rows, summary.reasons, request.when)
-            raise UsageError(f"expected rows that can be scored, got {none}")
-    return summary, remarks
+    if model is None:
+        raise UsageError("expected --model FILE with --dask, got none: workers score by a file")
+    with connected(address) as cluster, counting("rows scored") as advance:
+        summary, remarks = score_on(cluster, order, model, output, advance)
+    _tell(summary, remarks)
 
 
-def _mean(mean: str | None) -> Mean | None:
-    from submerge_fleet.score.mean import parsed
-
-    return None if mean is None else parsed(mean)
-
-
-def _reading(
-    quantity: str,
-    keep: tuple[str, ...],
-    columns: str | None,
-    time: str | None,
-    time_format: str | None,
-    long: str | None,
-    **others: Any,
-) -> dict[str, Any]:
-    """Return the options of reading as the request takes them."""
-    from submerge_fleet.score.table import TableOptions
-
-    reading = reading_options(columns, time, time_format, long)
-    table = TableOptions(quantity, reading, tuple(dict.fromkeys(keep)))
-    return {"table": table} | others
+def _tell(summary: ScoreSummary, remarks: Iterable[str]) -> None:
+    for note in remarks:
+        click.echo(printable(note), err=True)
+    for name, value in summary.text():
+        click.echo(f"{name:<10} {value}", err=True)
 
 
 def _normal(model: Path | None, at: AggregatorOptions, rank: int | None) -> Normal:

@@ -1,7 +1,8 @@
 """Scores as text: CSV with a heading, or a line of JSON for each row.
 
 Both have a line for each row of the input, in its order. JSON has the fields of a client's score
-lines (`submerge_client.scores` makes both) and omits unknown values; in CSV their cell is empty.
+lines (`submerge_client.score_outputs.lines` makes both) and omits unknown values; in CSV their
+cell is empty.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from submerge import Schema, UsageError
 from submerge.judge.prepare import REASONS
-from submerge_client.scores import limits_passed, scored_fields
+from submerge_client.score_outputs.lines import limits_passed, scored_fields
 from submerge_fleet.console.printable import printable
 from submerge_fleet.score.rows import TOP, FileRows
 

@@ -68,7 +68,11 @@ def of_file(path: Path, rank: int | None) -> Normal:
     UsageError
         If it is neither, or has learnt nothing, or has fewer directions.
     """
-    data = bytes_of(path)
+    return of_bytes(bytes_of(path), path, rank)
+
+
+def of_bytes(data: bytes, path: Path, rank: int | None) -> Normal:
+    """Return the model in the bytes of a file; as `of_file`."""
     if data.startswith(ZIP):
         return _of_engine(path, data, rank)
     named = decoded(data, str(path))

@@ -18,6 +18,7 @@ from typing import BinaryIO, TextIO
 
 from submerge import UsageError
 from submerge_client.atomic_file import atomic_file
+from submerge_fleet.files.remote_path import is_remote, written
 from submerge_fleet.score.lines import CSV_HEAD, JSON_HEAD, CsvScoreLines, JsonScoreLines
 from submerge_fleet.score.parquet import SUFFIX, ParquetScores, begins_as_scores
 from submerge_fleet.score.rows import FileRows
@@ -98,6 +99,10 @@ def _text(path: Path | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _file(path: Path) -> Iterator[BinaryIO]:
+    if is_remote(path):
+        with written(path) as file:
+            yield file
+        return
     try:
         with atomic_file(path) as file:
             yield file

@@ -16,9 +16,9 @@ import numpy as np
 from submerge import Array
 from submerge.condition import Condition
 from submerge.judge.prepare import Block
-from submerge_client.datasets.source import Source
 from submerge_client.sensors.lags import Lags
 from submerge_fleet.files.finding import files_of
+from submerge_fleet.files.remote_path import source_of
 from submerge_fleet.files.selecting import matching
 from submerge_fleet.score.centers import Centers
 from submerge_fleet.score.columns import Columns, columns_of
@@ -77,7 +77,7 @@ def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: 
         note(said)
     found = [file for each in meant for file in each.files]
     for path in found:
-        Source.of(path)  # refuses a missing file before hours of work on others
+        source_of(path)  # refuses a missing file before hours of work on others
     return found
 
 

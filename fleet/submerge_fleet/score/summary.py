@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from submerge import Array
 from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
-from submerge_client.scores import limits_passed
+from submerge_client.score_outputs.lines import limits_passed
 from submerge_fleet.console.printable import printable
+from submerge_fleet.files.remote_path import path_of
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows
 
@@ -62,6 +65,37 @@ class ScoreSummary:
             self._first.update(self._names[j] for j in part.top[blamed, 0].tolist())
         self._compare(path, part)
         self.scored += len(part.scores.spe)
+
+    def as_object(self) -> dict[str, Any]:
+        """Return what was counted as JSON holds it."""
+        return {
+            "rows": self.rows,
+            "scored": self.scored,
+            "files": [str(path) for path in self._files],
+            "why": self._why,
+            "over": {name: [*counts.items()] for name, counts in self._over.items()},
+            "first": self._first,
+            "filled": self._filled,
+            "highest": [
+                [each.rank, each.order, str(each.path), each.row, each.text]
+                for each in self._most_anomalous
+            ],
+        }
+
+    def take(self, counted: Mapping[str, Any]) -> None:
+        """Take in what was counted of later rows, as JSON holds it."""
+        for rank, order, path, row, text in counted["highest"]:
+            entry = AnomalousRow(rank, order - self.scored, path_of(path), row, text)
+            self._most_anomalous.append(entry)
+        self._most_anomalous = sorted(self._most_anomalous, reverse=True)[:MOST_ANOMALOUS]
+        self._files |= dict.fromkeys(map(path_of, counted["files"]))
+        self.rows += counted["rows"]
+        self.scored += counted["scored"]
+        self._why.update(counted["why"])
+        for name, counts in counted["over"].items():
+            self._over.setdefault(name, Counter()).update(dict(counts))
+        self._first.update(counted["first"])
+        self._filled += counted["filled"]
 
     @property
     def reasons(self) -> dict[str, int]:

@@ -21,6 +21,7 @@ from submerge_client.datasets.source import Source, refusal
 from submerge_fleet.files import ReadingOptions, arrow_file, open_recordings
 from submerge_fleet.files.clock_column import ClockColumn, clock_of
 from submerge_fleet.files.opening import is_log, open_file
+from submerge_fleet.files.remote_path import source_of
 from submerge_fleet.files.selecting import check_numbers, place_of
 from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_errors import either_order
@@ -108,7 +109,7 @@ def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> Sc
 
     channels : of the model; a column of that name is no time unless it is named as one
     """
-    source = Source.of(path)
+    source = source_of(path)
     if options.reading.long is not None:
         return _long(path, options)
     if not arrow_file.recognizes(source):

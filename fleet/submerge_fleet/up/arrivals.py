@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from submerge_client.config.sensors import AnySensor, MqttSensor, NdjsonSensor, ProgramSensor
+from submerge_client.config.sensors import (
+    AnySensor,
+    InfluxSensor,
+    MqttSensor,
+    NdjsonSensor,
+    ProgramSensor,
+)
 from submerge_client.sensors.newest_values import NewestValues
 
 PERIODS, LEAST_S = 3.0, 30.0
@@ -72,4 +78,6 @@ class Arrivals:
             return f"is the broker running, and does a device publish on {self._sensor.topics[0]}?"
         if isinstance(self._sensor, NdjsonSensor | ProgramSensor):
             return 'is there a line as {"NAME": 21.5} with a channel for each row?'
+        if isinstance(self._sensor, InfluxSensor):
+            return "does Telegraf write metrics, and are channels named as [sensor] name has it?"
         return "see [sensor]"

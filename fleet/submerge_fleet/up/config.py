@@ -27,8 +27,8 @@ from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
-from submerge_client.config.sections import Name, Section, refusal
-from submerge_client.config.sensors import AnySensor, MqttSensor
+from submerge_client.config.sections import Name, Section, refusal, shown
+from submerge_client.config.sensors import AnySensor, InfluxSensor, MqttSensor
 from submerge_client.config.summary import LearntSummary
 from submerge_client.config.tomlfile import read
 from submerge_client.sensors.mqtt.name_patterns import NamePatterns
@@ -114,6 +114,12 @@ class BoxConfig(Section, frozen=True, kw_only=True):
                 expected='true only where the sensor is of kind "mqtt" with topics',
                 got="true",
                 hint="leave it out: other sensors hear no new devices",
+            )
+        if isinstance(self.sensor, InfluxSensor) and self.sensor.mode == "processor":
+            raise refusal(
+                *("sensor", "mode"),
+                expected='"output"; only `submerge client` is a processor',
+                got=shown(self.sensor.mode),
             )
         _ = self.client, self.aggregator
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from submerge import UsageError
 from submerge_client.atomic_file import atomic_write
-from submerge_client.config.sensors import NdjsonSensor
+from submerge_client.config.sensors import InfluxSensor, NdjsonSensor
 from submerge_fleet.up.config import BoxConfig
 from submerge_fleet.up.folder import make_folder
 from submerge_fleet.up.unit import unit_name, unit_text
@@ -61,11 +61,11 @@ def install(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int
     UsageError
         If the sensor reads standard input, the unit cannot be written, or another one is there.
     """
-    if isinstance(config.sensor, NdjsonSensor):
+    if isinstance(config.sensor, NdjsonSensor | InfluxSensor):
         raise UsageError(
-            'a sensor of kind "ndjson" reads standard input, which a service does not have:'
-            ' start `submerge up` behind your program, or use kind "program", "mqtt", "file" or'
-            ' "host"'
+            'a sensor of kind "ndjson" or "influx" reads standard input, which a service does not'
+            ' have: start `submerge up` behind your program, or use kind "program", "mqtt", "file"'
+            ' or "host"'
         )
     _refuse_second(config, place)
     here, name = Path.cwd(), unit_name(config)

@@ -177,12 +177,17 @@ def test_rows_that_raise_an_alarm_already_have_its_name():
     named = []
 
     class Lines:
+        problem = ""
+
         def write(self, scored, schema, *, first, at, alarms):
             named.append(alarms)
+
+        def close(self):
+            named.append("closed")
 
     scored = scored_rows([0.0])
     reading = [[scored], [scored, Alarmed(HISTORY[1])], [scored]]
     node = Scripted(reading=reading)
     run(node, scores=Lines())
 
-    assert [(), HISTORY[1], HISTORY[1]] == named
+    assert [(), HISTORY[1], HISTORY[1], "closed"] == named

@@ -27,7 +27,13 @@ from submerge_client.config.links import RetryConfig, UplinkConfig
 from submerge_client.config.sample import SAMPLE
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import Section
-from submerge_client.config.sensors import FileSensor, HostSensor, MqttSensor, NdjsonSensor
+from submerge_client.config.sensors import (
+    FileSensor,
+    HostSensor,
+    InfluxSensor,
+    MqttSensor,
+    NdjsonSensor,
+)
 from submerge_client.config.sizes import MAXIMA, SCORES, SKETCHES, TRAIL, size_of_report
 from submerge_proto.wire import alarms, codec, scores
 from support.alarm_statuses import most_peaks, most_vigil
@@ -206,6 +212,10 @@ def test_the_memory_of_learning_is_a_size(read, text, expected) -> None:
         ('kind = "ndjson"', NdjsonSensor()),
         ('kind = "host"\nperiod_s = 5', HostSensor(period_s=5.0)),
         (
+            'kind = "influx"\nmode = "output"\nname = "{name}/{field}"',
+            InfluxSensor(mode="output", name="{name}/{field}", states={"true": 1.0, "false": 0.0}),
+        ),
+        (
             'kind = "file"\npaths = ["a.csv", "b.csv"]\nspeed = 2',
             FileSensor(paths=(Path("a.csv"), Path("b.csv")), speed=2.0),
         ),
@@ -224,8 +234,20 @@ def test_the_memory_of_learning_is_a_size(read, text, expected) -> None:
     ],
 )
 def test_the_kind_of_sensor_says_which_settings_there_are(read, text, expected) -> None:
-    """One section, four kinds."""
+    """One section, a kind for each source."""
     assert expected == read(toml(sensor=text)).sensor
+
+
+@pytest.mark.parametrize("mode", ["processor", "output"])
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [({"scores": 'to = "stdout"'}, "scores.to"), ({"alarms": 'ndjson = "-"'}, "alarms.ndjson")],
+)
+def test_metrics_share_standard_output_with_no_json(read, mode, more, place) -> None:
+    """Telegraf reads it: lines of JSON there are refused, with what to say instead."""
+    text = toml(sensor=f'kind = "influx"\nmode = "{mode}"', **more)
+    with pytest.raises(UsageError, match=rf"{place}: expected another place: .*; say "):
+        read(text)
 
 
 # Schemas
@@ -523,14 +545,14 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"sensor": 'kind = "mqqt"'},
-            'sensor.kind: expected "ndjson", "file", "mqtt", "host" or "program", got "mqqt";'
-            ' did you mean "mqtt"?',
+            'sensor.kind: expected "ndjson", "influx", "file", "mqtt", "host" or "program",'
+            ' got "mqqt"; did you mean "mqtt"?',
             id="no such kind",
         ),
         pytest.param(
             {"sensor": "period_s = 3"},
-            'sensor.kind: expected "ndjson", "file", "mqtt", "host" or "program", got nothing;'
-            " add kind = ...",
+            'sensor.kind: expected "ndjson", "influx", "file", "mqtt", "host" or "program",'
+            " got nothing; add kind = ...",
             id="no kind",
         ),
         pytest.param(

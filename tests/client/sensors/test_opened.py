@@ -12,6 +12,7 @@ from submerge import UsageError
 from submerge_client.config.sensors import (
     FileSensor,
     HostSensor,
+    InfluxSensor,
     MqttSensor,
     NdjsonSensor,
     ProgramSensor,
@@ -31,6 +32,7 @@ def test_each_kind_opens_its_sensor(tmp_path, monkeypatch) -> None:
         monkeypatch.setattr("sys.stdin", stdin)
         kinds = {
             "NdjsonReadings": NdjsonSensor(),
+            "InfluxReadings": InfluxSensor(),
             "FileReplay": FileSensor(paths=(tmp_path / "in",)),
             "MqttReadings": MqttSensor(**PLANT),
             "HostMeter": HostSensor(),

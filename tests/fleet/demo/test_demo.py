@@ -167,7 +167,7 @@ def test_a_kernel_groups_residuals_are_the_readings():
 
 
 def test_a_clients_score_line_is_read():
-    """What submerge_client.scores writes, all of its fields."""
+    """What submerge_client.score_outputs.lines writes, all of its fields."""
     said = (
         b'{"row":7,"at":1.5,"spe":3.1,"t2":9.7,"model":123,"over":0.99,"expired":true,'
         b'"top":{"mote01.a":0.81},"alarm":"a-1","withheld":true}'

@@ -26,7 +26,7 @@ from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.disk import RecordStore
-from submerge_client.scores import ScoreLines
+from submerge_client.score_outputs.lines import ScoreLines
 from submerge_fleet.operate.model_file import save
 from submerge_proto.wire import codec
 from support.commands import shell

@@ -63,6 +63,15 @@ def test_a_mistake_is_one_line_that_names_its_place(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
+def test_only_a_client_is_a_processor(tmp_path):
+    """`up` prints its own lines: it takes metrics of Telegraf as an output, and passes none on."""
+    metrics = BOX.replace('"ndjson"', '"influx"')
+
+    with pytest.raises(UsageError, match=r'sensor\.mode: expected "output"'):
+        box(tmp_path, metrics)
+    assert "output" == box(tmp_path, metrics, SUBMERGE__SENSOR__MODE="output").sensor.mode
+
+
 def test_a_file_that_is_not_there_is_written_by_init(tmp_path):
     """`submerge up init` is no command."""
     with pytest.raises(UsageError, match=r"write one: submerge init$"):

@@ -52,6 +52,10 @@ class Child(NamedTuple):
         status = report.alarm_status
         return cls(report.stamp, report.fence, 0 if status is None else status.desired)
 
+    def is_as_before(self, other: Child) -> bool:
+        """Return whether both are of one incarnation, with one fence."""
+        return (self.stamp.incarnation, self.fence) == (other.stamp.incarnation, other.fence)
+
 
 class OrderPushes:
     """The children of a group that can be sent orders at once."""
@@ -70,8 +74,12 @@ class OrderPushes:
     def take_join(self, join: Join, states: DesiredStates) -> None:
         """Note that a child has joined; what it is owed, it is sent as soon as that is answered."""
         node = join.stamp.node
-        heard = self._children[node].heard if node in self._children else 0
-        self._put(Child(join.stamp, join.fence, heard))
+        child = Child(join.stamp, join.fence, 0)
+        known = self._children.get(node)
+        # Another store, or an older copy of this one, has not what the last one had confirmed.
+        if known is not None and child.is_as_before(known):
+            child = known._replace(stamp=join.stamp)
+        self._put(child)
         if states.by_node:
             self._joined.add(node)
 

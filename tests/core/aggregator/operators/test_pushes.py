@@ -175,3 +175,19 @@ def test_a_final_that_comes_late_does_not_hide_who_runs_now():
     table.step("r", SetDesired(GROUP, "c", paused=True))
     table.passes(SOON)
     assert paused(table)
+
+
+def test_an_aggregator_with_a_new_store_gets_the_older_orders_too():
+    """What its lost store had confirmed, the new one has not: nothing is skipped."""
+    table = chain()
+    for name in ("c", "d"):
+        table.step("r", SetDesired(GROUP, name, paused=True))
+        table.passes(SOON)
+    table.dies("b")
+    table.step("r", SetDesired(GROUP, "d", paused=False))
+    table.hosts["b"].disk.clear()
+    table.starts("b")
+    table.passes(3 * INTERVAL)
+
+    states = table.hosts["b"].node.desired_states(GROUP)
+    assert {"c": True, "d": False} == {name: each.paused for name, each in states.items()}

@@ -28,7 +28,7 @@ const provisional = place("provisional");
 let current = [];
 let past = { alarms: [], more: false };
 
-search.value = new URLSearchParams(location.search).get("node") ?? "";
+search.value = new URLSearchParams(location.search).get("find") ?? "";
 for (const each of [search, chosen, provisional]) {
   each.addEventListener("input", draw);
 }
@@ -72,9 +72,12 @@ async function newest() {
 }
 
 async function older() {
-  const last = Math.min(...past.alarms.map((each) => each.ended ?? each.began));
+  const ended = (each) => each.ended ?? each.began;
+  const last = past.alarms.reduce((a, b) =>
+    ended(b) < ended(a) || (ended(b) === ended(a) && b.id > a.id) ? b : a,
+  );
   try {
-    const page = await get(["api", "past-alarms", group], { before: last });
+    const page = await get(["api", "past-alarms", group], { before: ended(last), after: last.id });
     const seen = new Set(past.alarms.map((each) => each.id));
     const more = page.alarms.filter((each) => !seen.has(each.id));
     past = { alarms: [...past.alarms, ...more], more: page.more && more.length > 0 };

@@ -84,7 +84,7 @@ function content(alarm, about) {
     make("p", {}, CAUSES[alarm.cause] ?? shown(alarm.cause)),
     channels(alarm, about.unit),
     ...doubts(alarm).map((each) => make("p", { class: "doubt" }, each)),
-    make("p", { class: "quiet" }, make("a", { href: pathOf(["alarms"], { group: about.group }) }, "To its verdict")),
+    make("p", { class: "quiet" }, make("a", { href: pathOf(["alarms"], { group: about.group, find: alarm.id }) }, "To its verdict")),
   ];
 }
 

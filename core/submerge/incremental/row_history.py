@@ -25,10 +25,10 @@ from submerge.history.first_pass import FirstPass
 from submerge.history.folds import MOST_FOLDS, Folds, folds_of
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
+from submerge.incremental.row_model import RowModel
 from submerge.judge.prepare import LARGEST_SCALED
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel
-from submerge.sklearn.row_model import RowModel
 from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
 
 KEPT = 512
@@ -49,6 +49,8 @@ class RowHistory:
     names : sequence of str
         Of the channels.
     settings : FitSettings
+    measures : bool
+        Whether rows are scored for `limit`; without these scores it is that of a distribution.
 
     Attributes
     ----------
@@ -56,8 +58,11 @@ class RowHistory:
         Rows that came, learnt or not.
     """
 
-    def __init__(self, names: Sequence[str], settings: FitSettings) -> None:
+    def __init__(
+        self, names: Sequence[str], settings: FitSettings, *, measures: bool = True
+    ) -> None:
         self._channels, self._settings = tuple(map(Channel, names)), settings
+        self._measures = measures
         self.seen = 0
         self._rows: Array | None = np.empty((0, len(names)))
         self._first = FirstPass(names, settings)
@@ -128,6 +133,8 @@ class RowHistory:
                 return  # there may be rows that vary, later
             raise
         self._made = self._model_of(folds, folds.whole)
+        if not self._measures:
+            return
         found = SketchTally(2**62, FINE)
         for scores in self._held_out(parts, folds):
             found.add(scores)
@@ -148,6 +155,13 @@ class RowHistory:
                 yield scorer[1].distances(rows)
 
     def _score_and_learn(self, rows: Array) -> None:
+        if self._measures:
+            self._score(rows)
+        done = self._first.rows
+        self._first.add(Recorded("rows", rows, None, first=done + 1))
+        self._first.end()
+
+    def _score(self, rows: Array) -> None:
         learnt = 0.0 if self._scorer is None else self._scorer.weight
         cells = self._first.cells.values()
         if sum(cell.scatter.weight for cell in cells) >= GROWTH * learnt:
@@ -155,9 +169,6 @@ class RowHistory:
         judged = _learnable(rows)
         if self._scorer is not None and len(judged):
             self._tally.add(self._scorer.distances(judged))
-        done = self._first.rows
-        self._first.add(Recorded("rows", rows, None, first=done + 1))
-        self._first.end()
 
     def _folds(self) -> Folds:
         if not self._first.cells:

@@ -65,6 +65,7 @@ class ScoreLines:
         self._names = schema.names
         self._contributions, self._out = contributions, out
         self._encode = msgspec.json.Encoder().encode
+        self.problem = ""
 
     def write(
         self,
@@ -82,7 +83,7 @@ class ScoreLines:
         at : wall time
         alarms : the newest first
         """
-        names, withheld = _alarm_names(scored.decision.alarmed, alarms), scored.decision.withheld
+        names, withheld = alarm_names(scored.decision.alarmed, alarms), scored.decision.withheld
         fields = scored_fields(
             scored.block, scored.scores, schema, self._names, top=self._contributions
         )
@@ -99,6 +100,9 @@ class ScoreLines:
                 line["withheld"] = True
             lines.append(self._encode(line))
         self._out(b"\n".join([*lines, b""]))
+
+    def close(self) -> None:
+        """Do nothing: each block was written at once."""
 
 
 def limits_passed(scores: RowScores) -> dict[str, Array]:
@@ -148,7 +152,7 @@ def scored_fields(
         yield line
 
 
-def _alarm_names(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[int, str]:
+def alarm_names(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[int, str]:
     """Return rows and their alarms: the last stretch of rows has the newest, and so on back."""
     names: dict[int, str] = {}
     if not alarmed.any():

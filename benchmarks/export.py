@@ -1,0 +1,209 @@
+"""Exported models beside the product: the same alarm rows, sizes, and rows that are no readings.
+
+A model of 54 channels and 8 directions is exported in each language, and run on rows with faults by
+what runs that language (gcc, node, sqlite3, ONNX Runtime). Alarm rows are those at which a
+statistic is over its limit. They have to be the product's, except where a statistic is within 1e-9
+of its limit (in float32: 1e-5), relative to it; these are counted. Each program checks its golden
+rows first.
+
+The fuzz replaces readings by NaN, infinities and numbers beyond all sense, and asks for the marks
+that the product gives; C runs under AddressSanitizer and UndefinedBehaviorSanitizer.
+"""
+
+import blas  # noqa: F401, I001 (before numpy: it sets one thread)
+
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from report import Table, command
+from submerge_fleet.export.c_source import c_source
+from submerge_fleet.export.exported_model import recipe_of
+from submerge_fleet.export.javascript import javascript
+from submerge_fleet.export.onnx_graph.model import onnx_model
+from submerge_fleet.export.recipe import Recipe
+from submerge_fleet.export.sql.script import script
+from submerge_fleet.operate.model_file import SavedModel
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support import exported
+from support.export_engines import run_onnx, run_sql
+from support.export_runs import (
+    SANITIZERS,
+    ProgramRows,
+    agreement,
+    run_c,
+    run_js,
+    sizes,
+    statuses,
+)
+
+ROWS, FUZZED = 100_000, 10_000
+
+Run = Callable[[Recipe, np.ndarray, Path], ProgramRows]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to run an exported model.
+
+    within : how near to its limit a statistic may be for another answer, relative
+    size : bytes of the exported file
+    fuzz : how it is run on rows that are no readings
+    """
+
+    name: str
+    run: Run
+    size: Callable[[Recipe], int]
+    fuzz: Run
+    within: float = 1e-9
+    single: bool = False
+
+
+def onnx_in_float(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
+    return run_onnx(recipe, rows, folder, single=True)
+
+
+def c_in_float(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
+    return run_c(recipe, rows, folder, single=True)
+
+
+def c_sanitized(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
+    return run_c(recipe, rows, folder, flags=SANITIZERS)
+
+
+def c_in_float_sanitized(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
+    return run_c(recipe, rows, folder, single=True, flags=SANITIZERS)
+
+
+CONTENDERS = [
+    Contender("C, double", run_c, lambda recipe: len(c_source(recipe)), c_sanitized),
+    Contender(
+        "C, float",
+        c_in_float,
+        lambda recipe: len(c_source(recipe, single=True)),
+        c_in_float_sanitized,
+        within=1e-5,
+        single=True,
+    ),
+    Contender("JavaScript", run_js, lambda recipe: len(javascript(recipe)), run_js),
+    Contender("SQL", run_sql, lambda recipe: len(script(recipe).encode()), run_sql),
+    Contender("ONNX, double", run_onnx, lambda recipe: len(onnx_model(recipe)), run_onnx),
+    Contender(
+        "ONNX, float",
+        onnx_in_float,
+        lambda recipe: len(onnx_model(recipe, single=True)),
+        onnx_in_float,
+        within=1e-5,
+        single=True,
+    ),
+]
+
+
+def as_read(rows: np.ndarray, contender: Contender) -> np.ndarray:
+    """Return rows as the program gets them."""
+    with np.errstate(over="ignore"):
+        return rows.astype(np.float32).astype(np.float64) if contender.single else rows
+
+
+def alarm_rows(saved: SavedModel, recipe: Recipe, folder: Path, n: int) -> Table:
+    """Compare alarm rows, row by row."""
+    rows, lines = exported.plant_rows(n, 7, faults=n // 500), []
+    for contender in CONTENDERS:
+        read = as_read(rows, contender)
+        product = exported.by_product(saved, recipe, read)
+        program = contender.run(recipe, read, folder)
+        found = agreement(recipe, product, program, within=contender.within)
+        lines.append(
+            (
+                contender.name,
+                contender.size(recipe),
+                found.scored,
+                found.alarms,
+                found.near,
+                found.differ,
+                found.opened,
+                int((program.alarm.astype(bool) != exported.by_detect(saved, read)).sum()),
+                found.blamed,
+                found.worst,
+            )
+        )
+    counts = (
+        "rows",
+        "alarm rows",
+        "near a limit",
+        "differ",
+        "open otherwise",
+        "than detect",
+        "other blame",
+    )
+    columns = {"program": "", "bytes": ",", **dict.fromkeys(counts, ","), "worst number": ".1e"}
+    notes = (
+        "Near a limit: within 1e-9 of it (float: 1e-5). Open otherwise: rows at which an alarm is"
+        " open for one alone, by the product's statistics; than detect: by `submerge detect`, which"
+        " goes on learning typical errors. Worst number: largest relative error of a score or"
+        " statistic."
+    )
+    return Table(f"Alarm rows on {n:,} rows", columns, lines, notes)
+
+
+def fuzz(recipe: Recipe, folder: Path, n: int) -> Table:
+    """Count the marks of rows that are no readings."""
+    rows, lines = exported.fuzzed_rows(n, recipe.offset, recipe.scale), []
+    for contender in CONTENDERS:
+        read = as_read(rows, contender)
+        expected = statuses(recipe, read)
+        status = contender.fuzz(recipe, read, folder).status
+        counts = [int((status == each).sum()) for each in range(3)]
+        lines.append((contender.name, *counts, int((status != expected).sum())))
+    columns = {"program": "", "scored": ",", "gaps": ",", "too large": ",", "other mark": ","}
+    return Table(f"Marks on {n:,} rows with infinities and NaN", columns, lines)
+
+
+def c_sizes(recipe: Recipe, folder: Path) -> Table:
+    """Measure the C programs of one score each, and of all."""
+    lines = []
+    for kind in (*recipe.scores, "all"):
+        part = recipe if kind == "all" else recipe.only(kind)
+        for single in (False, True):
+            source = c_source(part, single=single)
+            bare = sizes(source, folder, "-DSUBMERGE_NO_SELFTEST")
+            whole = sizes(source, folder)
+            word = "float" if single else "double"
+            lines.append((kind, word, bare["code"], bare["data"], whole["code"], whole["data"]))
+    columns = {"score": "", "in": ""} | dict.fromkeys(
+        ("code", "data", "code with self-test", "data with self-test"), ","
+    )
+    notes = "Bytes by `gcc -Os` and `size -A`, x86-64: .text*, and .rodata* with .data*."
+    dims = f"d = {recipe.dim}, {recipe.basis.shape[1]} directions, {recipe.loadings.shape[1]}"
+    return Table(f"C programs, {dims} columns of loadings", columns, lines, notes)
+
+
+def room(quick: bool) -> list[Table]:
+    """Export one model, and run all programs."""
+    saved = exported.plant(3_000 if quick else 20_000)
+    recipe = recipe_of(saved)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        return [
+            alarm_rows(saved, recipe, folder, ROWS // (10 if quick else 1)),
+            fuzz(recipe, folder, FUZZED // (10 if quick else 1)),
+            c_sizes(recipe, folder),
+        ]
+
+
+def agrees(tables: list[Table]) -> bool:
+    """Whether no row differs, none has another mark, and one score is at most 4 kB of code."""
+    rows, marks, programs = tables
+    alike = all(line[5] == 0 for line in rows.rows) and all(line[4] == 0 for line in marks.rows)
+    small = all(line[2] <= 4096 for line in programs.rows if line[0] != "all")  # type: ignore[operator]
+    return alike and small
+
+
+if __name__ == "__main__":
+    command(room, passes=agrees)

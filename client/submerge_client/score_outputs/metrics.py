@@ -1,0 +1,101 @@
+"""ScoreMetrics: the scores of each row as a metric in line protocol.
+
+    submerge,node=pump-1,group=pumps distance=91.4,spe=3.1,t2=9.7,over=0.999,over_spe=0.99,
+    over_t2=0.0,top="flow",top_share=0.81,alarm=true,alarm_id="pump-1-19aa41f2c30",
+    provisional=false,withheld=true,expired=false 1767225600000000000
+
+(one line). The fields are those of score lines (`lines`), with these differences:
+
+* The timestamp is the row's, in the stream's unit.
+* `over`, `over_spe` and `over_t2` are always there; 0.0 where no limit is exceeded.
+* `top` is the first channel to blame, and `top_share` its share.
+* `alarm` says whether the row belongs to an alarm, and `alarm_id` has its name. An alarm by a
+  provisional limit is `provisional` in place of `alarm`, unless `[alarms] provisional` is set.
+
+A number that is not finite is left out, as line protocol has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from submerge import Schema
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import Scored
+from submerge_client.score_outputs.lines import alarm_names, scored_fields
+from submerge_client.sensors.influx.line_protocol import written
+from submerge_client.sensors.influx.outlet import MetricOutlet
+
+MEASUREMENT = "submerge"
+
+
+class ScoreMetrics:
+    """Makes metrics of scores.
+
+    Parameters
+    ----------
+    schema : Schema
+        It has the names of the channels.
+    node, group : str
+        The tags.
+    outlet : MetricOutlet
+        Where they go; it has the times of rows.
+    provisional : bool
+        Whether alarms by provisional limits are alarms.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        node: str,
+        group: str,
+        outlet: MetricOutlet,
+        provisional: bool = False,
+    ) -> None:
+        self._names, self._tags = schema.names, {"node": node, "group": group}
+        self._outlet, self._provisional = outlet, provisional
+
+    @property
+    def problem(self) -> str:
+        """What keeps metrics from going on."""
+        return self._outlet.problem
+
+    def write(
+        self,
+        scored: Scored,
+        schema: Schema,
+        *,
+        first: int,
+        at: float,
+        alarms: tuple[Alarm, ...] = (),
+    ) -> None:
+        """Write the metrics of one block of rows, as `ScoreLines.write`."""
+        named = alarm_names(scored.decision.alarmed, alarms)
+        provisional = {alarm.name for alarm in alarms if alarm.provisional}
+        withheld, lines = scored.decision.withheld.tolist(), []
+        fields = scored_fields(scored.block, scored.scores, schema, self._names, top=1)
+        for i, (row, of_row) in enumerate(zip(scored.block.which.tolist(), fields, strict=True)):
+            values = _numbers(of_row) | self._alarm(named.get(i), provisional)
+            values |= {"withheld": withheld[i], "expired": scored.expired}
+            time = self._outlet.times.of(first + row)
+            lines.append(written(MEASUREMENT, self._tags, values, time))
+        self._outlet.add(b"".join(lines))
+
+    def close(self) -> None:
+        """Let what waits go on, as far as its reader takes it in time."""
+        self._outlet.finish()
+
+    def _alarm(self, name: str | None, provisional: set[str]) -> dict[str, Any]:
+        apart = name in provisional and not self._provisional
+        state = {"alarm": name is not None and not apart, "provisional": name is not None and apart}
+        return state if name is None else state | {"alarm_id": name}
+
+
+def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the scores of a row and the first channel to blame."""
+    over = dict.fromkeys(("over", "over_spe", "over_t2"), 0.0)
+    numbers = over | {name: value for name, value in fields.items() if isinstance(value, float)}
+    for name, share in fields.get("top", {}).items():
+        numbers |= {"top": name, "top_share": share}
+    return numbers

@@ -1,0 +1,207 @@
+"""MetricOutlet: standard output of a processor. Metrics go on as they came, and ours among them.
+
+1. Bytes go on in their order, each once, as soon as the reader takes them. Nothing is changed; ours
+   stand between whole lines. (Only where the input ends without a line break, and ours follow, is
+   one put in.)
+2. Nothing blocks: what the reader does not take waits here. The sensor reads no more until all of
+   it has gone, so what waits is one chunk, and the scores of rows that were read before.
+3. A reader that takes nothing for `SLOW_S` is counted ("blocked") and said once; so is its return.
+4. A reader that is gone is found out, also while nothing is written. Lines that can go nowhere any
+   more are counted ("not_passed_on", "unsaid" for ours), and said.
+
+The sensor's thread writes; any thread adds, and rings for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import stat
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from submerge_client.logs import say
+from submerge_client.sensors.influx.row_times import RowTimes
+from submerge_client.uplink.waker import Waker
+
+SLOW_S = 1.0
+"""For so long a reader may take nothing, before it counts as blocked."""
+
+GRACE_S = 2.0
+"""How long the end waits for the reader: less than a supervisor waits for a program to end."""
+
+
+class MetricOutlet:
+    """A pipe to write to.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of a pipe, a socket, a file or a terminal. The first two are written without blocking.
+    steady : callable
+        A steady clock, in seconds.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        As in the rules of this module.
+    times : RowTimes
+        The times of the rows that the sensor handed over.
+    waker : Waker
+        Rings when ours are there to be written.
+    gone : str
+        Why nothing more can be written; "" while it can.
+    """
+
+    def __init__(self, descriptor: int, *, steady: Callable[[], float] = time.monotonic) -> None:
+        self._descriptor, self._steady = descriptor, steady
+        kind = os.fstat(descriptor).st_mode
+        self._is_pipe = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+        if self._is_pipe:
+            os.set_blocking(descriptor, False)
+        self._lock = threading.Lock()
+        # What waits, in order, and whether it is ours.
+        self._waiting: deque[tuple[bytes, bool]] = deque()
+        self._ours: list[bytes] = []  # until the line that goes on is whole
+        self._is_whole = True
+        self._stuck_at: float | None = None
+        self._is_said = False
+        self.times, self.waker, self.gone = RowTimes(), Waker(), ""
+        self.counts = dict.fromkeys(("blocked", "not_passed_on", "unsaid"), 0)
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self._descriptor
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something waits for the reader."""
+        return bool(self._waiting)
+
+    @property
+    def problem(self) -> str:
+        """What hinders it, in words; "" if nothing does."""
+        if self.gone:
+            return f"standard output: {self.gone}"
+        return "standard output is blocked, reading stops" if self._is_said else ""
+
+    def pass_on(self, chunk: bytes) -> None:
+        """Let bytes go on, behind all that waits."""
+        with self._lock:
+            if self._ours and (end := chunk.find(b"\n") + 1):
+                self._waiting.append((chunk[:end], False))
+                self._add_ours()
+                chunk = chunk[end:]
+            if chunk:
+                self._waiting.append((chunk, False))
+                self._is_whole = chunk.endswith(b"\n")
+        self.write()
+
+    def add(self, lines: bytes) -> None:
+        """Let lines of ours go out at the next line's end; from any thread."""
+        with self._lock:
+            self._ours.append(lines)
+            if self.gone:
+                self._give_up()
+            elif self._is_whole:
+                self._add_ours()
+        self.waker.ring()
+
+    def write(self) -> None:
+        """Write what the reader takes now."""
+        with self._lock:
+            while self._waiting and not self.gone:
+                data, ours = self._waiting.popleft()
+                try:
+                    taken = os.write(self._descriptor, data)
+                except BlockingIOError:
+                    taken = 0
+                except OSError as error:
+                    taken, self.gone = 0, _why(error)
+                if taken < len(data):
+                    self._waiting.appendleft((data[taken:], ours))
+                if taken:
+                    self._stuck_at = None
+                else:
+                    break
+            self._note_stuck()
+            if self.gone:
+                self._give_up()
+
+    def look(self) -> None:
+        """Find out whether the reader is gone, although nothing is to be written."""
+        if not self.gone:
+            poll = select.poll()
+            poll.register(self._descriptor, 0)
+            if poll.poll(0):
+                with self._lock:
+                    self.gone = "its reader has ended"
+                    self._give_up()
+
+    def finish(self, patience_s: float = GRACE_S) -> None:
+        """Write what waits, for so long at most; then count what is left. It ends the outlet."""
+        with self._lock:
+            if self._ours:
+                self._waiting.append((b"\n", True))
+                self._add_ours()
+        until = self._steady() + patience_s
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
+        self.write()
+        while self._waiting and not self.gone and (left := until - self._steady()) > 0:
+            poll.poll(left * 1000)
+            self.write()
+        with self._lock:
+            if not self.gone:
+                self.gone = "it did not go on before the end" if self._waiting else "ended"
+            self._give_up()
+        self.waker.close()
+        if self._is_pipe:
+            os.set_blocking(self._descriptor, True)
+
+    # -- inside, under the lock --------------------------------------------------
+
+    def _add_ours(self) -> None:
+        self._waiting.append((b"".join(self._ours), True))
+        self._ours, self._is_whole = [], True
+
+    def _note_stuck(self) -> None:
+        """Say it when the reader begins to take nothing, and when it goes on."""
+        if not self._waiting:
+            self._stuck_at = None
+        elif self._stuck_at is None:
+            self._stuck_at = self._steady()
+        if self._stuck_at is None and self._is_said:
+            self._is_said = False
+            say("standard output is read again")
+        if self._stuck_at is None or self._is_said:
+            return
+        if self._steady() - self._stuck_at >= SLOW_S:
+            self._is_said = True
+            self.counts["blocked"] += 1
+            say(
+                "standard output is blocked: reading stops until its reader goes on",
+                level=logging.WARNING,
+                blocked=self.counts["blocked"],
+                bytes=sum(len(data) for data, _ in self._waiting),
+            )
+
+    def _give_up(self) -> None:
+        """Count what can go nowhere."""
+        left = {"not_passed_on": 0, "unsaid": 0}
+        for data, ours in [*self._waiting, *((each, True) for each in self._ours)]:
+            # A line of which a part has gone counts.
+            left["unsaid" if ours else "not_passed_on"] += sum(map(bool, data.split(b"\n")))
+        self._waiting.clear()
+        self._ours.clear()
+        for what, lines in left.items():
+            self.counts[what] += lines
+        if any(left.values()):
+            say("metrics did not go on", level=logging.WARNING, why=self.gone, **left)
+
+
+def _why(error: OSError) -> str:
+    return "its reader has ended" if isinstance(error, BrokenPipeError) else str(error)

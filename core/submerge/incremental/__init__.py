@@ -1,0 +1,5 @@
+"""Rows in the order of time become a model of them, whenever it is asked for, in bounded memory.
+
+What the faces for scikit-learn, river and PyOD have in common. It imports none of these libraries,
+and does not raise alarms.
+"""

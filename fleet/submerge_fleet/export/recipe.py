@@ -1,0 +1,183 @@
+"""Recipe: everything that scoring a row needs, as plain arrays and numbers.
+
+Of a row x (d,), in its units, a program outside Python computes
+
+    s = (x - offset) / scale              refused if one is NaN, or not below `largest` in size
+    c = s - mean
+    y = inverse_roots * c                 in units of each channel's noise
+    z = gains * (y @ loadings)            loadings (d, k), in units of the noise
+    e = y - loadings @ z
+    distance = (e.e + z.z) / excess       where `by_distance`
+    v = c @ basis                         basis (d, r)
+    spe = |c - basis @ v|^2 / excess      0 where `complete`
+    t2 = (v^2 . t2_weights) / excess
+    error_j = error_weights_j * e_j       of predicting channel j from all the others, scaled
+    blame_j = blame_weights_j * e_j^2     divided by their sum: the share of channel j
+    channel = max_j channel_weights_j * e_j^2
+
+`interpreter.py` computes exactly that, row by row; the tests compare it with `judge.score`.
+
+1. `exported_model.recipe_of` makes it of a model file alone; it has no reference to the file.
+2. Loadings are turned so that their columns are orthogonal: then z needs `gains` alone, and no
+   matrix beside the loadings. Distances and errors do not change by that.
+
+What a client does beside this is left out: it fills gaps, follows drift and a mean of its own,
+learns typical errors, finds stuck channels, and ends an alarm at a new level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from submerge._linalg import Array
+from submerge.client.detect import LONGER
+from submerge.errors import UsageError
+from submerge.history.settings import SOON
+from submerge.judge.prepare import LARGEST_SCALED
+from submerge.stats.block_maxima import By
+from submerge.stats.score_limits import LimitSteps
+from submerge.stats.smoothing import WEIGHT
+
+SCORES: tuple[By, ...] = ("distance", "spe", "t2")
+"""Scores of single rows that a person may choose one of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlarmRecipe:
+    """When rows raise an alarm.
+
+    The statistic of a row is the `after`-th largest of the last `of` scores of a kind, where scores
+    before the first row are 0. `smoothed` is its own statistic: s = weight m + (1 - weight) s', m
+    the median of the newest three distances and s' the value before; s = m where s' is 0 or not
+    finite. At first s' is 0.
+
+    A row is over where a statistic is above its limit. An alarm begins there, and ends at the last
+    of `ends_after` rows in which no statistic was above its `calm` value. Rows that are refused
+    change nothing.
+
+    Attributes
+    ----------
+    after, of, ends_after : int
+    limits, calm : mapping of kind to float
+        Of the kinds that alarms are raised by, in their order; all finite.
+    provisional_rows : float
+        Rows in which such limits are exceeded about once, if they are provisional; else 0.
+    at_most : str
+        The rate of false alarms that was asked for.
+    weight : float
+        Of the newest median, in `smoothed`.
+    """
+
+    after: int = SOON.after
+    of: int = SOON.of
+    ends_after: int = LONGER * SOON.of
+    limits: Mapping[By, float] = field(default_factory=dict)
+    calm: Mapping[By, float] = field(default_factory=dict)
+    provisional_rows: float = 0.0
+    at_most: str = ""
+    weight: float = WEIGHT
+
+    @property
+    def kinds(self) -> tuple[By, ...]:
+        """What alarms are raised by, in order."""
+        return tuple(self.limits)
+
+    @property
+    def windows(self) -> tuple[By, ...]:
+        """Kinds whose last scores are remembered."""
+        return tuple(kind for kind in self.limits if kind != "smoothed")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """Everything that scoring a row needs; the module says how it is used.
+
+    Attributes
+    ----------
+    group, version, fingerprint : str, int, str
+        Of the model.
+    channels, units : tuple of str
+    period_s : float
+        Time that a row stands for, seconds; 0 without times.
+    offset, scale, mean : (d,)
+    inverse_roots : (d,)
+    loadings, gains : (d, k), (k,)
+    basis, t2_weights : (d, r), (r,)
+    error_weights, blame_weights : (d,)
+    channel_weights : (d,) or None
+        None where typical errors of a day are not known; then there is no `channel`.
+    scores : tuple of kind
+        Scores of single rows that are computed: of `SCORES`.
+    limits : mapping of kind to LimitSteps
+        Shares of normal rows, and the scores that they are below, ascending; of each of `scores`.
+    alarm : AlarmRecipe
+    excess : float
+    complete : bool
+        Whether the basis spans all: SPE is 0.
+    largest : float
+        Scaled numbers have to be smaller in size.
+    """
+
+    group: str
+    version: int
+    fingerprint: str
+    channels: tuple[str, ...]
+    units: tuple[str, ...]
+    period_s: float
+    offset: Array
+    scale: Array
+    mean: Array
+    inverse_roots: Array
+    loadings: Array
+    gains: Array
+    basis: Array
+    t2_weights: Array
+    error_weights: Array
+    blame_weights: Array
+    channel_weights: Array | None
+    scores: tuple[By, ...]
+    limits: Mapping[By, LimitSteps]
+    alarm: AlarmRecipe
+    excess: float = 1.0
+    complete: bool = False
+    largest: float = LARGEST_SCALED
+
+    @property
+    def dim(self) -> int:
+        """Number of channels."""
+        return len(self.channels)
+
+    @property
+    def computed(self) -> tuple[By, ...]:
+        """All scores of single rows: `scores`, and `channel` where it raises alarms."""
+        return (*self.scores, "channel") if "channel" in self.alarm.kinds else self.scores
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether distances are computed."""
+        return "distance" in self.scores
+
+    def only(self, kind: By) -> Recipe:
+        """Return the recipe of one score, and of the alarms that follow from it alone.
+
+        Raises
+        ------
+        UsageError
+            If the model does not have that score.
+        """
+        if kind not in self.scores:
+            known = ", ".join(self.scores)
+            raise UsageError(f"expected a statistic of the model ({known}), got {kind}")
+        kinds = [each for each in self.alarm.kinds if each in _with_smoothed(kind)]
+        alarm = replace(
+            self.alarm,
+            limits={each: self.alarm.limits[each] for each in kinds},
+            calm={each: self.alarm.calm[each] for each in kinds},
+        )
+        limits = {kind: self.limits[kind]} if kind in self.limits else {}
+        return replace(self, scores=(kind,), limits=limits, alarm=alarm, channel_weights=None)
+
+
+def _with_smoothed(kind: By) -> tuple[By, ...]:
+    return ("distance", "smoothed") if kind == "distance" else (kind,)

@@ -1,0 +1,73 @@
+"""A cluster without a network: tasks run here, one after another, and in any order."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from submerge.history.fit import Fitted, fit
+from submerge.history.settings import FitSettings
+from submerge_fleet.files import Recordings
+from submerge_fleet.fit.saving import learnt_of
+from submerge_fleet.on_dask.answers import Task, answer_of
+from submerge_fleet.on_dask.cluster import Call
+from submerge_fleet.on_dask.history import ClusterFit
+from submerge_fleet.on_dask.sources import ClusterRows
+from submerge_proto.files import learnt as learnt_file
+
+
+class WorkersHere:
+    """Stands where `Cluster` does; each answer is lost once in a while, and made again.
+
+    workers : so many, which does nothing
+    """
+
+    workers = 2
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - an order
+        self.tasks = 0
+
+    def share(self, data: bytes) -> bytes:
+        return data
+
+    def value(self, partition: Any) -> Any:
+        return partition.compute(scheduler="synchronous")
+
+    def answers(
+        self, task: Task, calls: Sequence[Call], advance: Callable[[int], None] = lambda _: None
+    ) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+        order = list(range(len(calls)))
+        self._random.shuffle(order)
+        found = {}
+        for place in order:
+            self.tasks += 1
+            arguments = tuple(map(self._argument, calls[place].arguments))
+            # As another process would have it: a function by its name.
+            found[place] = pickle.loads(pickle.dumps(task))(*arguments)  # noqa: S301 - our own
+            if self._random.random() < 0.2:
+                assert found[place] == task(*arguments)
+            advance(calls[place].rows)
+        yield from (answer_of(found[place]) for place in range(len(calls)))
+
+    def _argument(self, value: Any) -> Any:
+        return self.value(value) if hasattr(value, "__dask_graph__") else value
+
+
+def plain(recordings: Recordings, settings: FitSettings) -> Fitted:
+    """Return what one machine learns."""
+    look = lambda: recordings.looks(settings.when)  # noqa: E731
+    return fit(recordings.rows, recordings.channels, settings, look=look)
+
+
+def on_workers(recordings: Recordings, settings: FitSettings, cluster: Any) -> Fitted:
+    """Return what a cluster learns."""
+    rows = ClusterRows.of_files(recordings)
+    return ClusterFit(cluster, rows, recordings.channels, settings).run()
+
+
+def file_bytes(fitted: Fitted) -> bytes:
+    """Return the model file of what was learnt."""
+    return learnt_file.packed(learnt_of(fitted))
