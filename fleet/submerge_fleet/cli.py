@@ -33,6 +33,7 @@ SUBCOMMANDS = {
     "crowd": Subcommand("fleet.crowd.command", "Run simulated nodes, each a client of its own."),
     "simulate": Subcommand("fleet.simulate.command", "Run a fleet in virtual time, with faults."),
     "simulate-jobs": Subcommand("fleet.simulate.jobs", "Run jobs in virtual time, with faults."),
+    "plan": Subcommand("fleet.plan.command", "Say what a fleet of any size would need."),
     "init": Subcommand("fleet.init.command", "Write a configuration of this machine, for `up`."),
     "up": Subcommand("fleet.up.command", "Watch this machine: client and root in one program."),
     "client": Subcommand("client.command", "Run a client, on a device."),

@@ -29,12 +29,14 @@ class ReportNews:
         Readings in the newest report.
     alarms : bool
         Whether alarms or the desired state have changed since the newest report.
+    look_at : int
+        Readings learnt at which it is looked whether the subspace has turned.
     """
 
     def __init__(self, settings: ClientSettings, summaries: Summaries, *, alarms: bool) -> None:
         self.built, self.alarms = 0, alarms
         self._settings, self._summaries = settings, summaries
-        self._look_at = settings.min_turned_rows
+        self.look_at = settings.min_turned_rows
 
     def has_news(self, current: ClientIncarnation) -> bool:
         """Return whether a report is worth its bytes."""
@@ -54,9 +56,9 @@ class ReportNews:
 
     def has_turned(self, current: ClientIncarnation, now: Now) -> bool:
         """Return whether the subspace has turned so far that a report should be sent early."""
-        if current.counts.learnt < self._look_at:
+        if current.counts.learnt < self.look_at:
             return False
-        self._look_at = current.counts.learnt + self._rows_apart(current)
+        self.look_at = current.counts.learnt + self._rows_apart(current)
         after = None if current.shown is None else current.summary(now)
         if current.shown is None or after is None:
             return False

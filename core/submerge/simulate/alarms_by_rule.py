@@ -22,6 +22,7 @@ from submerge.client.monitor_state import MonitorState
 from submerge.judge.prepare import Block
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
@@ -86,7 +87,7 @@ class IngestByRule(Ingest):
     def __init__(
         self,
         summaries: Summaries,
-        rng: np.random.Generator,
+        rng: RandomSource,
         settings: ClientSettings,
         rule: AlarmRule,
     ) -> None:

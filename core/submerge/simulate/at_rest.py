@@ -40,7 +40,7 @@ def violations_at_rest(
     ledger = None if node is None else node.ledger(GROUP)
     if node is None or ledger is None:
         return
-    yield from _limits(host, ledger, schemas)
+    yield from row_limits(host, ledger, schemas)
     is_open = learns_scaling and ledger.schema.scaling is None
     if is_open:
         return
@@ -50,7 +50,8 @@ def violations_at_rest(
         yield "I3", f"{host} would report something else after a restart"
 
 
-def _limits(host: Host, ledger: Ledger, schemas: int) -> Iterator[tuple[str, str]]:
+def row_limits(host: Host, ledger: Ledger, schemas: int) -> Iterator[tuple[str, str]]:
+    """Yield where an aggregator's ledger is beyond its limits; as `violations_at_rest`."""
     rows: dict[str, int] = defaultdict(int)
     for (name, _), row in ledger.rows.items():
         rows[name] += 1

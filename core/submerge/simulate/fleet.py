@@ -32,6 +32,7 @@ from submerge.protocol.machine import (
     Tick,
 )
 from submerge.protocol.messages import Message, Model, Report
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.report_bytes import payload
 from submerge.simulate.alarms_by_rule import AlarmRule
 from submerge.simulate.faults import Faults
@@ -211,8 +212,7 @@ class SimulatedFleet:
             return
         host.process += 1
         # Its generator, for names and waits, is seeded by the fleet's.
-        rng = np.random.Generator(np.random.PCG64(int(self.rng.integers(2**63))))
-        host.node = self._maker.make(host, rng)
+        host.node = self._node(host, self._random(host, int(self.rng.integers(2**63))))
         self.log(host, "starts")
         host.wake = math.inf
         self.step(host, Start(dict(host.records)))
@@ -228,6 +228,14 @@ class SimulatedFleet:
                 host,
                 host.process,
             )
+
+    def _random(self, host: Host, seed: int) -> RandomSource:
+        """Return the generator of a new process."""
+        return np.random.Generator(np.random.PCG64(seed))
+
+    def _node(self, host: Host, rng: RandomSource) -> ClientNode | AggregatorNode:
+        """Return the node of a new process."""
+        return self._maker.make(host, rng)
 
     def twin(self, host: Host) -> AggregatorNode:
         """Return another process of an aggregator, started from the same disk, on no network."""

@@ -19,6 +19,8 @@ COPIES = 12
 class SimulatedDisk:
     """A store of records, with old copies."""
 
+    __slots__ = ("_copies", "records")
+
     def __init__(self) -> None:
         self.records: dict[Key, Any] = {}
         self._copies: list[dict[Key, Any]] = []
@@ -69,6 +71,11 @@ class Host:
     hostile : bool
         No process of ours runs on it: a malicious node sends from it (`malicious`).
     """
+
+    __slots__ = (
+        *("name", "level", "parent", "number", "disk", "node", "process", "began", "clock_error"),
+        *("synced", "cut_until", "slow_until", "wake", "sent", "schema", "clone", "hostile"),
+    )
 
     def __init__(self, name: str, level: int, parent: str | None, number: int) -> None:
         self.name, self.level, self.parent, self.number = name, level, parent, number

@@ -177,7 +177,7 @@ class InjectedFailures:
         if self._rng.random() < 0.5:
             self._fleet.step(host, Flush())
         self._kill(host)
-        host.parent = others[int(self._rng.integers(len(others)))]
+        self._fleet.network.move(host, others[int(self._rng.integers(len(others)))])
         self._fleet.log(host, f"moves to {host.parent}")
         self._fleet.observer.on_move(host)
 

@@ -62,10 +62,20 @@ class Network:
         self.shared: set[str] = set()
         self._retained: dict[Topic, Message] = {}
         self._connections: dict[tuple[int, str], Host] = {}
+        self._order: dict[str, int] = {}
+        self._below: dict[str, set[str]] = {}  # names that have, or had, a parent
 
     def add(self, host: Host) -> None:
         """Connect a host."""
         self.hosts.setdefault(host.name, []).append(host)
+        self._order.setdefault(host.name, len(self._order))
+        self.move(host, host.parent)
+
+    def move(self, host: Host, parent: str | None) -> None:
+        """Give a host another parent."""
+        host.parent = parent
+        if parent is not None:
+            self._below.setdefault(parent, set()).add(host.name)
 
     def remove(self, host: Host) -> None:
         """Disconnect a host for good."""
@@ -92,8 +102,9 @@ class Network:
         """Send to all children."""
         if source.name in self.shared:
             self._retained[Topic(source.name, "", type(message).__name__)] = message
-        for hosts in self.hosts.values():
-            for host in hosts:
+        # By name as they were added: a run depends on the order.
+        for name in sorted(self._below.get(source.name, ()), key=self._order.__getitem__):
+            for host in list(self.hosts[name]):
                 if host.parent == source.name:
                     yield from self._carry(source, host, message, source.name in self.shared, time)
 

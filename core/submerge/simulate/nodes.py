@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
+from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
 from submerge.simulate.alarms_by_rule import AlarmRule, IngestByRule
 from submerge.simulate.feeds import Feed
@@ -44,13 +43,22 @@ class NodeMaker:
     rule: AlarmRule | None
     robust: bool
 
-    def make(self, host: Host, rng: np.random.Generator) -> ClientNode | AggregatorNode:
+    def make(self, host: Host, rng: RandomSource) -> ClientNode | AggregatorNode:
         """Return the node of a new process."""
-        return self._client(host, rng) if host.level == 0 else self.parent(host, rng)
+        return self.child(host, rng) if host.level == 0 else self.parent(host, rng)
 
-    def _client(self, host: Host, rng: np.random.Generator) -> ClientNode:
-        plan, rule = self.plan, self.rule
-        settings = ClientSettings(
+    def child(self, host: Host, rng: RandomSource) -> ClientNode:
+        """Return the node of a new process of a client."""
+        rule, settings, feed = self.rule, self.client_settings(host), self.feed
+        node = self.client(settings, host.schema or feed.schema, feed.summaries, rng)
+        if rule is not None:
+            node._ingest = IngestByRule(feed.summaries, rng, settings, rule)
+        return node
+
+    def client_settings(self, host: Host) -> ClientSettings:
+        """Return the settings of a client."""
+        plan = self.plan
+        return ClientSettings(
             host.name,
             GROUP,
             str(host.parent),
@@ -59,15 +67,10 @@ class NodeMaker:
             cap_s=plan.cap_s,
             learns_scaling=plan.learns_scaling,
             # Ids have no scores, and counts must not depend on anomalies: alarms come by a rule.
-            alarms=None if rule is None else AlarmSettings(),
+            alarms=None if self.rule is None else AlarmSettings(),
         )
-        feed = self.feed
-        node = self.client(settings, host.schema or feed.schema, feed.summaries, rng)
-        if rule is not None:
-            node._ingest = IngestByRule(feed.summaries, rng, settings, rule)
-        return node
 
-    def parent(self, host: Host, rng: np.random.Generator) -> AggregatorNode:
+    def parent(self, host: Host, rng: RandomSource) -> AggregatorNode:
         """Return the node of a new process of an aggregator."""
         plan = self.plan
         settings = AggregatorSettings(

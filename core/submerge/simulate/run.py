@@ -30,6 +30,26 @@ FLUSHED_S = 60.0
 """Time between the forced reports of one level and the next."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was compared of the clients of a large fleet that ran a second time.
+
+    Attributes
+    ----------
+    clients : int
+        Clients that ran a second time, with all their matrices.
+    messages, reports : int
+        Messages that were compared, and reports among them.
+    worst : float
+        The largest relative difference of the scatters of two reports.
+    """
+
+    clients: int
+    messages: int
+    reports: int
+    worst: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SeedOutcome:
     """Result of one seed.
@@ -60,6 +80,8 @@ class SeedOutcome:
         Messages of a malicious node, by what became of them.
     transcript : list of str or None
         Events up to the first violation.
+    sample : Sample or None
+        None except of a large fleet.
     """
 
     seed: int
@@ -77,6 +99,7 @@ class SeedOutcome:
     trace: str
     forged: dict[str, int]
     transcript: list[str] | None
+    sample: Sample | None = None
 
 
 def run(
@@ -108,8 +131,8 @@ def run(
     feed = _feed(plan, rng, faults)
     fleet = fleet_type(plan, faults, rng, feed, client=client, aggregator=aggregator)
     fleet.transcript = Transcript(transcript) if transcript else None
-    oracle, others = _observed(fleet, feed, wire)
-    failures = _begun(fleet, rng)
+    oracle, others = observed(fleet, feed, wire)
+    failures = begun(fleet, rng)
     healed = plan.hours * HOUR
     fleet.run_until(healed, rest=progress)
     model = fleet.root_model
@@ -117,17 +140,17 @@ def run(
     failures.heal()
     fleet.run_until(healed + plan.settles_in_s, rest=progress)
     settled, counted = (oracle.counted_at, oracle.counted) if oracle else (0.0, 0)
-    version = _flush(fleet, progress)
+    version = flush(fleet, progress)
     # Two processes of one incarnation take turns: either's report replaces the other's.
     on_time = oracle is None or not (oracle.counted ^ counted) & ~oracle.of_twins
     missing = {} if oracle is None else oracle.conclude(settled=on_time, version=version)
     violations = audit(fleet, version) if oracle is None else oracle.violations
     return SeedOutcome(
         *(seed, faults),
-        violations + _other_violations(fleet, others),
+        violations + other_violations(fleet, others),
         feed.generated,
         _counted(fleet, oracle),
-        _coverage(fleet),
+        coverage(fleet),
         missing,
         None if oracle is None else max(0.0, settled - healed),
         per_node_day,
@@ -140,7 +163,7 @@ def run(
     )
 
 
-def _observed(
+def observed(
     fleet: SimulatedFleet, feed: Ids | Rows, wire: Wire | None
 ) -> tuple[Oracle | None, list[AlarmOracle | HistoryOracle]]:
     """Return the oracles that observe a fleet; its malicious node is there from now on, too."""
@@ -157,7 +180,7 @@ def _observed(
     return oracle, others
 
 
-def _other_violations(
+def other_violations(
     fleet: SimulatedFleet, others: list[AlarmOracle | HistoryOracle]
 ) -> list[tuple[str, str]]:
     """Return the violations that do not depend on the kind of readings."""
@@ -166,7 +189,7 @@ def _other_violations(
     return found + ([("I10", fleet.undecodable)] if fleet.undecodable else [])
 
 
-def _coverage(fleet: SimulatedFleet) -> float | None:
+def coverage(fleet: SimulatedFleet) -> float | None:
     """Return the share of known readings that the root says it counts."""
     ledger = fleet.root_ledger
     counts = Counts() if ledger is None else ledger.counts()
@@ -187,7 +210,7 @@ def _feed(plan: Plan, rng: np.random.Generator, faults: Faults) -> Ids | Rows:
     return Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
 
 
-def _begun(fleet: SimulatedFleet, rng: np.random.Generator) -> InjectedFailures:
+def begun(fleet: SimulatedFleet, rng: np.random.Generator) -> InjectedFailures:
     """Draw the failures; switch machines on over a minute, parents and children in any order."""
     failures = InjectedFailures(fleet)
     for host in fleet.hosts:
@@ -196,7 +219,7 @@ def _begun(fleet: SimulatedFleet, rng: np.random.Generator) -> InjectedFailures:
     return failures
 
 
-def _flush(fleet: SimulatedFleet, progress: Callable[[float], None] | None) -> int:
+def flush(fleet: SimulatedFleet, progress: Callable[[float], None] | None) -> int:
     """Make every level report; return the version of the resulting model."""
     for hosts in fleet.levels:
         for host in hosts:
