@@ -12,8 +12,8 @@ from submerge.simulate.plan import Plan
 LEFT_OUT = ("alarms", "orders", "channels", "malicious", "twin")
 """Faults that need a monitor, sample ids, or a copy of a client's memory."""
 
-BASE_BYTES, CLIENT_BYTES = 95_000_000, 24_000
-"""Measured (benchmarks/simulate.py --large) at 1,000 and 10,000 clients."""
+BASE_BYTES, CLIENT_BYTES = 95_000_000, 27_000
+"""Measured (benchmarks/simulate.py --large) at 1,000 to 100,000 clients."""
 
 READING_BYTES = 6
 """Buckets of the scores of a reading."""
