@@ -8,9 +8,10 @@ GRAVE = ("serious", "critical")
 
 AT_REST = """new Promise(requestAnimationFrame)
   .then(() => new Promise(requestAnimationFrame))
-  .then(() => Promise.all(document.getAnimations().map((each) => each.finished)))
+  .then(() => Promise.all(document.getAnimations().map((each) => each.finished.catch(() => null))))
   .then(() => null)"""
-"""Colours that change, change at once in some places and little by little in others."""
+"""Colours that change, change at once in some places and little by little in others. What is drawn
+again meanwhile ends an animation, too."""
 
 
 def violations(page: Any) -> list[str]:

@@ -36,9 +36,10 @@ def test_the_same_seed_runs_the_same_way():
 
 
 @pytest.mark.slow
-def test_no_seed_of_the_swarm_breaks_a_rule():
+@pytest.mark.parametrize("first", range(0, 300, 50))  # in parts, which several workers share
+def test_no_seed_of_the_swarm_breaks_a_rule(first):
     """300 seeds of everything that can go wrong, four levels deep: no invariant breaks."""
-    bad = [(seed, v) for seed in range(300) if (v := run(Plan(), seed).violations)]
+    bad = [(seed, v) for seed in range(first, first + 50) if (v := run(Plan(), seed).violations)]
 
     assert [] == bad
 
