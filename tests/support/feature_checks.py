@@ -132,7 +132,9 @@ def waits_to_be_settled(map_: FeatureMap, X: np.ndarray) -> None:
     for refused in (lambda: open_.lift(X), lambda: open_.pullback(X, map_.lift(X))):
         with pytest.raises(UsageError, match="gamma is not settled yet"):
             refused()
-    assert map_ == open_.settled_at(float.fromhex(str(map_.spec()["gamma"])))
+    spec = map_.spec()
+    gamma = spec.get("of", spec)["gamma"]
+    assert map_ == open_.settled_at(float.fromhex(str(gamma)))
 
 
 def close(expected: np.ndarray, got: np.ndarray) -> None:

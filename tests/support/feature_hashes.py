@@ -26,6 +26,7 @@ from submerge.features import (
     Matern,
     Polynomial,
     RandomFourier,
+    Sketched,
     TensorSketch,
     parse,
 )
@@ -59,6 +60,8 @@ def cases() -> Iterator[Case]:
     for degree, channels in ((1, 3), (2, 64), (3, 64), (4, 20000)):
         yield Case(TensorSketch(Polynomial(degree, 0.1, 1.0), 512, seed=42).spec(), channels)
     yield Case(CountSketch(Gaussian(0.1), 512, 4096, seed=42).spec(), 20000)
+    for sketch in ("countsketch", "srht", "gaussian"):
+        yield Case(Sketched(TensorSketch(Polynomial(4, 0.1), 300), 50, sketch, 42).spec(), 9)
 
 
 def hashed(case: Case) -> str:

@@ -16,6 +16,7 @@ from submerge.features.feature_map import FeatureMap, Identity
 from submerge.features.fourier import RandomFourier
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
 from submerge.features.landmarks import Landmarks, unpacked
+from submerge.features.sketched import Sketched
 from submerge.features.tensor_sketch import TensorSketch
 from submerge.features.weights import Kind
 
@@ -25,10 +26,13 @@ LONGEST = 120
 
 def plain(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a spec for people and programs, with rounded numbers in place of hex text."""
-    return {
-        name: float.fromhex(value) if isinstance(value, str) and value.startswith("0x") else value
-        for name, value in spec.items()
-    }
+    found = dict(spec)
+    for name, value in spec.items():
+        if isinstance(value, Mapping):
+            found[name] = plain(value)
+        elif isinstance(value, str) and value.startswith("0x"):
+            found[name] = float.fromhex(value)
+    return found
 
 
 def parse(spec: Mapping[str, Any]) -> FeatureMap:
@@ -64,6 +68,13 @@ def _landmarks(spec: dict[str, Any]) -> FeatureMap:
     return Landmarks(_kernel(spec), unpacked(spec["points"], channels))
 
 
+def _sketched(spec: dict[str, Any]) -> FeatureMap:
+    inner = dict(spec["of"])
+    if inner["kind"] == "sketched":
+        raise ValueError("a sketch of a sketch")
+    return Sketched(_MAPS[inner["kind"]](inner), spec["features"], spec["sketch"], spec["seed"])
+
+
 def _kernel(spec: dict[str, Any]) -> Kernel:
     gamma = None if spec["gamma"] is None else float.fromhex(spec["gamma"])
     name = spec["kernel"]
@@ -94,6 +105,7 @@ _MAPS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {
     "tensorsketch": lambda s: TensorSketch(_kernel(s), s["features"], s["seed"]),
     "countsketch": lambda s: CountSketch(_kernel(s), s["features"], s["buckets"], s["seed"]),
     "nystrom": _landmarks,
+    "sketched": _sketched,
     **dict.fromkeys(
         get_args(Kind), lambda s: RandomFourier(_kernel(s), s["features"], s["kind"], s["seed"])
     ),

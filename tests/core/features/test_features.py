@@ -16,6 +16,7 @@ from submerge.features import (
     Matern,
     Polynomial,
     RandomFourier,
+    Sketched,
     TensorSketch,
     forms,
     fourier,
@@ -40,6 +41,15 @@ SMOOTH = [
     CountSketch(Gaussian(0.1), 64, 4, 3),
     CountSketch(Gaussian(0.1), 64, 4096, 3),
     *(Landmarks(kernel, drawn(12, 5, 8)) for kernel in [*RADIAL, Polynomial(3, 0.2, 1.0)]),
+    *(
+        Sketched(inner, 12, sketch, 3)
+        for sketch in ("countsketch", "srht", "gaussian")
+        for inner in (
+            RandomFourier(Gaussian(0.1), 100, seed=3),
+            TensorSketch(Polynomial(2, 0.2, 1.0), 63, 3),
+            Landmarks(Gaussian(0.1), drawn(12, 5, 8)),
+        )
+    ),
     # More landmarks than the kernel has directions, and two that are one.
     Landmarks(Polynomial(1, 0.2), drawn(9, 5, 8)),
     Landmarks(Gaussian(0.1), drawn(12, 5, 8)[[0, 1, 2, 0]]),
@@ -177,3 +187,41 @@ def test_quasi_and_large_matrices_say_what_to_use_instead():
             with pytest.raises(UsageError, match=message):
                 refused()
     assert 512 == RandomFourier(Gaussian(1.0)).dim(10**6)
+
+
+@pytest.mark.parametrize("sketch", ["countsketch", "srht", "gaussian"])
+def test_a_sketch_keeps_inner_products_on_average(sketch):
+    """Over 400 seeds the mean is within four standard errors, and errors fall as 1 / sqrt(t)."""
+    phi = TensorSketch(Polynomial(2, 0.2, 1.0), 63, 3)
+    X = drawn(2, 5)
+    exact = np.prod(phi.lift(X), axis=0).sum()
+
+    def products(t: int) -> np.ndarray:
+        lifted = (Sketched(phi, t, sketch, seed).lift(X) for seed in range(400))
+        return np.array([each[0] @ each[1] for each in lifted])
+
+    few, many = products(8), products(32)
+
+    assert abs(few.mean() - exact) < 4 * few.std() / 20
+    assert many.std() < 0.7 * few.std()
+
+
+def test_a_sketch_of_all_rows_of_a_hadamard_matrix_is_exact():
+    """With t = D, a power of two, T is orthogonal."""
+    inner = RandomFourier(Gaussian(0.1), 64)
+    phi, X = Sketched(inner, 64, "srht"), drawn(6, 5)
+
+    exact = inner.lift(X).astype(float)
+
+    np.testing.assert_allclose(exact @ exact.T, phi.lift(X) @ phi.lift(X).T, atol=1e-12)
+
+
+def test_a_sketch_is_of_a_map_and_smaller():
+    """A sketch of a sketch, one larger than its map and an unknown one are refused."""
+    inner = RandomFourier(Gaussian(0.1), 64)
+    with pytest.raises(UsageError, match="a sketch is of a feature map, got Sketched"):
+        Sketched(Sketched(inner, 8), 8)
+    with pytest.raises(UsageError, match="at most the 64 features of its map, got 65"):
+        Sketched(inner, 65).lift(drawn(2, 5))
+    with pytest.raises(UsageError, match="sketch must be one of countsketch, srht, gaussian"):
+        Sketched(inner, 8, "hadamard")
