@@ -136,7 +136,7 @@ class Sketched:
         return inner
 
 
-class _Form(Protocol):
+class _SketchForm(Protocol):
     """A matrix T (t, D), in some form."""
 
     def times(self, F: Any) -> Array:
@@ -192,7 +192,7 @@ class _Multiplied:
 
 
 @kept
-def _form(map_: Sketched, inner: int) -> _Form:
+def _form(map_: Sketched, inner: int) -> _SketchForm:
     """Draw T: D signs and t rows, D buckets, or D t normals."""
     seed, t = map_.seed, map_.features
     if map_.sketch == "countsketch":
