@@ -17,6 +17,9 @@ from submerge.jobs.kind import JobAnswer, JobKind, PhaseDown
 from submerge.jobs.kinds import KINDS
 from submerge.jobs.points import JobPoints, split
 
+ALL_POINTS = 2**31
+"""More rows than a node has: in one process no row leaves it."""
+
 Parts = Mapping[str, Union[Array, "Parts"]]
 """Rows (n, width) by node; a mapping is an aggregator, with those below it."""
 
@@ -27,6 +30,7 @@ def run_here(
     parts: Parts,
     *,
     left_after: Mapping[str, int] | None = None,
+    share_points: int = ALL_POINTS,
     rounds: int = 10_000,
 ) -> Arrays:
     """Return the answer of a job over parts.
@@ -40,6 +44,8 @@ def run_here(
         All rows of one width.
     left_after : mapping of str to int, optional
         In a job that is not exact: in how many rounds a node counts that left.
+    share_points : int
+        How many rows of a node may become known to the others as they are.
     rounds : int
         Most rounds.
 
@@ -55,7 +61,8 @@ def run_here(
     if len(widths) != 1:
         raise UsageError(f"all rows have one width, got {sorted(widths)}")
     made = KINDS[kind](settings, widths.pop())
-    here = _Here(made, points, left_after or {})
+    shared = {name: part._replace(may_share=share_points) for name, part in points.items()}
+    here = _Here(made, shared, left_after or {})
     state, down = made.first()
     for _ in range(rounds):
         up = here.gather(parts, down)
@@ -73,7 +80,7 @@ class _Here:
     """The participants of a job in one process."""
 
     def __init__(
-        self, kind: JobKind, points: Mapping[str, JobPoints], left_after: Mapping[str, int]
+        self, kind: JobKind, points: dict[str, JobPoints], left_after: Mapping[str, int]
     ) -> None:
         self._kind, self._points, self._left_after = kind, points, left_after
         self._memory: dict[str, Any] = {}
@@ -89,10 +96,10 @@ class _Here:
             elif self.rounds >= self._left_after.get(name, self.rounds + 1):
                 up = None
             else:
-                memory = self._memory.get(name)
-                self._memory[name], up = self._kind.contribute(
-                    memory, down, self._points[name], name
-                )
+                memory, points = self._memory.get(name), self._points[name]
+                self._memory[name], up = self._kind.contribute(memory, down, points, name)
+                left = points.may_share - self._kind.points_in(down, up)
+                self._points[name] = points._replace(may_share=left)
             if up is not None:
                 ups.append(up)
         return self._kind.merge(down, ups) if ups else None

@@ -18,6 +18,7 @@ Rules for a kind:
 4. Payloads have any size up to the job's `payload_bytes`: the machine cuts them into pieces.
 5. Foreign arrays are checked by `check_down` and `check_up`; the other functions trust theirs.
 6. `memory` is a participant's own, None in the first round of an attempt. It stays where it is.
+7. A row leaves its node as it is only where `points.may_share` allows it, and is counted then.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ class JobKind(Protocol):
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
         """Return a participant's memory for later rounds, and its contribution to this one."""
+
+    def points_in(self, down: PhaseDown, up: Arrays) -> int:
+        """Return how many rows a contribution holds as they are: at most `points.may_share`."""
 
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Return the contribution of several children, one or more, as if they were one."""

@@ -160,6 +160,7 @@ class JobMember:
             part.memory = None
         try:
             part.kind.check_down(ask.down)
+            # `may_share` is 0: no reading leaves a device yet as it is.
             part.memory, up = part.kind.contribute(part.memory, ask.down, part.points, self.node)
         except PeerError as error:
             part.why = f"what it was asked was refused: {error}"

@@ -26,10 +26,13 @@ class JobPoints(NamedTuple):
 
     rows : (n, width)
     held_out : (m, width), to measure on and not to learn from
+    may_share : int
+        How many of its rows may leave the node as they are, from now on.
     """
 
     rows: Array
     held_out: Array
+    may_share: int = 0
 
 
 class HeldRows(NamedTuple):

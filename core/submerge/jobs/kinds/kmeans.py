@@ -95,6 +95,10 @@ class KMeansJob:
         held_out = np.array([float(len(points.held_out)), out.cost])
         return None, {"counts": found.counts, "cost": cost, "held_out": held_out}
 
+    def points_in(self, down: PhaseDown, up: Arrays) -> int:
+        """Return 0: what it contributes are counts, sums and centers."""
+        return 0
+
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Keep the smallest keys; or add up, in order."""
         if down.phase == "seed":

@@ -40,6 +40,10 @@ class MomentsJob:
         counts = np.array([float(len(rows)), float(len(points.held_out))])
         return None, {"counts": counts, "sums": rows.sum(axis=0)}
 
+    def points_in(self, down: PhaseDown, up: Arrays) -> int:
+        """Return 0: what it contributes are sums."""
+        return 0
+
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Add them up, in order."""
         total = dict(ups[0])
