@@ -196,8 +196,9 @@ class _Part:
 
     @property
     def held_bytes(self) -> int:
-        points = 0 if self.points is None else sum(each.nbytes for each in self.points)
-        return points + self.link.held_bytes
+        points = self.points
+        held = 0 if points is None else points.rows.nbytes + points.held_out.nbytes
+        return held + self.link.held_bytes
 
 
 class RecentIds:
