@@ -4,38 +4,15 @@ Fair means: each gets dense float64 rows in the blocks it likes best, may overwr
 them, and runs without checks that its own authors let a caller skip.
 """
 
-from typing import Protocol
-
 import numpy as np
 from gensim.models.lsimodel import Projection
 from sklearn.decomposition import IncrementalPCA
 
 import measure
-from submerge import SAPCA
+from submerge_fleet.bench.contender import Contender as Rival
+from submerge_fleet.bench.contender import Submerge as Submerge
 
 Array = measure.Array
-
-
-class Rival(Protocol):
-    """Anything that learns a subspace block by block."""
-
-    def partial_fit(self, block: Array) -> object:
-        """Learn rows (b, dim); they may be overwritten."""
-
-    def basis(self) -> Array:
-        """Return the orthonormal (dim, rank) that was learnt."""
-
-
-class Submerge:
-    """Ours, at the block size in which rows arrive; None is its own choice."""
-
-    def __init__(self, rank: int, block_size: int | None = None, **options: object) -> None:
-        self.engine = SAPCA(rank, block_size=block_size, **options)
-        self.partial_fit = self.engine.partial_fit
-
-    def basis(self) -> Array:
-        """Return the shown directions; rows that wait are counted in."""
-        return self.engine.shown.basis
 
 
 LIFTED = {"memory": 2**40}
