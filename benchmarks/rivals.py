@@ -134,7 +134,7 @@ def by_fbpca(X: Array, rank: int) -> Array:
 
 
 def by_faiss(X: Array, rank: int) -> Array:
-    """faiss's PCAMatrix, which takes float32."""
+    """Faiss's PCAMatrix, which takes float32."""
     faiss.omp_set_num_threads(1)
     matrix = faiss.PCAMatrix(X.shape[1], rank)
     matrix.train(X.astype(np.float32))
