@@ -16,7 +16,8 @@ import numpy as np
 
 import measure
 import rivals
-from report import Table, command
+from page import page
+from report import Table
 from submerge_fleet.bench.streams import ALPHAS, Stream, spectrum
 from submerge_fleet.bench.trackers.frequent_directions import FrequentDirections
 from submerge_fleet.bench.trackers.grouse import Grouse
@@ -136,4 +137,4 @@ def _summary(rows: list[tuple[object, ...]]) -> Table:
 
 
 if __name__ == "__main__":
-    command(room)
+    page(room)
