@@ -46,7 +46,7 @@ class Grouse:
         self._U = np.linalg.qr(self._U)[0]
 
     def _turn(self, U: Array, row: Array) -> None:
-        length = float(np.linalg.norm(row))
+        length = self._length(row)
         self._count += 1
         if length == 0.0:
             return
@@ -65,6 +65,10 @@ class Grouse:
                 return
         turn = (math.cos(angle) - 1.0) / size_w * p + math.sin(angle) / size_r * r
         U += np.outer(turn, w / size_w)
+
+    def _length(self, row: Array) -> float:
+        """Return what a row is divided by before its step."""
+        return float(np.linalg.norm(row))
 
     def basis(self) -> Array:
         """Return the basis."""
