@@ -25,14 +25,14 @@ import measure
 import rivals
 from page import page
 from report import Table
-from submerge_fleet.bench.streams import ALPHAS, Stream, spectrum
+from submerge_fleet.bench.streams import ALPHAS, BenchStream, spectrum
 from submerge_fleet.bench.trackers.frequent_directions import FrequentDirections
 from submerge_fleet.bench.trackers.grouse import Grouse
 from submerge_fleet.bench.trackers.moses import Moses
 from submerge_fleet.bench.trackers.oja import Oja
 from submerge_fleet.bench.trackers.power_method import PowerMethod
 from submerge_fleet.bench.trackers.spirit import Spirit
-from submerge_fleet.bench.trial import Trial, learnt, tails, tried
+from submerge_fleet.bench.trial import BenchTrial, learnt, tails, tried
 from submerge_fleet.plants.room import Room
 
 RANK, CALL = 10, 50
@@ -79,25 +79,25 @@ OURS: dict[str, Make] = {
 }
 
 
-def streams(quick: bool) -> list[Stream]:
+def streams(quick: bool) -> list[BenchStream]:
     """Return Light, if it is here, the generated room and each spectrum."""
     found = []
     if measure.LIGHT.exists():
         with gzip.open(measure.LIGHT, "rt") as file:
             X = np.loadtxt(file)
-        found.append(Stream("Light", (X - X.mean(axis=0))[:7700]))
+        found.append(BenchStream("Light", (X - X.mean(axis=0))[:7700]))
     else:
         measure.say(f"equal rank: no {measure.LIGHT}: Light left out (set SUBMERGE_DATA)")
     plant = Room(seed=0, days=1 if quick else 4, faults=())
     X = np.concatenate(list(plant.stream(1000)))
     X = X[np.isfinite(X).all(axis=1)]
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)  # its channels have four units
-    found.append(Stream("the generated room, scaled", X))
+    found.append(BenchStream("the generated room, scaled", X))
     alphas = ALPHAS[2:4] if quick else ALPHAS
     return found + [spectrum(alpha, n=1000 if quick else 4000) for alpha in alphas]
 
 
-def best_of(grid: Mapping[str, Make], stream: Stream, tail: np.ndarray) -> str:
+def best_of(grid: Mapping[str, Make], stream: BenchStream, tail: np.ndarray) -> str:
     """Return the setting with the least error over the optimum of its rank."""
 
     def error(name: str) -> float:
@@ -126,7 +126,7 @@ def room(quick: bool) -> list[Table]:
     return [Table("Rank 10, calls of 50 rows", columns, rows), _summary(rows)]
 
 
-def _figures(trial: Trial) -> tuple[int, float, float]:
+def _figures(trial: BenchTrial) -> tuple[int, float, float]:
     return trial.rank, trial.over_optimum, trial.peak_bytes / 1e3
 
 

@@ -55,7 +55,7 @@ def command(
     from submerge_fleet.bench.contender import found
     from submerge_fleet.bench.line_up import line_up
     from submerge_fleet.bench.streams import of_files, spectrum
-    from submerge_fleet.bench.trial import Trial, tails, tried
+    from submerge_fleet.bench.trial import BenchTrial, tails, tried
 
     others = {name: found(name) for name in methods}
     stream = of_files(files) if files else spectrum(alpha)
@@ -63,7 +63,7 @@ def command(
     if rank >= min(n, dim):
         raise UsageError(f"--rank must be below {min(n, dim)}, the least of rows and columns")
     contenders, tail = line_up(rank, others), tails(stream.rows)
-    results: dict[str, Trial] = {}
+    results: dict[str, BenchTrial] = {}
     with nullcontext(lambda _: None) if quiet else advancing("bench", len(contenders)) as advance:
         for name, make in contenders.items():
             results[name] = tried(make, stream.rows, block=block, passes=passes, tail=tail)

@@ -16,7 +16,7 @@ ALPHAS = (1e-4, 1e-3, 0.5, 1.0, 2.0, 3.0)
 """The spectra of Grammenos et al.: eigenvalues i^-alpha."""
 
 
-class Stream(NamedTuple):
+class BenchStream(NamedTuple):
     """Rows to learn, centered, since most methods do not center.
 
     name : for people
@@ -27,9 +27,9 @@ class Stream(NamedTuple):
     rows: Array
 
 
-def spectrum(alpha: float, *, n: int = 4000, dim: int = 400, seed: int = 0) -> Stream:
+def spectrum(alpha: float, *, n: int = 4000, dim: int = 400, seed: int = 0) -> BenchStream:
     """Return rows with eigenvalues i^-alpha: Synth of Grammenos et al., arXiv:1907.08059."""
-    return Stream(f"Synth({alpha:g})", synth(n, dim, alpha=alpha, seed=seed))
+    return BenchStream(f"Synth({alpha:g})", synth(n, dim, alpha=alpha, seed=seed))
 
 
 def synth(n: int, dim: int, *, alpha: float, seed: int) -> Array:
@@ -49,7 +49,7 @@ def synth(n: int, dim: int, *, alpha: float, seed: int) -> Array:
     return np.asarray(X, dtype=np.float64)
 
 
-def of_files(paths: Sequence[Path]) -> Stream:
+def of_files(paths: Sequence[Path]) -> BenchStream:
     """Return the rows of files without a gap, less their mean.
 
     Raises
@@ -61,4 +61,4 @@ def of_files(paths: Sequence[Path]) -> Stream:
     rows = rows[np.isfinite(rows).all(axis=1)]
     if len(rows) < 2:
         raise UsageError(f"expected two rows or more without a gap, got {len(rows)} in {paths[0]}")
-    return Stream(", ".join(path.name for path in paths), rows - rows.mean(axis=0))
+    return BenchStream(", ".join(path.name for path in paths), rows - rows.mean(axis=0))

@@ -17,7 +17,7 @@ CHUNK = 1000
 """Rows whose residual is computed at once."""
 
 
-class Trial(NamedTuple):
+class BenchTrial(NamedTuple):
     """What a method did with a stream.
 
     rank : directions that it shows
@@ -39,7 +39,7 @@ def tried(
     block: int,
     passes: int = 3,
     tail: Array | None = None,
-) -> Trial:
+) -> BenchTrial:
     """Let a method learn rows (n, dim) in blocks, `passes` times, and once more for its memory.
 
     tail : `tails(rows)`, where it is known
@@ -61,7 +61,7 @@ def tried(
     missed = tails(rows) if tail is None else tail
     rank = basis.shape[1]
     over = residual(rows, basis) / missed[rank]
-    return Trial(rank, over, 1e6 * statistics.median(seconds) / len(rows), peak)
+    return BenchTrial(rank, over, 1e6 * statistics.median(seconds) / len(rows), peak)
 
 
 def learnt(contender: Contender, rows: Array, block: int) -> Array:
