@@ -336,4 +336,5 @@ def test_sparse_rows_have_the_columns_of_the_same_rows_made_dense(kernel):
     here = np.concatenate(list(columns_of(kernel, X, block_size=7)))
     there = np.concatenate(list(columns_of(kernel, sparse.csr_array(X), block_size=7)))
 
-    np.testing.assert_allclose(here, there, rtol=1e-11, atol=1e-11)
+    # Squared distances are good to 1e-16, and a row's distance to itself to the root of that.
+    np.testing.assert_allclose(here, there, rtol=1e-11, atol=1e-7)
