@@ -152,6 +152,8 @@ scaling = "fleet"
 [sensor]
 # A line of JSON on standard input for each row: {"flow": 21.5, "pressure": null} or [21.5, ...].
 kind = "ndjson"
+# What a channel is that an object does not name: "gap", or "zero" for sparse rows.
+#absent = "gap"
 
 # Metrics of Telegraf in Influx line protocol, on standard input: lines of one timestamp are a row,
 # which closes gather_s (below) after its first line.
