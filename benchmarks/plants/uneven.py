@@ -1,4 +1,4 @@
-"""Rows of uneven leverage: a steep spectrum, and few rows far out that a polynomial kernel is made of.
+"""Rows of uneven leverage: a steep spectrum, and few rows far out that make most of a kernel.
 
 It stands in for CASP (UCI, protein structures: nine channels), which the disKPCA paper measures on:
 uniform points miss as much of it (benchmarks/diskpca.md). Four rows in five fall off as j^-3/2 from
