@@ -14,7 +14,7 @@ Rules for a kind:
    seed, the node and the row. So a repeated contribution is the same contribution.
 2. `merge` is associative and commutative, to rounding. Its parents call it with the children in
    the order of their names, so that the result does not depend on who came first.
-3. Rounds may differ in form: the phase says which one it is.
+3. Rounds may differ in form: the phase says which one it is. "open" and "end" are the machine's.
 4. Payloads have any size up to the job's `payload_bytes`: the machine cuts them into pieces.
 5. Foreign arrays are checked by `check_down` and `check_up`; the other functions trust theirs.
 6. `memory` is a participant's own, None in the first round of an attempt. It stays where it is.

@@ -64,7 +64,7 @@ def _check_gamma(of: KpcaSettings, gamma: float) -> None:
 def check_up(of: KpcaSettings, width: int, seen: Seen | None, down: PhaseDown, up: Arrays) -> None:
     """Refuse arrays that no child of this version sends; `seen` is None after a restart."""
     phase, t = down.phase, of.sketch
-    if phase == "open":
+    if phase == "count":
         open_: Shapes = {"sums": (width,), "squares": (1,)} if of.kernel.gamma is None else {}
         expect(up, open_ | {"counts": (4,)})
         _check_counts(up["counts"])

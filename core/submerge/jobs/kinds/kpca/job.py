@@ -70,7 +70,7 @@ class KernelPcaJob:
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
         """Return what a round asks of the rows."""
-        if down.phase == "open":
+        if down.phase == "count":
             here = RowsHere.of(points, self._of)
             return here, here.counted(points.may_share)
         held: RowsHere = memory
@@ -85,7 +85,7 @@ class KernelPcaJob:
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Keep the smallest keys, put points together, or merge factors."""
         of, phase = self._of, down.phase
-        if phase == "open":
+        if phase == "count":
             return dis_lr.added(ups)
         if phase == "factor":
             triangles = [leverage.unpacked(up["triangle"], of.sketch) for up in ups]
@@ -106,7 +106,7 @@ class KernelPcaJob:
     def first(self) -> tuple[Any, PhaseDown]:
         """Ask for counts."""
         self._seen = Seen.nothing(self._of)
-        return RootState(), PhaseDown("open", {})
+        return RootState(), PhaseDown("count", {})
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Go on to the next round, or to the answer."""
@@ -119,7 +119,7 @@ class KernelPcaJob:
         self, state: RootState, down: PhaseDown, up: Arrays
     ) -> tuple[RootState, PhaseDown] | JobAnswer:
         of, phase = self._of, down.phase
-        if phase == "open":
+        if phase == "count":
             return self._opened(up)
         if phase == "factor":
             return state, PhaseDown("keys-1", {**self._limit(state, 1), **up})
@@ -192,7 +192,7 @@ class KernelPcaJob:
 
     def _remember(self, down: PhaseDown) -> None:
         """Remember what has gone down; a parent that has just restarted knows a part of it."""
-        if down.phase == "open":
+        if down.phase == "count":
             self._seen = Seen.nothing(self._of)
         elif self._seen is not None:
             self._seen = self._seen.after(down)

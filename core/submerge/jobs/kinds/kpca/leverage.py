@@ -17,8 +17,12 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.features.count_sketch import Buckets
 
-SOLID = 1e-12
-"""Least singular value of R, over its largest, that a row's score counts."""
+SOLID = 1e-6
+"""Least singular value of R, over its largest, that a row's score counts: features are float32."""
+
+ROUNDED = 2e-6
+"""Error of a row's features, over their length: the order of sums depends on how many rows are
+mapped at once."""
 
 ROWS = 4096
 """Rows whose features are held at once."""
@@ -36,10 +40,23 @@ def triangle_of(parts: Sequence[Array], t: int) -> Array:
 
 def scores(E: Array, R: Array) -> Array:
     """Return the leverage (n,) of embedded rows E (n, t), for the triangle of all rows."""
+    sigma, V = _solid(R)
+    whitened = E @ (V.T / sigma)
+    return np.asarray(np.einsum("ij,ij->i", whitened, whitened))
+
+
+def slack(E: Array, R: Array, found: Array) -> Array:
+    """Return by how much the rounding of features may change scores that were found: (n,)."""
+    sigma, _ = _solid(R)
+    off = ROUNDED * np.sqrt(np.einsum("ij,ij->i", E, E)) / sigma.min(initial=np.inf)
+    return np.asarray((2 * np.sqrt(found) + off) * off)
+
+
+def _solid(R: Array) -> tuple[Array, Array]:
+    """Return the singular values (r,) of a triangle that are more than rounding, and V' (r, t)."""
     _, sigma, V = np.linalg.svd(R)
     solid = sigma > SOLID * sigma[0]
-    whitened = E @ (V[solid].T / sigma[solid])
-    return np.asarray(np.einsum("ij,ij->i", whitened, whitened))
+    return sigma[solid], V[solid]
 
 
 def summed(E: Array, columns: int, *, seed: int) -> Array:

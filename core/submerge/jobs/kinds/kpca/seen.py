@@ -18,7 +18,7 @@ from submerge.jobs.kinds.kpca.settings import KpcaSettings
 from submerge.kernel.nystrom import check_finite
 
 PHASES = (
-    *("open", "factor", "keys-1", "points-1", "keys-2", "points-2"),
+    *("count", "factor", "keys-1", "points-1", "keys-2", "points-2"),
     *("project", "measure"),
 )
 
@@ -41,7 +41,7 @@ class Seen:
 
     of: KpcaSettings
     kernel: Kernel
-    phase: str = "open"
+    phase: str = "count"
     limit: int = 0
     triangle: Array | None = None
     points: Array | None = None
@@ -106,4 +106,8 @@ class Seen:
 
     def slack(self, stage: int, rows: Array, scores: Array) -> Array:
         """Return by how much another machine's scores of rows may differ: (n,)."""
-        return SLACK * (own_squares(rows, self.kernel) if stage == 2 else scores)
+        if stage == 2:
+            return np.asarray(SLACK * own_squares(rows, self.kernel))
+        if self.of.sample == "leverage" and self.triangle is not None:
+            return leverage.slack(self.embedded(rows), self.triangle, scores)
+        return np.asarray(SLACK * scores)
