@@ -38,7 +38,8 @@ def check_down(of: KpcaSettings, width: int, down: PhaseDown) -> None:
     if phase == "project":
         shapes |= {"size": (1,)}
     if phase == "measure":
-        shapes |= {"axes": (None, None), "mean": (None,), "variances": (None,)}
+        shapes |= {"axes": (None, None), "variances": (None,)}
+        shapes |= {"mean": (None,)} if of.center else {}
     expect(arrays, shapes, single=("points",))
     if len(arrays.get("points", ())) > MOST_POINTS:
         raise PeerError(f"at most {MOST_POINTS} points", kind="oversize")
@@ -49,7 +50,11 @@ def check_down(of: KpcaSettings, width: int, down: PhaseDown) -> None:
             raise PeerError(f"{name} is 1 to {MOST_POINTS}", kind="range")
     if phase == "measure":
         m, r = arrays["axes"].shape
-        expect(arrays, {"axes": (m, r), "mean": (m,), "variances": (r,)})
+        fits = arrays["variances"].shape == (r,) and (
+            "mean" not in arrays or len(arrays["mean"]) == m
+        )
+        if not fits:
+            raise PeerError(f"a variance each for {r} directions of {m}", kind="shape")
         if not (arrays["variances"] > 0).all():
             raise PeerError("variances are positive", kind="range")
 
@@ -110,8 +115,8 @@ def _check_projected(of: KpcaSettings, m: int, up: Arrays) -> None:
     if of.merge == "exact":
         expect(up, mean | {"scatter": (m * (m + 1) // 2,), "sums": (2,)})
     elif of.merge == "sketch":
-        ones: Shapes = {"ones": (of.columns,)} if of.center else {}
-        expect(up, mean | ones | {"sketch": (of.columns, m), "sums": (3,)})
+        width = m + of.center
+        expect(up, mean | {"triangle": (width * (width + 1) // 2,), "sums": (3,)})
     else:
         expect(up, mean | {"factor": (None, m), "sums": (4,)})
         _check_factor(up["factor"], 2 * of.components)

@@ -3,7 +3,8 @@
 A row's coordinates C (n, m) are those of `Landmarks`. Three ways to merge them:
 
     ranks    a factor of 2k rows (2k, m): what pairs of parents keep of both. The least error.
-    sketch   `columns` random sums of rows (columns, m), which add up: the paper's sketch
+    sketch   `columns` random sums of each participant's rows, as in the paper; of the sums of all,
+             put on top of one another, the triangle (m (m + 1) / 2) is kept
     exact    the whole scatter (m (m + 1) / 2), which adds up: federated NY-KPCA
 
 Rows and energies count exactly in all three.
@@ -19,7 +20,7 @@ import numpy as np
 from submerge._linalg import EPS, Array, signs
 from submerge.features import Landmarks
 from submerge.jobs.arrays import Arrays
-from submerge.jobs.kinds.kpca.leverage import packed, summed, unpacked
+from submerge.jobs.kinds.kpca.leverage import packed, summed, triangle_of, unpacked
 from submerge.kernel.nystrom import Covariance, check_finite, chunks, outside_span, pooled
 from submerge.pca.merging import merge
 from submerge.pca.subspace import Subspace, oriented
@@ -127,22 +128,36 @@ def found_in_ranks(up: Arrays, k: int) -> Found:
 
 
 def sketch_up(at: Coordinates, columns: int, *, center: bool, seed: int) -> Arrays:
-    """Return random sums of rows; of a column of ones as well, to subtract the mean later."""
-    ones = np.ones((len(at.inside), 1))
-    sums = summed(np.hstack([at.inside, ones]), columns, seed=seed)
-    square = float(np.vdot(at.inside, at.inside))
-    found = {"sketch": sums[:, :-1], "sums": np.array([len(ones), square, at.outside])}
-    return found | ({"mean": at.inside.sum(axis=0), "ones": sums[:, -1]} if center else {})
+    """Return the triangle of random sums of the rows, of all rows if there are no more.
+
+    If centered, a column of ones is summed as well: the mean is subtracted later.
+    """
+    C = at.inside
+    square = float(np.vdot(C, C))
+    sums = {"sums": np.array([len(C), square, at.outside])}
+    if center:
+        sums["mean"] = C.sum(axis=0)
+        C = np.hstack([C, np.ones((len(C), 1))])
+    if len(C) > columns:
+        C = summed(C, columns, seed=seed)
+    return sums | {"triangle": packed(triangle_of([C], C.shape[1]))}
 
 
-def found_in_sketch(up: Arrays, k: int) -> Found:
-    """Return the leading directions of the sums."""
+def merged_sketches(ups: Sequence[Arrays], m: int, *, center: bool) -> Arrays:
+    """Return the triangle of all sums behind several, and their sums added."""
+    width = m + center
+    R = triangle_of([unpacked(up["triangle"], width) for up in ups], width)
+    return {**added(ups), "triangle": packed(R)}
+
+
+def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> Found:
+    """Return the leading directions of the sums; eigenvalues are estimates."""
     n, square, outside = up["sums"].tolist()
-    sketch, mean = up["sketch"], np.zeros(up["sketch"].shape[1])
-    if "mean" in up:
+    R, mean = unpacked(up["triangle"], m + center), np.zeros(m)
+    if center:
         mean = up["mean"] / n
-        sketch = sketch - up["ones"][:, None] * mean
-    _, sigma, V = np.linalg.svd(sketch, full_matrices=False)
+        R = R[:, :-1] - R[:, -1:] * mean
+    _, sigma, V = np.linalg.svd(R, full_matrices=False)
     r = min(k, int(np.count_nonzero(sigma > ROUNDED * sigma.max(initial=0.0))))
     return Found(_signed(V[:r].T), sigma[:r] ** 2, mean, square - n * float(mean @ mean) + outside)
 

@@ -99,7 +99,10 @@ class KernelPcaJob:
             return measured.merged_sketches(ups)
         if of.merge == "ranks":
             return dis_lr.merged_ranks(ups, 2 * of.components)
-        return dis_lr.added(ups) if of.merge == "sketch" else dis_lr.merged_exact(ups)
+        if of.merge == "exact":
+            return dis_lr.merged_exact(ups)
+        m = int(down.arrays["size"][0])
+        return dis_lr.merged_sketches(ups, m, center=of.center)
 
     # -- at the root -----------------------------------------------------------------
 
@@ -133,7 +136,7 @@ class KernelPcaJob:
         if of.merge == "ranks":
             found = dis_lr.found_in_ranks(up, of.components)
         elif of.merge == "sketch":
-            found = dis_lr.found_in_sketch(up, of.components)
+            found = dis_lr.found_in_sketch(up, of.components, state.points, center=of.center)
         else:
             found = dis_lr.found_in_exact(up, of.components, center=of.center)
         if not len(found.eigenvalues):
@@ -142,7 +145,8 @@ class KernelPcaJob:
         if not state.counts.held_out:
             return self._answer(state, {})
         variances = found.eigenvalues / state.counts.rows
-        arrays = {"axes": found.axes, "mean": found.mean, "variances": variances}
+        arrays = {"axes": found.axes, "variances": variances}
+        arrays |= {"mean": found.mean} if of.center else {}
         return state, PhaseDown("measure", arrays)
 
     def _answer(self, state: RootState, limits: Arrays) -> JobAnswer:

@@ -66,8 +66,9 @@ class RowsHere(NamedTuple):
         if phase == "project":
             return here, here._projected(node)
         arrays = down.arrays
-        of_rows = arrays["axes"], arrays["mean"], arrays["variances"]
-        found = measured.statistics(here.held_out, here.seen.map, *of_rows)
+        axes, variances = arrays["axes"], arrays["variances"]
+        mean = arrays["mean"] if "mean" in arrays else np.zeros(len(axes))
+        found = measured.statistics(here.held_out, here.seen.map, axes, mean, variances)
         return here, measured.sketches_up(found)
 
     def _factor(self, node: str) -> Arrays:
