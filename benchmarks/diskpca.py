@@ -218,7 +218,8 @@ def on_merges(quick: bool) -> Table:
             "asked, at most": "g",
         },
         rows,
-        f'Mean of {repeats} repeats. "Sketch" is the paper\'s, with 400 columns.',
+        f'Mean of {repeats} repeats. "Sketch" is the paper\'s, with 400 columns a server;'
+        " of these the triangle travels.",
     )
 
 

@@ -29,7 +29,7 @@ SCHEMA = "coordinates"
 """What the subspaces here are of: they never leave the job."""
 
 ROUNDED = 1e-12
-"""Least singular value, over the largest, of a direction."""
+"""Least singular value of a direction, over the largest and over the mean's."""
 
 
 class Found(NamedTuple):
@@ -79,7 +79,7 @@ def ranks_up(at: Coordinates, rank: int, *, center: bool) -> Arrays:
     mean = C.mean(axis=0) if center and len(C) else np.zeros(C.shape[1])
     C = C - mean
     _, sigma, V = np.linalg.svd(np.linalg.qr(C, mode="r"), full_matrices=False)
-    solid = sigma > ROUNDED * sigma.max(initial=0.0)
+    solid = sigma > _floor(sigma, len(C), mean)
     sigma, V = sigma[solid], V[solid]
     dropped = float(sigma[rank] ** 2) if len(sigma) > rank else 0.0
     sums = np.array([len(C), float(np.vdot(C, C)), at.outside, dropped])
@@ -120,8 +120,9 @@ def _subspace(up: Arrays) -> Subspace:
 def found_in_ranks(up: Arrays, k: int) -> Found:
     """Return the leading directions of a factor."""
     whole = _subspace(up)
-    axes = np.array(whole.basis[:, :k])
-    return Found(axes, whole.sigma[:k] ** 2, whole.mean, whole.energy + float(up["sums"][2]))
+    solid = whole.sigma[:k] > _floor(whole.sigma, whole.weight, whole.mean)
+    axes, sigma = np.array(whole.basis[:, :k][:, solid]), whole.sigma[:k][solid]
+    return Found(axes, sigma**2, whole.mean, whole.energy + float(up["sums"][2]))
 
 
 # -- sketch -----------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> Found:
         mean = up["mean"] / n
         R = R[:, :-1] - R[:, -1:] * mean
     _, sigma, V = np.linalg.svd(R, full_matrices=False)
-    r = min(k, int(np.count_nonzero(sigma > ROUNDED * sigma.max(initial=0.0))))
+    r = min(k, int(np.count_nonzero(sigma > _floor(sigma, n, mean))))
     return Found(_signed(V[:r].T), sigma[:r] ** 2, mean, square - n * float(mean @ mean) + outside)
 
 
@@ -205,10 +206,16 @@ def found_in_exact(up: Arrays, k: int, *, center: bool) -> Found:
     about = whole.about(center=center)
     eigenvalues, V = np.linalg.eigh(about)
     eigenvalues, V = eigenvalues[::-1][:k], V[:, ::-1][:, :k]
-    solid = eigenvalues > len(about) * EPS * max(float(eigenvalues[0]), 0.0)
     mean = whole.mean if center else np.zeros(len(about))
+    floor = _floor(np.sqrt(np.maximum(eigenvalues, 0.0)), whole.count, mean) ** 2
+    solid = eigenvalues > max(len(about) * EPS * float(eigenvalues[0]), floor)
     axes = _signed(V[:, solid])
     return Found(axes, eigenvalues[solid], mean, float(np.trace(about)) + whole.outside)
+
+
+def _floor(sigma: Array, n: float, mean: Array) -> float:
+    """Return what a singular value exceeds that is more than rounding: of the mean, too."""
+    return ROUNDED * max(float(sigma.max(initial=0.0)), float(np.sqrt(n * float(mean @ mean))))
 
 
 def _signed(axes: Array) -> Array:
