@@ -112,7 +112,13 @@ def on_servers(quick: bool) -> Table:
     )
 
 
-COMMON = {"components": RANK, "points": CHOSEN, "center": False, "sketch": SKETCH}
+COMMON = {
+    "components": RANK,
+    "points": CHOSEN,
+    "center": False,
+    "sketch": SKETCH,
+    "readings": False,
+}
 
 
 class Traffic(NamedTuple):

@@ -13,7 +13,7 @@ from submerge.features import Polynomial
 from submerge.jobs.here import run_here
 from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds import KINDS
-from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of, subspace_of
+from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of
 from submerge.jobs.kinds.kpca.job import NOBODY_SHARES, KernelPcaJob
 from submerge.jobs.points import JobPoints, check_nodes, node_id, split
 from support import kernels, oracle_kpca
@@ -151,10 +151,9 @@ def test_an_answer_names_its_kernel(of):
     """Kernel and directions can be used without the job's settings."""
     X = clouds(80)
     answer = run_here("kpca", {**SMALL, **of}, {"pump-1": X})
-    map_, subspace = map_of(answer), subspace_of(answer)
+    map_ = map_of(answer)
 
     assert of["kernel"] == map_.kernel.spec()["kernel"]
-    assert 80 == subspace.weight
     # Each direction has length 1 in feature space.
     C = coefficients_of(answer)
     lengths = np.einsum("ij,jk,ik->i", C, map_.kernel(map_.points, map_.points), C)
@@ -175,7 +174,7 @@ def test_limits_are_quantiles_of_rows_held_out():
     off = map_.lift(held_out) - answer["mean"]
     outside = 1 - np.square(map_.lift(held_out)).sum(axis=1)
     spe = outside + np.square(off - off @ answer["axes"] @ answer["axes"].T).sum(axis=1)
-    expected = np.quantile(spe, answer["limit_levels"], method="inverted_cdf")
+    expected = np.quantile(spe, answer["limit_shares"], method="inverted_cdf")
     assert len(held_out) == answer["counts"][1]
     np.testing.assert_allclose(expected, answer["spe_limits"], rtol=0.05)
 
@@ -254,6 +253,13 @@ def test_rows_of_a_node_that_does_not_take_part_are_refused():
         check_nodes(arrays, ["pump-2"])
 
 
+def bins(count: float, level: float = -2.0) -> dict[str, np.ndarray]:
+    """Return sketches of one score each."""
+    names = ("spe", "inside", "t2")
+    found = {f"{name}_bins": np.array([[1.0, count]]) for name in names}
+    return found | {f"{name}_level": np.array([level]) for name in names}
+
+
 @pytest.mark.parametrize(
     ("phase", "arrays"),
     [
@@ -262,22 +268,29 @@ def test_rows_of_a_node_that_does_not_take_part_are_refused():
         ("project", {"factor": np.ones((2, 3)), "mean": np.zeros(3), "sums": np.ones(4)}),
         ("project", {"factor": np.zeros((1, 3)), "mean": np.zeros(3), "sums": np.ones(4)}),
         ("project", {"factor": np.eye(3), "mean": np.zeros(3), "sums": -np.ones(4)}),
-        (
-            "measure",
-            {"levels": np.zeros(2), "spe_bins": np.ones((1, 2)), "t2_bins": -np.ones((1, 2))},
-        ),
-        (
-            "measure",
-            {"levels": np.full(2, 0.5), "spe_bins": np.ones((1, 2)), "t2_bins": np.ones((1, 2))},
-        ),
+        ("measure", bins(-1.0)),
+        ("measure", bins(1.0, level=0.5)),
+        ("measure", bins(1.0, level=9.0)),
+        ("measure", {"spe_bins": np.ones((1, 2)), "spe_level": np.full(1, -2.0)}),
     ],
 )
 def test_foreign_arrays_are_refused(phase, arrays):
     """Counts that are none, factors that are none, sketches that are none."""
     down = PhaseDown(phase, {"size": np.array([3.0])} if phase == "project" else {})
 
+    kind = KernelPcaJob({**SMALL, "readings": False}, 3)
     with pytest.raises(PeerError):
-        KernelPcaJob(SMALL, 3).check_up(down, arrays)
+        kind.check_up(down, arrays)
+
+
+def test_honest_arrays_of_these_phases_pass():
+    """What the test above refuses is refused for what is wrong with it."""
+    kind = KernelPcaJob({**SMALL, "readings": False}, 3)
+    factor = {"factor": np.eye(3), "mean": np.zeros(3), "sums": np.ones(4)}
+
+    kind.check_up(PhaseDown("count", {}), {"counts": np.array([5.0, 0, 1, 1])})
+    kind.check_up(PhaseDown("project", {"size": np.array([3.0])}), factor)
+    kind.check_up(PhaseDown("measure", {}), bins(1.0))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +300,16 @@ def test_foreign_arrays_are_refused(phase, arrays):
         PhaseDown("keys-1", {"gamma": np.array([-1.0]), "limit": np.array([4.0])}),
         PhaseDown("keys-1", {"gamma": np.array([1.0]), "limit": np.array([0.0])}),
         PhaseDown("project", {"points": np.zeros((4, 3)), "size": np.array([4.0])}),
-        PhaseDown("measure", {"axes": np.eye(3), "mean": np.zeros(2), "variances": np.ones(3)}),
+        PhaseDown(
+            "measure",
+            {
+                "axes": np.eye(3),
+                "mean": np.zeros(2),
+                "variances": np.ones(3),
+                "readings_axes": np.ones((3, 1)),
+                "readings_mean": np.ones(3),
+            },
+        ),
     ],
 )
 def test_what_no_root_asks_is_refused(down):

@@ -9,8 +9,7 @@ from submerge.errors import PeerError, UsageError
 from submerge.features import Gaussian, Kernel, Landmarks, Laplace, Matern, Polynomial
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.kind import AnswerArray
-from submerge.jobs.kinds.kpca.dis_lr import SCHEMA, Found
-from submerge.pca.subspace import Subspace, oriented
+from submerge.jobs.kinds.kpca.dis_lr import Found
 
 KERNELS = (Gaussian, Laplace, Matern, Polynomial)
 
@@ -19,14 +18,20 @@ ANSWERS = (
     AnswerArray("axes", "Directions in the points' coordinates, one a column, (m, k)."),
     AnswerArray("mean", "Of the features, in these coordinates; 0 unless centered, (m,)."),
     AnswerArray("eigenvalues", "Of the features' scatter, (k,)."),
-    AnswerArray("energy", "The features' whole scatter, (1,)."),
+    AnswerArray("energy", "The features' scatter in the points' span, and all of it, (2,)."),
     AnswerArray(
         "kernel", "0 gaussian, 1 laplace, 2 matern, 3 polynomial; gamma; its others, (4,)."
     ),
     AnswerArray("counts", "Rows, rows held out, participants, those that may share points, (4,)."),
-    AnswerArray("limit_levels", "Shares of rows held out that limits are of."),
-    AnswerArray("spe_limits", "Squared prediction error of those rows, at these shares."),
-    AnswerArray("t2_limits", "Hotelling's T2 of those rows, at these shares."),
+    AnswerArray("readings_axes", "Directions of the readings themselves, (width, r)."),
+    AnswerArray("readings_mean", "The mean reading, (width,).", "rows"),
+    AnswerArray("readings_eigenvalues", "Of the readings' scatter, (r,)."),
+    AnswerArray("readings_energy", "The readings' whole scatter, (1,)."),
+    AnswerArray("limit_shares", "Shares of rows held out that lie below the limits."),
+    AnswerArray("spe_limits", "Squared prediction error of features, below which they do."),
+    AnswerArray("inside_limits", "The part of it in the points' span, which a model scores."),
+    AnswerArray("t2_limits", "Hotelling's T2."),
+    AnswerArray("readings_limits", "Squared prediction error of the readings themselves."),
 )
 
 
@@ -66,39 +71,23 @@ def kernel_of(numbers: Array) -> Kernel:
     raise PeerError(f"an answer has one of {len(KERNELS)} kernels, got number {which}")
 
 
-def answered(kernel: Kernel, points: Array, found: Found, counts: Array, limits: Arrays) -> Arrays:
+def answered(kernel: Kernel, points: Array, found: Found, counts: Array, others: Arrays) -> Arrays:
     """Return the arrays of an answer."""
     return {
         "points": points.astype(np.float32),
         "axes": found.axes,
         "mean": found.mean,
         "eigenvalues": found.eigenvalues,
-        "energy": np.array([found.energy]),
+        "energy": np.array([found.inside, found.inside + found.outside]),
         "kernel": kernel_numbers(kernel),
         "counts": counts,
-        **limits,
+        **others,
     }
 
 
 def map_of(answer: Arrays) -> Landmarks:
     """Return the feature map of an answer: a schema with it lifts rows to the coordinates."""
     return Landmarks(kernel_of(answer["kernel"]), answer["points"].astype(np.float64))
-
-
-def subspace_of(answer: Arrays, schema: str = SCHEMA) -> Subspace:
-    """Return the directions of an answer as a subspace of the coordinates.
-
-    Its energy is that of the features, what is outside of the points' span included.
-    """
-    return oriented(
-        np.ascontiguousarray(answer["axes"].T),
-        np.sqrt(answer["eigenvalues"]),
-        schema=schema,
-        mean=answer["mean"].copy(),
-        weight=float(answer["counts"][0]),
-        energy=float(answer["energy"][0]),
-        spectral_bound=0.0,
-    )
 
 
 def coefficients_of(answer: Arrays) -> Array:

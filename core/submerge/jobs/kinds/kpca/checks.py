@@ -8,7 +8,7 @@ from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
 from submerge.jobs.arrays import Arrays, expect
 from submerge.jobs.kind import PhaseDown
-from submerge.jobs.kinds.kpca import chosen, measured
+from submerge.jobs.kinds.kpca import chosen, measured, readings
 from submerge.jobs.kinds.kpca.seen import PHASES, Seen, stage_of
 from submerge.jobs.kinds.kpca.settings import MOST_POINTS, KpcaSettings
 
@@ -40,6 +40,8 @@ def check_down(of: KpcaSettings, width: int, down: PhaseDown) -> None:
     if phase == "measure":
         shapes |= {"axes": (None, None), "variances": (None,)}
         shapes |= {"mean": (None,)} if of.center else {}
+        rank = {"readings_axes": (width, None), "readings_mean": (width,)} if of.readings else {}
+        shapes |= rank
     expect(arrays, shapes, single=("points",))
     if len(arrays.get("points", ())) > MOST_POINTS:
         raise PeerError(f"at most {MOST_POINTS} points", kind="oversize")
@@ -80,8 +82,11 @@ def check_up(of: KpcaSettings, width: int, seen: Seen | None, down: PhaseDown, u
     elif phase.startswith("points"):
         _check_points(of, width, seen, down, up)
     elif phase == "measure":
-        measured.check_sketches(up)
+        measured.check_sketches(up, measured.names_of(readings=of.readings))
     else:
+        if of.readings:
+            _check_readings(of, width, up)
+            up = readings.without_readings(up)
         _check_projected(of, int(down.arrays["size"][0]), up)
 
 
@@ -107,6 +112,17 @@ def _check_points(
         raise PeerError(str(error), kind="range") from error
     slack = seen.slack(stage, rows, scores)
     chosen.check_chosen(up, choice, scores, slack, float(down.arrays["largest"][0]))
+
+
+def _check_readings(of: KpcaSettings, width: int, up: Arrays) -> None:
+    """Refuse other factors of the readings."""
+    if not set(readings.NAMES.values()) <= set(up):
+        raise PeerError("the readings' directions are missing", kind="shape")
+    factor = readings.factor_of(up)
+    expect(factor, {"factor": (None, width), "mean": (width,), "sums": (4,)})
+    _check_factor(factor["factor"], 2 * readings.rank_of(of.components, width))
+    if (factor["sums"] < 0).any():
+        raise PeerError("counts and energies are not negative", kind="range")
 
 
 def _check_projected(of: KpcaSettings, m: int, up: Arrays) -> None:

@@ -38,13 +38,15 @@ class Found(NamedTuple):
     axes : (m, r), orthonormal columns in the points' coordinates
     eigenvalues : (r,), of the scatter, largest first
     mean : (m,), of the coordinates; zeros unless centered
-    energy : the features' squared distances from their mean's projection, or from zero
+    inside : the coordinates' squared distances from their mean, or from zero
+    outside : squared distances of the features from the span
     """
 
     axes: Array
     eigenvalues: Array
     mean: Array
-    energy: float
+    inside: float
+    outside: float
 
 
 class Coordinates(NamedTuple):
@@ -122,7 +124,7 @@ def found_in_ranks(up: Arrays, k: int) -> Found:
     whole = _subspace(up)
     solid = whole.sigma[:k] > _floor(whole.sigma, whole.weight, whole.mean)
     axes, sigma = np.array(whole.basis[:, :k][:, solid]), whole.sigma[:k][solid]
-    return Found(axes, sigma**2, whole.mean, whole.energy + float(up["sums"][2]))
+    return Found(axes, sigma**2, whole.mean, whole.energy, float(up["sums"][2]))
 
 
 # -- sketch -----------------------------------------------------------------------------------
@@ -160,7 +162,7 @@ def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> Found:
         R = R[:, :-1] - R[:, -1:] * mean
     _, sigma, V = np.linalg.svd(R, full_matrices=False)
     r = min(k, int(np.count_nonzero(sigma > _floor(sigma, n, mean))))
-    return Found(_signed(V[:r].T), sigma[:r] ** 2, mean, square - n * float(mean @ mean) + outside)
+    return Found(_signed(V[:r].T), sigma[:r] ** 2, mean, square - n * float(mean @ mean), outside)
 
 
 def added(ups: Sequence[Arrays]) -> Arrays:
@@ -210,7 +212,7 @@ def found_in_exact(up: Arrays, k: int, *, center: bool) -> Found:
     floor = _floor(np.sqrt(np.maximum(eigenvalues, 0.0)), whole.count, mean) ** 2
     solid = eigenvalues > max(len(about) * EPS * float(eigenvalues[0]), floor)
     axes = _signed(V[:, solid])
-    return Found(axes, eigenvalues[solid], mean, float(np.trace(about)) + whole.outside)
+    return Found(axes, eigenvalues[solid], mean, float(np.trace(about)), whole.outside)
 
 
 def _floor(sigma: Array, n: float, mean: Array) -> float:

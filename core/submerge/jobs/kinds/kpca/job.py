@@ -22,7 +22,7 @@ from submerge.errors import UsageError
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobAnswer, PhaseDown
-from submerge.jobs.kinds.kpca import chosen, dis_lr, leverage, measured
+from submerge.jobs.kinds.kpca import chosen, dis_lr, leverage, measured, readings
 from submerge.jobs.kinds.kpca.answer import ANSWERS, answered
 from submerge.jobs.kinds.kpca.checks import check_down, check_up
 from submerge.jobs.kinds.kpca.participant import RowsHere
@@ -52,6 +52,7 @@ class RootState(NamedTuple):
     counts: Counts = Counts(0.0, 0.0, 0.0, 0.0)
     points: int = 0
     found: dis_lr.Found | None = None
+    readings: dis_lr.Found | None = None
 
 
 class KernelPcaJob:
@@ -62,6 +63,7 @@ class KernelPcaJob:
 
     def __init__(self, settings: Settings, width: int) -> None:
         self._of, self._width = KpcaSettings.of(settings), width
+        self._rank = readings.rank_of(self._of.components, width)
         self._seen: Seen | None = None  # of a kind that has met a job on its way
 
     # -- at a participant ------------------------------------------------------------
@@ -97,6 +99,12 @@ class KernelPcaJob:
             return chosen.merged_rows(ups)
         if phase == "measure":
             return measured.merged_sketches(ups)
+        own = readings.merged_readings(ups, self._rank) if of.readings else {}
+        return {**own, **self._merged_projections(down, ups)}
+
+    def _merged_projections(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
+        """Merge factors of the coordinates."""
+        of, ups = self._of, [readings.without_readings(up) for up in ups]
         if of.merge == "ranks":
             return dis_lr.merged_ranks(ups, 2 * of.components)
         if of.merge == "exact":
@@ -121,7 +129,7 @@ class KernelPcaJob:
     def _next(
         self, state: RootState, down: PhaseDown, up: Arrays
     ) -> tuple[RootState, PhaseDown] | JobAnswer:
-        of, phase = self._of, down.phase
+        phase = down.phase
         if phase == "count":
             return self._opened(up)
         if phase == "factor":
@@ -133,6 +141,11 @@ class KernelPcaJob:
             return self._with_points(state, stage_of(phase), up)
         if phase == "measure":
             return self._answer(state, measured.limits(up))
+        return self._projected(state, up)
+
+    def _projected(self, state: RootState, up: Arrays) -> tuple[RootState, PhaseDown] | JobAnswer:
+        """Find the directions; ask how far rows that were held out lie from them."""
+        of = self._of
         if of.merge == "ranks":
             found = dis_lr.found_in_ranks(up, of.components)
         elif of.merge == "sketch":
@@ -141,12 +154,15 @@ class KernelPcaJob:
             found = dis_lr.found_in_exact(up, of.components, center=of.center)
         if not len(found.eigenvalues):
             raise UsageError("kernel PCA needs rows that differ, and all rows are alike")
-        state = state._replace(found=found)
+        own = readings.found_in_readings(up, self._rank) if of.readings else None
+        state = state._replace(found=found, readings=own)
         if not state.counts.held_out:
             return self._answer(state, {})
         variances = found.eigenvalues / state.counts.rows
         arrays = {"axes": found.axes, "variances": variances}
         arrays |= {"mean": found.mean} if of.center else {}
+        if own is not None:
+            arrays |= {"readings_axes": own.axes, "readings_mean": own.mean}
         return state, PhaseDown("measure", arrays)
 
     def _answer(self, state: RootState, limits: Arrays) -> JobAnswer:
@@ -154,7 +170,8 @@ class KernelPcaJob:
         if seen is None or seen.points is None or found is None:
             raise UsageError("an answer comes after the last round")
         counts = np.array(state.counts)
-        return JobAnswer(answered(seen.kernel, seen.points, found, counts, limits))
+        own = {} if state.readings is None else readings.answered_readings(state.readings)
+        return JobAnswer(answered(seen.kernel, seen.points, found, counts, {**own, **limits}))
 
     def _opened(self, up: Arrays) -> tuple[RootState, PhaseDown]:
         """Settle gamma; ask for the triangle, or for the first keys."""

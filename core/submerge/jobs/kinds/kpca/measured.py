@@ -1,8 +1,10 @@
 """What the answer's directions leave of rows that they were not learnt from, as merging sketches.
 
 SPE (squared prediction error) is a row's squared distance in feature space from the directions
-through the mean's projection; T2 (Hotelling's) sums its squared coordinates on them, each over its
-variance. Sketches of both merge exactly, so the limits do not depend on the tree.
+through the mean's projection; "inside" is the part of it in the points' span, which is what a model
+of the coordinates scores. T2 (Hotelling's) sums squared coordinates on the directions, each over
+its variance; "readings" is the SPE of the readings themselves. Sketches merge exactly, so limits do
+not depend on the tree.
 """
 
 from __future__ import annotations
@@ -18,31 +20,40 @@ from submerge.jobs.arrays import Arrays, expect
 from submerge.kernel.nystrom import check_finite, chunks, outside_span
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, merged, packed, quantile, unpacked
 
-LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 """Shares of the rows that limits are given for."""
 
-STATISTICS = ("spe", "t2")
+STATISTICS = ("spe", "inside", "t2")
+READINGS = "readings"
+
+
+def names_of(*, readings: bool) -> tuple[str, ...]:
+    """Return what is measured: that of the readings, too, if their directions are found."""
+    return (*STATISTICS, READINGS) if readings else STATISTICS
 
 
 def statistics(
     rows: Array, map_: Landmarks, axes: Array, mean: Array, variances: Array
 ) -> dict[str, Array]:
-    """Return SPE and T2 of rows (n, d), (n,) each.
+    """Return the statistics of the features of rows (n, d), (n,) each.
 
     Parameters
     ----------
     axes, mean, variances : (m, r), (m,), (r,)
     """
-    spe, t2 = [np.empty(0)], [np.empty(0)]
+    spe, inside, t2 = [np.empty(0)], [np.empty(0)], [np.empty(0)]
     for part in chunks(rows):
         off = map_.lift(part)
         outside = outside_span(part, off, map_.kernel)
         off = off - mean
         along = off @ axes
         off -= along @ axes.T
-        spe.append(outside + np.einsum("ij,ij->i", off, off))
+        inside.append(np.einsum("ij,ij->i", off, off))
+        spe.append(outside + inside[-1])
         t2.append((along**2 / variances).sum(axis=1))
-    found = {"spe": np.concatenate(spe), "t2": np.concatenate(t2)}
+    found = {
+        name: np.concatenate(of) for name, of in (("spe", spe), ("inside", inside), ("t2", t2))
+    }
     check_finite(map_.kernel, *found.values())
     return found
 
@@ -55,16 +66,17 @@ def sketches_up(of: dict[str, Array]) -> Arrays:
 def merged_sketches(ups: Sequence[Arrays]) -> Arrays:
     """Return the sketches of all rows."""
     parts = [_sketches(up) for up in ups]
-    return _up({name: merged(*(part[name] for part in parts), grain=FINE) for name in STATISTICS})
+    return _up({name: merged(*(part[name] for part in parts), grain=FINE) for name in parts[0]})
 
 
-def check_sketches(up: Arrays) -> None:
-    """Refuse arrays that are no sketches."""
-    expect(up, {f"{name}_bins": (None, 2) for name in STATISTICS} | {"levels": (2,)})
-    levels = up["levels"]
-    if not ((np.abs(levels) <= 64) & (levels == np.rint(levels))).all():
-        raise PeerError("a sketch has a level", kind="sketch")
-    for name in STATISTICS:
+def check_sketches(up: Arrays, names: Sequence[str]) -> None:
+    """Refuse arrays that are no sketches of some statistics."""
+    shapes: dict[str, tuple[int | None, ...]] = {f"{name}_bins": (None, 2) for name in names}
+    expect(up, shapes | {f"{name}_level": (1,) for name in names})
+    for name in names:
+        level = up[f"{name}_level"]
+        if not (abs(level[0]) <= 64 and level[0] == np.rint(level[0])):
+            raise PeerError("a sketch has a level", kind="sketch")
         bins = up[f"{name}_bins"]
         if not (np.abs(bins) < 2**52).all() or not (bins == np.rint(bins)).all():
             raise PeerError("bins are whole numbers", kind="sketch")
@@ -77,26 +89,29 @@ def check_sketches(up: Arrays) -> None:
 
 
 def limits(up: Arrays) -> Arrays:
-    """Return the statistics' quantiles at `LEVELS`, and how many rows they are of."""
-    found = {"limit_levels": np.array(LEVELS)}
+    """Return the statistics' quantiles at `SHARES` of the rows."""
+    found = {"limit_shares": np.array(SHARES)}
     for name, sketch in _sketches(up).items():
         if sketch.n:
-            found[f"{name}_limits"] = np.array([quantile(sketch, level) for level in LEVELS])
+            found[f"{name}_limits"] = np.array([quantile(sketch, share) for share in SHARES])
     return found
 
 
 def _up(sketches: dict[str, QuantileSketch]) -> Arrays:
-    found: dict[str, Array] = {
-        f"{name}_bins": np.array(sketches[name].bins, dtype=np.float64).reshape(-1, 2)
-        for name in STATISTICS
-    }
-    return found | {"levels": np.array([float(sketches[name].level) for name in STATISTICS])}
+    found: dict[str, Array] = {}
+    for name, sketch in sketches.items():
+        found[f"{name}_bins"] = np.array(sketch.bins, dtype=np.float64).reshape(-1, 2)
+        found[f"{name}_level"] = np.array([float(sketch.level)])
+    return found
 
 
 def _sketches(up: Arrays) -> dict[str, QuantileSketch]:
+    names = [name.removesuffix("_bins") for name in up if name.endswith("_bins")]
     return {
         name: QuantileSketch(
-            int(level), tuple((int(i), int(n)) for i, n in up[f"{name}_bins"].tolist()), FINE
+            int(up[f"{name}_level"][0]),
+            tuple((int(i), int(n)) for i, n in up[f"{name}_bins"].tolist()),
+            FINE,
         )
-        for name, level in zip(STATISTICS, up["levels"].tolist(), strict=True)
+        for name in names
     }

@@ -12,7 +12,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.kind import PhaseDown
-from submerge.jobs.kinds.kpca import chosen, dis_lr, leverage, measured
+from submerge.jobs.kinds.kpca import chosen, dis_lr, leverage, measured, readings
 from submerge.jobs.kinds.kpca.seen import Seen, stage_of
 from submerge.jobs.kinds.kpca.settings import KpcaSettings
 from submerge.jobs.points import JobPoints, key, node_id
@@ -64,11 +64,14 @@ class RowsHere(NamedTuple):
         if phase.startswith("points"):
             return here._supplies(float(down.arrays["largest"][0]), node)
         if phase == "project":
-            return here, here._projected(node)
+            return here, {**here._projected(node), **here._readings()}
         arrays = down.arrays
         axes, variances = arrays["axes"], arrays["variances"]
         mean = arrays["mean"] if "mean" in arrays else np.zeros(len(axes))
         found = measured.statistics(here.held_out, here.seen.map, axes, mean, variances)
+        if self.seen.of.readings:
+            of_readings = arrays["readings_axes"], arrays["readings_mean"]
+            found[measured.READINGS] = readings.residuals_of(here.held_out, *of_readings)
         return here, measured.sketches_up(found)
 
     def _factor(self, node: str) -> Arrays:
@@ -92,6 +95,14 @@ class RowsHere(NamedTuple):
         mine = self.offered[self.keys <= largest]
         taken = np.concatenate([self.taken, mine])
         return self._replace(taken=taken), chosen.rows_up(node_id(node), self.rows, mine)
+
+    def _readings(self) -> Arrays:
+        """Return the rows' own directions, if they are asked for."""
+        of = self.seen.of
+        if not of.readings:
+            return {}
+        rank = readings.rank_of(of.components, self.rows.shape[1])
+        return readings.readings_up(self.rows, rank)
 
     def _projected(self, node: str) -> Arrays:
         """Return the directions of the rows in the points' span."""

@@ -50,6 +50,7 @@ LISTED: tuple[JobSetting, ...] = (
         "merge", "text", f"How directions are merged: {', '.join(get_args(Merge))}.", "ranks"
     ),
     JobSetting("columns", "whole", "Of a participant's rows in merge = sketch.", "40 k"),
+    JobSetting("readings", "flag", "Whether the rows' own directions are found, too.", "true"),
     JobSetting("node_share", "number", "Most points of one participant, as a share.", "0.25"),
 )
 
@@ -69,7 +70,7 @@ class KpcaSettings(NamedTuple):
     merge: Merge
     columns: int
     node_share: float
-    measures: bool
+    readings: bool
 
     @classmethod
     def of(cls, settings: Settings) -> KpcaSettings:
@@ -100,7 +101,7 @@ class KpcaSettings(NamedTuple):
             _one_of(settings, "merge", Merge),
             whole_of(settings, "columns", 40 * k, least=k, most=MOST_SKETCH),
             number_of(settings, "node_share", 0.25, most=1.0),
-            bool(settings.get("held_out", 0.0)),
+            _flag(settings, "readings", default=True),
         )
         if found.sample == "leverage":
             found.map_of(found.kernel)  # whether there is such a map
