@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from submerge.errors import UsageError
 from submerge.jobs.job import Job
-from submerge.jobs.kind import JobKind, MakeKind
+from submerge.jobs.kind import JobKind, JobSetting, MakeKind
 from submerge.jobs.kinds.kmeans import KMeansJob
+from submerge.jobs.kinds.kpca.job import KernelPcaJob, NystromJob
 from submerge.jobs.kinds.moments import MomentsJob
+from submerge.jobs.settings import COMMON_SETTINGS
 
-KINDS: dict[str, MakeKind] = {"kmeans": KMeansJob, "moments": MomentsJob}
+KINDS: dict[str, MakeKind] = {
+    "kmeans": KMeansJob,
+    "moments": MomentsJob,
+    "kpca": KernelPcaJob,
+    "nystrom": NystromJob,
+}
 
 
 def kind_of(job: Job) -> JobKind:
@@ -23,3 +30,8 @@ def kind_of(job: Job) -> JobKind:
     if make is None:
         raise UsageError(f"a job is one of {', '.join(KINDS)}, got {job.kind}")
     return make(job.settings, job.width)
+
+
+def settings_of(kind: str) -> tuple[JobSetting, ...]:
+    """Return the settings that a kind knows: its own, then those of all kinds."""
+    return (*KINDS[kind].listed, *COMMON_SETTINGS)
