@@ -36,11 +36,11 @@ from submerge_aggregator.storage.room import StoreRoom
 from submerge_client.logs import say
 from submerge_client.private_file import create_private, make_private, refuse_link
 
-FORM = 6
+FORM = 7
 """Raise it with a record that earlier versions do not know: they then report a later version, and
 no damage. 2: why nodes are quarantined, and which are suspected. 3: desired states of nodes.
 4: when nodes were first heard. 5: rows without a digest, whole scatters, energies of channels.
-6: the rank that a root has chosen, and histories."""
+6: the rank that a root has chosen, and histories. 7: jobs under way."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 
