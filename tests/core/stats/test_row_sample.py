@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,7 +25,7 @@ def test_it_is_the_rows_with_the_smallest_priorities(most, sizes, seed):
     rng, again = np.random.default_rng(seed), np.random.default_rng(seed)
     sample, rows = RowSample(most, 2, rng), rows_of(sum(sizes))
     cuts = np.cumsum([0, *sizes])
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         sample.add(rows[begin:end])
     expected = oracle_row_sample.smallest(rows, sizes, most, again)
 
