@@ -41,7 +41,6 @@ class JobPrograms:
         self.running: dict[str, Program] = {}
         for node in TREE:
             self.start(node)
-        self._read = 0
 
     def start(self, node: str) -> Program:
         """Start a program, and give a client its rows."""
@@ -62,9 +61,26 @@ class JobPrograms:
         self.running[node] = program
         program.until("serving" if node == ROOT or node in SITES else "reading")
         if node not in SITES and node != ROOT:
-            for row in rows_of(node):
-                program.write(json.dumps(list(row)).encode() + b"\n")
+            self.feed(node)
         return program
+
+    def feed(self, *clients: str) -> None:
+        """Give clients their rows, once more."""
+        for name in clients:
+            for row in rows_of(name):
+                self.running[name].write(json.dumps(list(row)).encode() + b"\n")
+
+    def counts(self, readings: int) -> None:
+        """Wait until the root counts so many readings: no more, and no less."""
+        asked = 0
+
+        def is_so() -> bool:
+            nonlocal asked
+            asked += 1
+            self.order(readings=asked)
+            return self.event("counted", number=asked)["readings"] == readings
+
+        until(is_so, lambda: f"{readings} readings; {self.heard[-1:]}")
 
     @property
     def heard(self) -> list[dict[str, Any]]:
@@ -84,7 +100,7 @@ class JobPrograms:
                     line.what == "acknowledged" and line.facts["readings"] >= ROWS
                     for line in list(program.lines)
                 ),
-                f"{name} to have reported its rows",
+                lambda name=name: f"{name} to have reported its rows",
             )
         for name in SITES:
             self.running[name].until("acknowledged")
@@ -95,7 +111,7 @@ class JobPrograms:
         def found() -> list[dict[str, Any]]:
             return [e for e in self.heard if e["event"] == kind and facts.items() <= e.items()]
 
-        until(found, f"{kind} {facts} among {self.heard}")
+        until(found, lambda: f"{kind} {facts} among {self.heard}")
         return found()[0]
 
 

@@ -3,7 +3,7 @@
     python -m support.job_root --config root.toml --log-json
 
 A line of JSON is a job without what the root knows itself, as `{"id": "job-1", "kind": "kmeans"}`,
-or `{"cancel": "job-1"}`. Lines of standard output are what its board hears; arrays are their bytes.
+or `{"cancel": "job-1"}`, or `{"readings": 1}`, to count what has been learnt. Lines of standard output are what its board hears; arrays are their bytes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import threading
 from typing import Any
 
 from submerge import SubmergeError
+from submerge.aggregator.node import AggregatorNode
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.machine import JobProgress
 from submerge.jobs.roster import names, written
+from submerge.protocol.machine import Now
 from submerge_aggregator.assembly import server_of
 from submerge_aggregator.config import load
 from submerge_aggregator.server import Server
@@ -58,6 +60,12 @@ class SpokenBoard:
         )
 
 
+def counted(node: AggregatorNode, _: Now) -> int:
+    """Return the readings that the root counts, by their only group."""
+    rows = node.ledger(node.groups[0]).rows  # type: ignore[union-attr]
+    return sum(row.report.counts.learnt for row in rows.values())
+
+
 async def order(server: Server, line: str) -> None:
     """Open or cancel a job."""
     facts = json.loads(line)
@@ -66,6 +74,9 @@ async def order(server: Server, line: str) -> None:
             say(event="cancelled", was_there=await server.jobs.cancel(facts["cancel"]))
             return
         facts.setdefault("group", "room")
+        if "readings" in facts:
+            say(event="counted", number=facts["readings"], readings=await server.ask(counted))
+            return
         schema = await server.ask(lambda node, _: node.ledger(facts["group"]).schema)
         job = Job.read({"fingerprint": schema.fingerprint, "width": schema.width} | facts)
         await server.jobs.open(job)
