@@ -115,9 +115,10 @@ class JobRuntime:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jobs")
 
     @property
-    def heard_bytes(self) -> int:
-        """Bytes of messages that came from children and from the parent."""
-        return 0 if self._inbox is None else self._inbox.heard_bytes
+    def metrics(self) -> tuple[int, int, int]:
+        """Jobs under way, and bytes of messages that were sent and that came."""
+        heard = 0 if self._inbox is None else self._inbox.heard_bytes
+        return len(self.under_way), self.effects.sent_bytes, heard
 
     @property
     def board(self) -> JobFollower:
@@ -254,7 +255,7 @@ class JobRuntime:
             known = [await self._children(host, group) for group in sorted(groups)]
             await self._step(host, role, [*known, *(events or [Tick()])])
             for order in orders:
-                await self._obey(host, role, order)
+                await self._carry_out(host, role, order)
         except SubmergeError as error:
             for order in orders:
                 if not order.done.done():
@@ -297,7 +298,7 @@ class JobRuntime:
         self.under_way = role.jobs
         await self.effects.perform(host, effects, opened)
 
-    async def _obey(self, host: JobHost, role: JobRoot | JobRelay, order: _Order) -> None:
+    async def _carry_out(self, host: JobHost, role: JobRoot | JobRelay, order: _Order) -> None:
         """Carry out an operator's order."""
         event, opened = order.event, None
         was_there = isinstance(event, CancelJob) and event.id in role.jobs
