@@ -199,9 +199,10 @@ class JobRuntime:
         host, inbox = self._host, self._inbox
         while True:
             try:
-                await self._wait(host, inbox)
-                role = self._role or await self._begin(host)
-                await self._drive(host, inbox, role)
+                if self._role is None:
+                    self._role = await self._begin(host)
+                await self._wait(host, inbox, self._role)
+                await self._drive(host, inbox, self._role)
             except SubmergeError as error:
                 say("jobs wait for the store", level=logging.ERROR, why=str(error))
                 await self._discard(error)
@@ -230,18 +231,15 @@ class JobRuntime:
         start = Start({key: records.unpack(key, value) for key, value in kept.items()})
         self._known_at.clear()
         await self.effects.perform(host, role.step(start, host.clock()))
-        self._role = role
         return role
 
-    async def _wait(self, host: JobHost, inbox: JobInbox) -> None:
+    async def _wait(self, host: JobHost, inbox: JobInbox, role: JobRoot | JobRelay) -> None:
         """Wait until something has come in, or the part wants to be woken."""
-        if self._role is None:
-            return
         if len(inbox) or self._orders:
             await asyncio.sleep(0)  # the network gets a turn between two batches
             return
         self._stirred.clear()
-        wait = max(0.01, self._role.wakes_at - host.clock().steady)
+        wait = max(0.01, role.wakes_at - host.clock().steady)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
 
@@ -249,6 +247,8 @@ class JobRuntime:
         """Take what has come in, and do what is due."""
         events: list[JobEvent] = [inbox.pop() for _ in range(min(BATCH, len(inbox)))]
         orders, self._orders = self._orders, []
+        if not events and not orders and role.wakes_at > host.clock().steady:
+            return  # nothing is due: there may be no job for weeks
         try:
             groups = {o.event.job.group for o in orders if isinstance(o.event, OpenJob)}
             groups |= self._stale(events, host.clock().steady)

@@ -40,4 +40,4 @@ def _unscaled(values: Array, schema: Schema, *, squared: bool) -> Array:
     if schema.scaling is None:
         return values
     offset, scale = np.array(schema.scaling.offset), np.array(schema.scaling.scale)
-    return values * scale**2 if squared else values * scale + offset
+    return np.asarray(values * scale**2 if squared else values * scale + offset)
