@@ -21,6 +21,7 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
+from submerge_aggregator.jobs.board import JobBoard, jobs_path
 from submerge_aggregator.limits import allocator
 from submerge_aggregator.limits.budget import MessageBudget
 from submerge_aggregator.notify.sinks import make_notifier
@@ -109,6 +110,7 @@ def server_of(
         audit=audit,
         history=_history(config),
         last_backup=LastBackup(config.store),
+        board=JobBoard(jobs_path(config.store)),
         budget=MessageBudget(_waiting_bytes(config)),
     )
 

@@ -25,7 +25,7 @@ from submerge_aggregator.history import answers
 from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
-from submerge_aggregator.jobs.following import JobFollower
+from submerge_aggregator.jobs.board import JobBoard
 from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
@@ -110,7 +110,7 @@ class Server:
         history: HistoryRecorder | None = None,
         last_backup: LastBackup | None = None,
         budget: MessageBudget | None = None,
-        board: JobFollower | None = None,
+        board: JobBoard | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
         self.ready = False
@@ -123,7 +123,8 @@ class Server:
         self.history = HistoryRecorder(None) if history is None else history
         self.last_backup = LastBackup(None) if last_backup is None else last_backup
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
-        self.jobs = JobRuntime(board)
+        self.board = JobBoard() if board is None else board
+        self.jobs = JobRuntime(self.board)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()
