@@ -80,7 +80,7 @@ def schema_of(node: AggregatorNode, group: str) -> GroupSchema:
     if node.plan(group).is_open(schema.canonical):
         learnt = ledger.counts().learnt
         raise UsageError(
-            f"the scaling of group {group} is not settled yet, after {learnt:,} rows: wait until"
+            f"the schema of group {group} is not settled yet, after {learnt:,} rows: wait until"
             " it has a model"
         )
     return GroupSchema(schema.canonical, schema.fingerprint, schema.width)
