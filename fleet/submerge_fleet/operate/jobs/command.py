@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from submerge.errors import UsageError
 from submerge_fleet.console.admin_client import AdminGroup, confirm, say_back
 from submerge_fleet.console.options import (
     FILE,
@@ -34,6 +35,9 @@ OUT = click.option(
 )
 PLOT = click.option("--plot", type=FILE, help="Draw the answer into this PNG.")
 ANSWER = together(OUT, PLOT)
+
+PICTURES = ("kmeans",)
+"""Kinds whose answer can be drawn."""
 
 
 class JobGroup(AdminGroup):
@@ -132,10 +136,12 @@ def check_targets(
 
     check_outputs(kind, out)
     if plot is not None:
+        if kind not in PICTURES:
+            drawn = ", ".join(PICTURES)
+            raise UsageError(f"--plot draws answers of {drawn}, got {kind}: leave it out")
         from submerge_fleet.console.picture import check_target
-        from submerge_fleet.operate.jobs.plot import check_kind
+        from submerge_fleet.operate.jobs import plot as _  # noqa: F401
 
-        check_kind(kind)
         check_target(plot, inputs=inputs)
 
 

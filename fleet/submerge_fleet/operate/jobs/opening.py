@@ -108,8 +108,9 @@ def _run(kind: str, **given: Any) -> None:
     output = {name: given.pop(name) for name in ("out", "plot", "quiet", "as_json")}
     check_targets(kind, output["out"], output["plot"])
     if paths or on_files:
-        _refuse("--{} is for a running fleet, got FILEs as well", fleet)
-        at.refuse("FILEs")
+        if not paths:
+            raise UsageError("expected FILEs behind --files, got none")
+        _refuse("--{} is for a running fleet, got FILEs as well", {**at._asdict(), **fleet})
         _on_files(kind, settings, paths, given, scales=not unscaled, **output)
         return
     _refuse("--{} is for FILEs, got none", {**given, "unscaled": unscaled})
@@ -138,8 +139,6 @@ def _on_files(
     from submerge_fleet.files.remote_path import path_of
     from submerge_fleet.operate.jobs.on_files import JobOnFiles, run_on_files
 
-    if not files:
-        raise UsageError("expected FILEs behind --files, got none")
     paths = [path_of(file) for file in files]
     asked = JobOnFiles(kind, settings, paths, reading_options(**reading), scales)
     notes: list[str] = []

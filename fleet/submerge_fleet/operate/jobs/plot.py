@@ -7,18 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from submerge import Array
-from submerge.errors import UsageError
 from submerge_fleet.console.figures import Figure, save
 from submerge_fleet.operate.jobs.results import JobResult
 
 MOST_LABELS = 60
 """More channels than this are numbered, not named."""
-
-
-def check_kind(kind: str) -> None:
-    """Refuse a kind whose answer has no picture."""
-    if kind != "kmeans":
-        raise UsageError(f"--plot draws centers of kmeans, got {kind}: leave it out")
 
 
 def draw(result: JobResult, path: Path) -> None:
