@@ -1,4 +1,4 @@
-"""What a kind lists of itself is what it takes and gives: commands and pages are made of the list."""
+"""What a kind lists of itself is what it takes and gives: commands are made of the list."""
 
 from __future__ import annotations
 

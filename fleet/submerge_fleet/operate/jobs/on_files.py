@@ -28,7 +28,7 @@ GROUP = "files"
 """What the group of such a job is called."""
 
 
-class FileRows(NamedTuple):
+class RowsByNode(NamedTuple):
     """The rows of files by node.
 
     parts : (n, channels) each, in their units, without gaps
@@ -99,7 +99,7 @@ def run_on_files(
     return JobRecord(job, schema.canonical, 0.0, 0.0, "", stayed, {}, {}, rounds, 1, answer)
 
 
-def _rows(recordings: Recordings, *, shown: bool) -> FileRows:
+def _rows(recordings: Recordings, *, shown: bool) -> RowsByNode:
     """Read all rows."""
     parts: dict[str, list[Array]] = {}
     left_out = 0
@@ -109,7 +109,7 @@ def _rows(recordings: Recordings, *, shown: bool) -> FileRows:
             left_out += len(recorded.rows) - len(whole)
             parts.setdefault(recorded.machine, []).append(whole)
             advance(len(recorded.rows))
-    return FileRows({name: np.concatenate(rows) for name, rows in parts.items()}, left_out)
+    return RowsByNode({name: np.concatenate(rows) for name, rows in parts.items()}, left_out)
 
 
 def _schema(recordings: Recordings, parts: dict[str, Array], *, scales: bool) -> Schema:
