@@ -4,38 +4,19 @@ Fair means: each gets dense float64 rows in the blocks it likes best, may overwr
 them, and runs without checks that its own authors let a caller skip.
 """
 
-from typing import Protocol
+from collections.abc import Callable
 
+import faiss
+import fbpca
 import numpy as np
 from gensim.models.lsimodel import Projection
-from sklearn.decomposition import IncrementalPCA
+from sklearn.decomposition import PCA, IncrementalPCA
 
 import measure
-from submerge import SAPCA
+from submerge_fleet.bench.contender import Contender as Rival
+from submerge_fleet.bench.contender import Submerge as Submerge
 
 Array = measure.Array
-
-
-class Rival(Protocol):
-    """Anything that learns a subspace block by block."""
-
-    def partial_fit(self, block: Array) -> object:
-        """Learn rows (b, dim); they may be overwritten."""
-
-    def basis(self) -> Array:
-        """Return the orthonormal (dim, rank) that was learnt."""
-
-
-class Submerge:
-    """Ours, at the block size in which rows arrive; None is its own choice."""
-
-    def __init__(self, rank: int, block_size: int | None = None, **options: object) -> None:
-        self.engine = SAPCA(rank, block_size=block_size, **options)
-        self.partial_fit = self.engine.partial_fit
-
-    def basis(self) -> Array:
-        """Return the shown directions; rows that wait are counted in."""
-        return self.engine.shown.basis
 
 
 LIFTED = {"memory": 2**40}
@@ -128,6 +109,38 @@ class Batch:
         X -= X.mean(axis=0)
         _, _, right = np.linalg.svd(X, full_matrices=False)
         return right[: self._rank].T
+
+
+class OfAllRows(Batch):
+    """A library's function of all rows and the rank: O(n dim) memory."""
+
+    def __init__(self, rank: int, components: Callable[[Array, int], Array]) -> None:
+        super().__init__(rank)
+        self._components = components
+
+    def basis(self) -> Array:
+        """Return the components as columns."""
+        return self._components(np.concatenate(self._blocks), self._rank).T
+
+
+def covariance_eigh(X: Array, rank: int) -> Array:
+    """scikit-learn's PCA by eigenvectors of the covariance: its fastest for many rows."""
+    return PCA(rank, svd_solver="covariance_eigh").fit(X).components_
+
+
+def by_fbpca(X: Array, rank: int) -> Array:
+    """Facebook's randomized PCA (Li, Szlam, Stanton & Tygert 2017), two power iterations."""
+    return fbpca.pca(X, k=rank, raw=False, n_iter=2)[2]
+
+
+def by_faiss(X: Array, rank: int) -> Array:
+    """Faiss's PCAMatrix, which takes float32."""
+    faiss.omp_set_num_threads(1)
+    matrix = faiss.PCAMatrix(X.shape[1], rank)
+    matrix.train(X.astype(np.float32))
+    rows = faiss.vector_to_array(matrix.A).reshape(rank, X.shape[1])
+    # Orthonormal in float32; the residual is computed in float64.
+    return np.linalg.qr(rows.T.astype(np.float64))[0].T
 
 
 class Gathered:

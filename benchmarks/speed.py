@@ -26,6 +26,15 @@ PLAIN, PLAIN_LOW = "submerge, oversample=0", 'submerge, oversample=0, exact="nev
 SKLEARN, ALGORITHM3 = "scikit-learn IncrementalPCA", "Algorithm 3 to the letter"
 GENSIM, GENSIM_GRAM = "gensim merge, blocks by svd", "gensim merge, blocks by Gram"
 BATCH = "numpy.linalg.svd of all rows"
+OF_ALL_ROWS: dict[str, Callable[[int], rivals.Rival]] = {
+    BATCH: rivals.Batch,
+    "scikit-learn PCA, covariance_eigh": partial(
+        rivals.OfAllRows, components=rivals.covariance_eigh
+    ),
+    "fbpca": partial(rivals.OfAllRows, components=rivals.by_fbpca),
+    "faiss PCAMatrix": partial(rivals.OfAllRows, components=rivals.by_faiss),
+}
+"""They hold all rows, and stand here for what that buys."""
 
 ASKED: tuple[tuple[str, str, int, dict[int, float]], ...] = (
     (SKLEARN, OURS, 10, {48: 5.0, 400: 3.5, 1000: 5.0, 10_000: 9.0}),
@@ -127,9 +136,12 @@ def measured(dim: int, rank: int, *, rows: int, quick: bool) -> dict[str, Result
         {name: partial(run, name) for name in field}, repeats, label=f"{where}, times"
     )
     if rank == 10:
-        # Once: it takes long, and as long for any rank.
-        field[BATCH], blocks[BATCH] = Contender(lambda _: rivals.Batch(rank), (rows,)), rows
-        times |= measure.interleaved({BATCH: partial(run, BATCH)}, 1, label=f"{where}, batch")
+        # Once: they take long, and most as long for any rank.
+        for name, make in OF_ALL_ROWS.items():
+            field[name] = Contender(lambda _, make=make: make(rank), (rows,))
+            blocks[name] = rows
+        batch = {name: partial(run, name) for name in OF_ALL_ROWS}
+        times |= measure.interleaved(batch, 1, label=f"{where}, all rows")
     # Below zero only by rounding.
     excess = {
         name: max(0.0, measure.residual(Y, basis) / optimum - 1) for name, basis in bases.items()

@@ -54,6 +54,7 @@ SUBCOMMANDS = {
     "fit": Subcommand("fleet.fit.command", "Learn what is normal from files, with limits."),
     "detect": Subcommand("fleet.detect.command", "Find alarms in files, by a model."),
     "score": Subcommand("fleet.score.command", "Score files with a model, a line for each row."),
+    "bench": Subcommand("fleet.bench.command", "Compare methods that learn a subspace."),
     "drill": Subcommand("fleet.drill.command", "Say which faults would raise an alarm."),
     "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal."),
 }
