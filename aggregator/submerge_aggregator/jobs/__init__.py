@@ -5,6 +5,7 @@ thread that computes, the messages to parent and children, and the records of jo
 
     runtime.JobRuntime     drives the part
     following.JobFollower  what hears of openings, rounds and ends; `board.py` is one
+    performing.JobEffects  performs what the part wants done
     inbox.JobInbox         messages that wait, with limits
     below.children_of      who is asked
 """
