@@ -52,7 +52,7 @@ def outcome(
 
 
 class JobFleet:
-    """`Server.jobs` of a house, in place of the one that sends.
+    """Takes the orders of a house's `Server.jobs`, in place of its nodes.
 
     at_once : whether a job that is opened is over, with an answer, before its opening is answered
     """
@@ -60,7 +60,8 @@ class JobFleet:
     def __init__(self, house: House, *, at_once: bool = False, failure: str = "") -> None:
         self._house, self._at_once, self._failure = house, at_once, failure
         self.open_jobs: dict[str, Job] = {}
-        house.server.jobs = self  # type: ignore[assignment]
+        jobs: Any = house.server.jobs
+        jobs.open, jobs.cancel = self.open, self.cancel
 
     @property
     def board(self) -> JobBoard:

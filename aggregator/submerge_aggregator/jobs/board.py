@@ -57,6 +57,11 @@ class EndedJob:
     view: JobView
     size: int
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether its file is that of a job that ran, and when it ended is not known."""
+        return self.view.failure == ROOT_RESTARTED and self.view.ended_s == self.view.opened_s
+
 
 class JobBoard:
     """The jobs of one root.
@@ -109,9 +114,10 @@ class JobBoard:
     def ended(self, outcome: JobOutcome, wall: float) -> None:
         """Note how a job ended; only the first end of one counts."""
         name = outcome.job.id
-        if name in self._ended:
+        known = self._ended.get(name)
+        if known is not None and not known.cut_off:
             return
-        view = self._running.pop(name, None)
+        view = self._running.pop(name, None if known is None else known.view)
         record = self._record(outcome, 0.0 if view is None else view.opened_s, wall)
         self._schemas.pop(name, None)
         answer = outcome.answer or {}

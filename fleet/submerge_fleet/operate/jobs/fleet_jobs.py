@@ -92,7 +92,7 @@ class FleetJobs:
             raise NoAnswer(f"the answer of {job.id} cannot be read: {error}") from error
 
     def follow(self, job: JobView, changed: Callable[[JobView], object]) -> JobView:
-        """Wait until a job is over, and return it; `changed` takes each look with news.
+        """Wait until a job is over, and return it; `changed` takes it at each round.
 
         Raises
         ------
@@ -113,7 +113,8 @@ class FleetJobs:
             heard = self._steady()
             if now != shown:
                 shown, wait = now, LOOK_S
-                changed(now)
+                if now.state == "running":
+                    changed(now)
         return shown
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from submerge.jobs.envelopes import OPENING
 from submerge_fleet.console.printable import printable
-from submerge_fleet.console.units import ago, moment
+from submerge_fleet.console.units import ago, in_words, moment
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -86,7 +86,7 @@ def record_lines(record: JobRecord) -> list[tuple[str, str]]:
     settings = " ".join(f"{name}={value}" for name, value in job.settings.items())
     where = f"of group {job.group}: {job.id}" if record.opened_s else "of files, in this process"
     again = f", in attempt {record.attempts}" if record.attempts > 1 else ""
-    took = f", {ago(record.ended_s - record.opened_s)}" if record.opened_s else ""
+    took = f", {in_words(record.ended_s - record.opened_s)}" if record.opened_s else ""
     left = {name: each.why + _counts(each.rounds) for name, each in record.left.items()}
     nodes = {"nodes": dict.fromkeys(record.stayed, ""), "left": left, "no part": record.declined}
     return [
