@@ -26,7 +26,7 @@ from submerge_fleet.console.options import (
 from submerge_fleet.console.reading_options import READING, reading_options
 from submerge_fleet.console.units import duration
 from submerge_fleet.operate.jobs.command import ANSWER, check_targets, deliver, finish
-from submerge_fleet.operate.jobs.kind_options import setting_options, settings_given
+from submerge_fleet.operate.jobs.kind_options import option_of, setting_options, settings_given
 from submerge_fleet.operate.jobs.progress import rounds_shown
 
 WITHIN_S, LEAST = 3600.0, 1
@@ -62,6 +62,16 @@ ON_FILES = together(
     flag_option("--unscaled", "Files: take channels in their units; else all spreads are made 1."),
 )
 
+OTHERS = together(
+    aggregator_options("Of whose rows; needed where there are several groups."),
+    IN_A_FLEET,
+    ON_FILES,
+    ANSWER,
+    QUIET,
+    json_option("Print the answer as one JSON object."),
+)
+"""All options that are no settings."""
+
 FLEET_ONLY = ("wait", "exact", "least", "within")
 
 
@@ -76,18 +86,14 @@ def kind_command(kind: str) -> click.Command:
 
     Status 1 if the job fails.
     """
+    others = _other_options()
     needed = "".join(
-        f" --{each.name.replace('_', '-')} 8" for each in KINDS[kind].listed if not each.default
+        f" {option_of(kind, each, others)} 8" for each in KINDS[kind].listed if not each.default
     )
     options = together(
         click.argument("files", nargs=-1, metavar="[FILE]..."),
-        setting_options(kind),
-        aggregator_options("Of whose rows; needed where there are several groups."),
-        IN_A_FLEET,
-        ON_FILES,
-        ANSWER,
-        QUIET,
-        json_option("Print the answer as one JSON object."),
+        setting_options(kind, others),
+        OTHERS,
     )
     made: click.Command = click.command(
         kind,
@@ -101,7 +107,7 @@ def kind_command(kind: str) -> click.Command:
 
 
 def _run(kind: str, **given: Any) -> None:
-    settings = settings_given(kind, given)
+    settings = settings_given(given)
     paths, on_files = given.pop("files"), given.pop("on_files")
     at, unscaled = given.pop("at"), given.pop("unscaled")
     fleet = {name: given.pop(name) for name in FLEET_ONLY}
@@ -115,6 +121,12 @@ def _run(kind: str, **given: Any) -> None:
         return
     _refuse("--{} is for FILEs, got none", {**given, "unscaled": unscaled})
     _in_fleet(kind, settings, at, fleet, **output)
+
+
+def _other_options() -> frozenset[str]:
+    """Return the names of all options that are no settings."""
+    probe: click.Command = click.command("probe")(OTHERS(lambda: None))
+    return frozenset(each for option in probe.params for each in option.opts)
 
 
 def _refuse(why: str, options: dict[str, Any]) -> None:

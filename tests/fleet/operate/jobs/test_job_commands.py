@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from submerge.jobs.job import Leaver
-from submerge.jobs.kinds import KINDS
+from submerge.jobs.kind import JobSetting
+from submerge.jobs.kinds import KINDS, settings_of
 from submerge.schema import Scaling
+from submerge_fleet.operate.jobs.opening import kind_command
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA, House
 from support.jobbed import JobFleet, outcome
@@ -207,11 +209,21 @@ def test_a_file_in_the_way_is_not_replaced(house, run, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_has_an_option_for_each_of_its_settings(run, kind):
     """From its own list: a new kind has a command without code here. No two options have a name."""
-    from submerge.jobs.kinds import settings_of
-    from submerge_fleet.operate.jobs.opening import kind_command
-
-    options = [each for option in kind_command(kind).params for each in option.opts]
+    command = kind_command(kind)
+    options = [each for option in command.params for each in option.opts]
+    settings = {option.name for option in command.params if option.name.startswith("setting_")}
 
     assert len(options) == len({*options})
-    assert {f"--{each.name.replace('_', '-')}" for each in settings_of(kind)} <= {*options}
+    assert {f"setting_{each.name}" for each in settings_of(kind)} == settings
     assert 0 == run("job", kind, "--help").status
+
+
+def test_a_setting_whose_name_is_taken_has_that_of_its_kind_before_it(monkeypatch):
+    """Both options work: a setting of some kind may be called as an option of all is."""
+    listed = (*KINDS["moments"].listed, JobSetting("columns", "whole", "How many.", "none"))
+    monkeypatch.setattr(KINDS["moments"], "listed", listed)
+    context = kind_command("moments").make_context(
+        "moments", ["--moments-columns", "3", "--columns", "a*"]
+    )
+
+    assert (3, "a*") == (context.params["setting_columns"], context.params["columns"])
