@@ -90,8 +90,8 @@ def server_of(
     downlinks = _downlinks(config, refusals, admits, admission)
     downlinks += _inside(config, refusals) if inside else []
     notifier = make_notifier(config, now)
-    # Below the root there is nothing to keep: answers are the root's.
-    board = JobBoard(jobs_path(config.store) if parent is None else None)
+    # Below the root there is nothing to list: jobs are opened there, and answers are the root's.
+    board = JobBoard(jobs_path(config.store)) if parent is None else None
     # Last, for it makes a file: a configuration that is refused leaves none.
     worker = CommitWorker(
         *(make_node, Store(config.store), now),

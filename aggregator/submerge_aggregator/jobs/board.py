@@ -32,7 +32,7 @@ from submerge_client.atomic_file import atomic_write
 from submerge_client.logs import say
 from submerge_client.private_file import PRIVATE
 
-MOST_ENDED, MOST_ENDED_BYTES = 100, 256 << 20
+MOST_ENDED, MOST_ENDED_BYTES = 100, 64 << 20
 """Jobs that are over, and bytes of their files."""
 
 MOST_UNWRITTEN = 4

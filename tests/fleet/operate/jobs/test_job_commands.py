@@ -13,6 +13,7 @@ from submerge.jobs.job import Leaver
 from submerge.jobs.kind import JobSetting
 from submerge.jobs.kinds import KINDS, settings_of
 from submerge.schema import Scaling
+from submerge_fleet.operate.jobs.fleet_jobs import FleetJobs
 from submerge_fleet.operate.jobs.opening import kind_command
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA, House
@@ -106,6 +107,21 @@ def test_a_failed_job_is_status_1_with_its_reason(house, run, tmp_path):
     assert 1 == ran.status
     assert ran.err.splitlines()[-1].endswith("failed: no node takes part")
     assert not (tmp_path / "answer.npz").exists()
+
+
+def test_ctrl_c_ends_the_command_and_not_the_job(house, run, monkeypatch):
+    """It says how to end the job."""
+    fleet = JobFleet(house)
+
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FleetJobs, "follow", pressed)
+    ran = run("job", "moments")
+    (name,) = fleet.open_jobs
+
+    said = f"{name} goes on: `submerge job cancel {name}` ends it"
+    assert (130, said) == (ran.status, ran.err.strip())
 
 
 def test_without_waiting_the_job_goes_on(house, run):
