@@ -80,9 +80,10 @@ def kind_command(kind: str) -> click.Command:
     summary = (KINDS[kind].__doc__ or kind).partition("\n")[0]
     text = f"""{summary}
 
-    At a running root the job is opened in its fleet, and its answer waited for. With FILEs it runs
-    in this process, and each file is a node; channels are scaled by their means and standard
-    deviations, as a fleet's are. Answers are in the channels' units.
+    At a running root the job is opened in its fleet, over the rows that devices hold for jobs, and
+    its answer waited for. With FILEs it runs in this process over all rows, and each file is a
+    node; channels are scaled by their means and standard deviations, as a fleet's are. Answers are
+    in the channels' units.
 
     Status 1 if the job fails.
     """
