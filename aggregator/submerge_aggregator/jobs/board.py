@@ -181,7 +181,8 @@ class JobBoard:
         if (data := self._unwritten.get(name)) is not None:
             return data[first : first + most]
         with self._path(name).open("rb") as file:
-            file.seek(first)
+            # Behind its end there is nothing, however large the number is.
+            file.seek(min(first, os.fstat(file.fileno()).st_size))
             return file.read(most)
 
     def _path(self, name: str) -> Path:

@@ -27,6 +27,9 @@ HEAD = len(MAGIC) + HASH_BYTES + LENGTH_BYTES
 MOST_HEADER = 64 << 20
 """Bytes of a header: most are those of a schema with many channels."""
 
+DEEP_OR_LARGE = (RecursionError, OverflowError)
+"""What JSON with absurd nesting, or absurd numbers, ends in."""
+
 MOST_BYTES = HEAD + MOST_HEADER + MOST_PAYLOAD
 
 
@@ -144,7 +147,7 @@ def header_of(data: bytes) -> RecordHeader:
         raise PeerError("the record of a job is damaged")
     try:
         return _header(json.loads(hashed[LENGTH_BYTES:]), end)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, *DEEP_OR_LARGE) as error:
         raise PeerError("the record of a job has another form") from error
 
 

@@ -212,6 +212,8 @@ def test_an_answer_comes_in_pieces(house, fleet, monkeypatch):
         data += piece
     found, expected = unpacked(data), outcome(job).answer
 
+    behind = house.asks("GET", f"/jobs/room/{name}/answer/{10**30}")
+    assert (200, b"") == (behind.status, behind.body)
     assert (job, SCHEMA.canonical) == (found.job, found.schema)
     assert all(np.array_equal(expected[key], found.answer[key]) for key in expected)
 

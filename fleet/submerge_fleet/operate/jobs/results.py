@@ -50,6 +50,12 @@ class JobResult:
         return self.record.job.kind
 
     @property
+    def as_listed(self) -> bool:
+        """Whether it has the arrays that this version lists: a root may have another version."""
+        kind = KINDS.get(self.kind)
+        return kind is not None and {each.name for each in kind.answers} == {*self.answer}
+
+    @property
     def headings(self) -> list[str]:
         """The channels as columns of a table are called."""
         return [heading_of(channel) for channel in self.schema.named]

@@ -44,6 +44,8 @@ def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
 def save(result: JobResult, path: Path) -> int:
     """Write an answer, whole or not at all; return the bytes of the file."""
     suffix = path.suffix.lower()
+    if suffix != ".npz":
+        check_listed(result)
     if suffix not in (".npz", ".csv"):
         return model_file.save(path, MODELS[result.kind](result))
     data = _archive(result) if suffix == ".npz" else _table(result, TABLES[result.kind])
@@ -54,6 +56,20 @@ def save(result: JobResult, path: Path) -> int:
             raise  # the command reports a full disk
         raise UsageError(f"cannot write the answer to {path}: {error.strerror}") from error
     return len(data)
+
+
+def check_listed(result: JobResult) -> None:
+    """Refuse an answer whose arrays this version does not know.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not result.as_listed:
+        raise UsageError(
+            f"the answer of this {result.kind} job has arrays {', '.join(sorted(result.answer))}:"
+            " the root has another version; name a file .npz, which takes them all"
+        )
 
 
 def _check_older(path: Path, suffix: str) -> None:
