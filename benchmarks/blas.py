@@ -1,8 +1,8 @@
 """One BLAS thread, so that a comparison is of algorithms and not of thread pools.
 
-Importing this sets the variables that BLAS libraries read when NumPy is imported:
-import it, or `measure`, first. `check` says what was really loaded, and refuses more
-than one thread: a variable that came too late is otherwise silent.
+Importing this sets the variables that BLAS libraries read when NumPy is imported, and that
+processes inherit. `check` also limits what was loaded before, says what it is, and refuses a pool
+that keeps more than one thread.
 """
 
 import os
@@ -21,12 +21,13 @@ def check() -> list[str]:
     """Return the loaded thread pools in words, one each; refuse any that is not alone."""
     import threadpoolctl
 
+    threadpoolctl.threadpool_limits(1)
     pools = threadpoolctl.threadpool_info()
     for pool in pools:
         if pool["num_threads"] != 1:
             raise RuntimeError(
                 f"expected one thread in {pool['filepath']}, got {pool['num_threads']}:"
-                " import blas before numpy"
+                f" set {VARIABLES[0]}=1 and {VARIABLES[1]}=1"
             )
     return sorted(
         f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', pool['user_api'])},"

@@ -61,7 +61,7 @@ def document(
     load = "" if began is None else f"; load {began:.1f} at first, {os.getloadavg()[0]:.1f} at last"
     where = [
         f"`{command}`",
-        f"{_cpu()}, {os.cpu_count()} cores{load}",
+        f"{cpu()}, {os.cpu_count()} cores{load}",
         f"Python {platform.python_version()}, {', '.join(versions)}; {'; '.join(pools)}",
     ]
     parts = [f"# {title.rstrip('.')}", "\n".join(f"* {line}" for line in where)]
@@ -70,7 +70,7 @@ def document(
     return "\n\n".join(parts)
 
 
-def _cpu() -> str:
+def cpu() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))

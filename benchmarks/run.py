@@ -29,6 +29,7 @@ import narrow
 import speed
 import submerge
 import sweep
+from page import cpu
 
 ROOMS = {
     "Calls": calls,
@@ -55,7 +56,7 @@ def circumstances() -> list[str]:
         "submerge": submerge.__version__,
     }
     return [
-        f"machine: {_cpu()}, {os.cpu_count()} cores, {_ram_gib():.0f} GiB, {platform.platform()}",
+        f"machine: {cpu()}, {os.cpu_count()} cores, {_ram_gib():.0f} GiB, {platform.platform()}",
         "versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()),
         f"NumPy's BLAS: {built['name']} {built['version']}",
         "threads: " + "; ".join(blas.check()),
@@ -85,14 +86,6 @@ def _intelex() -> str:
         return importlib.metadata.version("scikit-learn-intelex")
     except importlib.metadata.PackageNotFoundError:
         return "not installed (its rivals are left out)"
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def _ram_gib() -> float:

@@ -73,7 +73,7 @@ class JobTable:
                 self.rows[name] = part
 
     def start(self, name: str) -> None:
-        """Start a process anew: what was in memory is gone."""
+        """Start a new process: what was in memory is gone."""
         self._processes += 1
         rng = np.random.default_rng(self._processes)
         if name == ROOT:

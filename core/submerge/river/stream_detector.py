@@ -17,6 +17,7 @@ from submerge.history.cells import LEAST_ROWS
 from submerge.incremental.current_model import CurrentModel
 from submerge.incremental.row_model import RowModel
 from submerge.river.named_rows import NamedRows
+from submerge.river.of_named_rows import OfNamedRows
 
 try:
     from river.base import AnomalyDetector
@@ -27,7 +28,7 @@ BLOCK = LEAST_ROWS
 """Rows that are learnt at once, as in the shortest spans of time that a history is cut into."""
 
 
-class StreamDetector(AnomalyDetector):
+class StreamDetector(OfNamedRows, AnomalyDetector):
     """Anomaly detection by the correlations of the features.
 
     A row's score is its squared Mahalanobis distance, by a covariance of what features share and a
@@ -124,16 +125,6 @@ class StreamDetector(AnomalyDetector):
         model = self._model
         expected = () if model is None else model.predicted(self._rows.row(x))[0].tolist()
         return dict(zip(self.channels, expected, strict=False))
-
-    @property
-    def channels(self) -> tuple[base.typing.FeatureName, ...]:
-        """The features that are learnt, sorted by name."""
-        return self._rows.channels
-
-    @property
-    def unknown(self) -> int:
-        """Values that were left out because their feature is not learnt."""
-        return self._rows.unknown
 
     @property
     def learnt(self) -> tuple[int, int]:

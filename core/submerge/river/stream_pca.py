@@ -20,13 +20,14 @@ from submerge.pca.missing import fill
 from submerge.pca.sapca import SAPCA
 from submerge.pca.subspace import Subspace
 from submerge.river.named_rows import NamedRows
+from submerge.river.of_named_rows import OfNamedRows
 from submerge.schema import Channel, Schema
 
 BLOCK = 32
 """Rows that are learnt at once."""
 
 
-class StreamPCA(base.Transformer):
+class StreamPCA(OfNamedRows, base.Transformer):
     """Principal components of a stream, in one pass.
 
     Parameters
@@ -114,16 +115,6 @@ class StreamPCA(base.Transformer):
             found = self._engine.transform(self._filled(row))[0]
             shown[: len(found)] = found
         return {f"pca{i}": value for i, value in enumerate(shown.tolist())}
-
-    @property
-    def channels(self) -> tuple[base.typing.FeatureName, ...]:
-        """The features that are learnt, sorted by name."""
-        return self._rows.channels
-
-    @property
-    def unknown(self) -> int:
-        """Values that were left out because their feature is not learnt."""
-        return self._rows.unknown
 
     @property
     def subspace(self) -> Subspace:

@@ -129,9 +129,10 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             if len(rows) < 2:
                 raise UsageError("fit expects at least 2 rows, got n_samples=1")
             self._history.add(rows)
-            distances = self._model.distances(rows)
+            # Made now, so that a fit that cannot have a model fails.
+            model = self._model
             if self.contamination != "auto":
-                self._limit = float(-np.percentile(-distances, 100 * self._share))
+                self._limit = float(-np.percentile(-model.distances(rows), 100 * self._share))
         return self
 
     def partial_fit(self, X: npt.ArrayLike, y: object = None) -> Self:

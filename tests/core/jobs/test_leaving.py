@@ -97,7 +97,7 @@ def test_a_job_that_is_not_exact_goes_on_with_what_was_given():
 
 
 def test_an_aggregator_that_restarts_gets_everything_from_its_children_again():
-    """It has lost the job and all shares; nobody drops out, and the job does not begin again."""
+    """It has lost the job and all shares; all participants stay, and the job goes on."""
     table = Staged(fleet(), (1, 2), restarts("hall"))
 
     outcome = table.run(job())

@@ -32,7 +32,7 @@ def reply(world: FlowerRounds, client: int) -> tuple[ParcelMessage, ...]:
 
 
 def test_a_node_cannot_speak_for_another(world: FlowerRounds) -> None:
-    """A report in the name of one node, from another as Flower says, counts for nobody."""
+    """A report in the name of one node, from another as Flower says, counts for neither."""
     world.root.take({world.name(1): reply(world, 0)})
 
     assert 0 == world.root.counts().learnt

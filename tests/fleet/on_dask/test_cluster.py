@@ -145,18 +145,18 @@ def test_commands_take_the_address_of_a_scheduler(
 def test_mistakes_take_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Nobody answers there, or an option needs all rows in one place."""
+    """No scheduler answers there, or an option needs all rows in one place."""
     monkeypatch.setattr("submerge_fleet.on_dask.cluster.CONNECT_S", 0.2)
     path = tmp_path / "rows.parquet"
     frame(300).to_parquet(path)
     run = shell(monkeypatch, capsys)
-    nobody = ("--dask", "tcp://127.0.0.1:9")
+    silent = ("--dask", "tcp://127.0.0.1:9")
     fit = ("fit", path, "-o", tmp_path / "a.model")
 
     for arguments, expected in (
-        ((*fit, *nobody), "expected a Dask scheduler at tcp://127.0.0.1:9, got: "),
-        ((*fit, *nobody, "--sort"), "expected no --sort with --dask: "),
-        (("score", path, *nobody, "-o", tmp_path), "expected --model FILE with --dask, got none"),
+        ((*fit, *silent), "expected a Dask scheduler at tcp://127.0.0.1:9, got: "),
+        ((*fit, *silent, "--sort"), "expected no --sort with --dask: "),
+        (("score", path, *silent, "-o", tmp_path), "expected --model FILE with --dask, got none"),
     ):
         ran = run(*arguments)
         assert 2 == ran.status

@@ -1,4 +1,4 @@
-"""Readings by number: the same whoever asks, and counted as often as they were taken."""
+"""Readings by number: the same at every call, and counted as often as they were taken."""
 
 from __future__ import annotations
 

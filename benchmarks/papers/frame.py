@@ -1,0 +1,176 @@
+"""Figure: curves under axes and tables, with what they were measured with; and its command.
+
+A figure's module has a `figure(quick)` that returns one, and ends in `command(figure)`:
+
+    python benchmarks/papers/ny_kpca.py --quick --json out.json --png out.png
+
+The JSON holds the commit, the machine, versions, the date, and a hash of the files that the figure
+measures. So a page can say whether they have changed since.
+"""
+
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import click
+
+import blas
+from page import cpu
+from report import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = Path(__file__).with_name("results")
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel; `low` and `high` are error bars.
+
+    whose : "ours", "theirs" (a rival that ran here) or "printed" (a figure of the paper)
+    """
+
+    label: str
+    x: list[float]
+    y: list[float]
+    low: list[float] | None = None
+    high: list[float] | None = None
+    whose: str = "ours"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves under one pair of axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: list[Curve]
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What was measured.
+
+    Attributes
+    ----------
+    name : str
+        Of its JSON and its picture.
+    paper, what : str
+        The paper and its figure; what ours shows, and where it departs from the paper.
+    data : str
+        Rows, and whether they are the paper's own or generated.
+    measures : tuple of str
+        Files and folders of the repository that the figures depend on.
+    """
+
+    name: str
+    paper: str
+    what: str
+    data: str
+    measures: tuple[str, ...]
+    panels: list[Panel] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+
+def measured_hash(measures: Sequence[str]) -> str:
+    """Return a hash of files and of the Python files of folders, by name and content."""
+    total = hashlib.sha256()
+    for each in sorted(measures):
+        path = ROOT / each
+        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        for file in files:
+            total.update(f"{file.relative_to(ROOT).as_posix()}\0".encode())
+            total.update(file.read_bytes())
+    return total.hexdigest()
+
+
+def record(figure: Figure, *, quick: bool, pools: Sequence[str]) -> dict[str, object]:
+    """Return a figure with what it was measured with, as values of JSON."""
+    versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {
+        **asdict(figure),
+        "quick": quick,
+        "command": f"python benchmarks/papers/{figure.name}.py",
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+        "commit": _commit(),
+        "machine": f"{cpu()}, {os.cpu_count()} cores",
+        "versions": {"python": platform.python_version(), **versions},
+        "blas": list(pools),
+        "measured": measured_hash(figure.measures),
+    }
+
+
+def _commit() -> str:
+    try:
+        found = subprocess.run(  # noqa: S603 (our own)
+            [shutil.which("git") or "git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
+def command(figure: Callable[[bool], Figure]) -> None:
+    """Run a figure from the command line."""
+
+    @click.command(help=sys.modules[figure.__module__].__doc__)
+    @click.option("--quick", is_flag=True, help="Smaller and fewer: minutes become seconds.")
+    @click.option("--json", "json_to", type=click.Path(path_type=Path), help="Write JSON here.")
+    @click.option("--png", "png_to", type=click.Path(path_type=Path), help="Draw a picture here.")
+    def main(quick: bool, json_to: Path | None, png_to: Path | None) -> None:
+        pools = blas.check()
+        made = record(figure(quick), quick=quick, pools=pools)
+        if json_to is not None:
+            json_to.write_text(json.dumps(made, indent=1) + "\n")
+        if png_to is not None:
+            from papers.drawing import draw  # late: matplotlib is slow to import
+
+            draw(made, png_to)
+        click.echo(markdown(made))
+
+    main()
+
+
+def markdown(made: dict) -> str:
+    """Return a record as text: what it is, where it was measured, and its tables."""
+    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    head = [
+        f"* paper: {made['paper']}",
+        f"* data: {made['data']}",
+        f"* command: `{made['command']}`{' --quick' if made['quick'] else ''}",
+        f"* {made['date']}, {made['machine']}; {versions}",
+    ]
+    tables = [_table(each).markdown for each in made["tables"]]
+    tables += [_of_panel(panel).markdown for panel in made["panels"]]
+    return "\n\n".join([made["what"], "\n".join(head), *tables])
+
+
+def _table(values: dict) -> Table:
+    rows = [tuple(row) for row in values["rows"]]
+    return Table(values["title"], values["columns"], rows, values["notes"])
+
+
+def _of_panel(panel: dict) -> Table:
+    """Return a panel's curves as a table, a row for each x."""
+    xs = sorted({x for curve in panel["curves"] for x in curve["x"]})
+    columns = {panel["x_label"]: "g"} | {curve["label"]: ".4g" for curve in panel["curves"]}
+    rows: list[tuple[object, ...]] = []
+    for x in xs:
+        cells = [dict(zip(curve["x"], curve["y"], strict=True)).get(x) for curve in panel["curves"]]
+        rows.append((x, *cells))
+    return Table(f"{panel['title']}: {panel['y_label']}", columns, rows)

@@ -1,0 +1,90 @@
+"""Figures of papers: what is written down with them, their text and their picture."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from papers import frame, ny_kpca, one_pass_rings, one_pass_segments
+from papers.drawing import draw
+from papers.frame import Curve, Figure, Panel
+from report import Table
+
+SMALL = Figure(
+    "small",
+    "Someone: Figure 1",
+    "What is shown.",
+    "generated",
+    ("benchmarks/papers/frame.py",),
+    [
+        Panel(
+            "one",
+            "x",
+            "error",
+            [
+                Curve("ours", [1.0, 2.0], [3.0, 4.0], [2.5, 3.5], [3.5, 4.5]),
+                Curve("a rival", [2.0], [5.0], whose="theirs"),
+            ],
+        )
+    ],
+    [Table("rows", {"name": "", "is": ".2f"}, [("a", 1.0), ("b", None)])],
+)
+
+
+def test_a_record_says_what_it_was_measured_with():
+    """Commit, machine, versions, date and a hash of what is measured; it survives JSON."""
+    made = frame.record(SMALL, quick=True, pools=["one"])
+
+    assert json.loads(json.dumps(made)) == json.loads(json.dumps(made, sort_keys=True))
+    assert {"commit", "machine", "versions", "date", "measured", "quick"} <= set(made)
+    assert made["measured"] == frame.measured_hash(SMALL.measures)
+
+
+def test_a_hash_moves_with_a_files_content_and_its_name(tmp_path, monkeypatch):
+    """So a page can say that a figure is of other code."""
+    monkeypatch.setattr(frame, "ROOT", tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one.py").write_text("1")
+    first = frame.measured_hash(["a"])
+    (tmp_path / "a" / "one.py").write_text("2")
+    second = frame.measured_hash(["a"])
+    (tmp_path / "a" / "one.py").rename(tmp_path / "a" / "two.py")
+
+    assert 3 == len({first, second, frame.measured_hash(["a"])})
+
+
+def test_the_text_has_every_curve_and_table():
+    """A row for each x; a curve that lacks it has a dash."""
+    text = frame.markdown(json.loads(json.dumps(frame.record(SMALL, quick=True, pools=[]))))
+
+    assert "* paper: Someone: Figure 1" in text
+    assert "| 1 |    3 |       - |" in text
+    assert "| b    |    - |" in text
+
+
+@pytest.mark.slow
+def test_a_picture_is_drawn_from_the_record_alone(tmp_path):
+    """It is a PNG, also after JSON."""
+    draw(json.loads(json.dumps(frame.record(SMALL, quick=True, pools=[]))), tmp_path / "a.png")
+
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_no_curve_of_ny_kpca_is_below_exact():
+    """Nystrom's span is a subset: its error over exact is at least 1."""
+    made = ny_kpca.figure(quick=True)
+    lowest = min(y for panel in made.panels for curve in panel.curves for y in curve.low)
+
+    assert lowest >= 1 - 1e-9
+    assert 4 == len(made.panels)
+
+
+@pytest.mark.slow
+def test_figures_of_one_pass_have_ours_and_theirs():
+    """Each panel has a curve of ours and one of Nystrom's method."""
+    for figure in (one_pass_rings.figure, one_pass_segments.figure):
+        made = figure(quick=True)
+        for panel in made.panels:
+            assert ["ours", "theirs"] == [curve.whose for curve in panel.curves]
