@@ -9,15 +9,15 @@ from submerge.errors import UsageError
 from submerge.jobs.here import run_here
 from submerge.jobs.kinds import KINDS, settings_of
 
-NEEDED = {"clusters": 3}
-"""Values of settings without a default."""
+NEEDED = 3
+"""The value of settings without a default."""
 
 ROWS = np.random.default_rng(0).normal(size=(60, 4))
 
 
 def needed(kind: str) -> dict[str, int]:
     """The fewest settings that a kind takes."""
-    return {each.name: NEEDED[each.name] for each in KINDS[kind].listed if not each.default}
+    return {each.name: NEEDED for each in KINDS[kind].listed if not each.default}
 
 
 @pytest.mark.parametrize("kind", KINDS)
