@@ -32,7 +32,7 @@ def test_a_kind_knows_the_settings_that_it_lists_and_no_others(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_has_the_arrays_that_are_listed(kind):
-    """Places and squares have a number for each channel."""
+    """No others, and all of them where rows are held out. Places have a number a channel."""
     answer = run_here(kind, {**needed(kind), "held_out": 0.2}, {"a": ROWS[:30], "b": ROWS[30:]})
     listed = {each.name: each.form for each in KINDS[kind].answers}
 

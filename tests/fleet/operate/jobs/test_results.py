@@ -26,9 +26,10 @@ def record() -> JobRecord:
     return JobRecord.of(outcome(job()), schema=SCHEMA.canonical, opened_s=1.0, ended_s=2.0)
 
 
-def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_path):
+def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_path, monkeypatch):
     """They are not taken for what this version would have computed."""
-    other = JobResult(replace(record, answer={**record.answer, "radii": np.ones(3)}))
+    centers = record.answer["centers"]
+    other = JobResult(replace(record, answer={"centers": centers, "radii": np.ones(3)}))
     saving.save(other, tmp_path / "all.npz")
 
     with np.load(tmp_path / "all.npz") as found:
@@ -36,6 +37,9 @@ def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_pat
     assert ("radii", "1, 1, 1") in answer_lines(other)
     with pytest.raises(UsageError, match="another version"):
         saving.save(other, tmp_path / "centers.csv")
+    monkeypatch.setitem(models.MODELS, "kmeans", lambda result: result.answer["counts"])
+    with pytest.raises(UsageError, match="another version"):
+        saving.save(other, tmp_path / "clusters.model")
 
 
 def test_an_unknown_kind_is_arrays_as_well(record, tmp_path):
