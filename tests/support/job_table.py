@@ -45,7 +45,8 @@ def job(kind: str = "kmeans", **fields: Any) -> Job:
 class JobTable:
     """All roles of a fleet; parts name the clients' rows and the tree."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, *, may_share: int = 0) -> None:
+        self._may_share = may_share
         self.time, self._processes = 0.0, 0
         self.rows: dict[str, np.ndarray] = {}
         self.parent: dict[str, str] = {}
@@ -82,7 +83,10 @@ class JobTable:
             self.roles[name] = JobRelay(name, rng)
         else:
             self.roles[name] = JobMember(
-                name, lambda _, name=name: HeldRows(FINGERPRINT, self.rows[name]), rng
+                name,
+                lambda _, name=name: HeldRows(FINGERPRINT, self.rows[name]),
+                rng,
+                may_share=self._may_share,
             )
         self.step(name, Start(dict(self.kept) if name == ROOT else {}))
         if name in self.children:

@@ -31,6 +31,9 @@ Words = npt.NDArray[np.uint64]
 SLICE = 1 << 18
 """Numbers computed at once: each of several intermediate arrays takes 2 MiB."""
 
+BLOCK = 4
+"""Numbers that Philox makes at once."""
+
 SUMMED = 1024
 """Degrees of freedom up to which a chi is summed from its normals."""
 
@@ -38,6 +41,18 @@ SUMMED = 1024
 def words(seed: int, stream: int, n: int) -> Words:
     """Return the first `n` raw 64-bit numbers of a stream."""
     return np.asarray(_source(seed, stream).random_raw(n), dtype=np.uint64)
+
+
+def words_at(seed: int, stream: int, places: npt.NDArray[np.uint64]) -> Words:
+    """Return the numbers of a stream at some places, without those before them."""
+    found = np.empty(len(places), dtype=np.uint64)
+    for i, place in enumerate(places.tolist()):
+        # Philox makes four numbers of each value of its counter.
+        source = np.random.Philox(
+            key=np.array([seed, stream], dtype=np.uint64), counter=place // BLOCK
+        )
+        found[i] = source.random_raw(BLOCK)[place % BLOCK]
+    return found
 
 
 def uniforms(words: Words) -> Array:

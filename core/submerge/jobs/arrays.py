@@ -94,11 +94,16 @@ def unpack(body: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
 
 
 def expect(
-    arrays: Arrays, shapes: Mapping[str, tuple[int | None, ...]], *, single: Collection[str] = ()
+    arrays: Arrays,
+    shapes: Mapping[str, tuple[int | None, ...]],
+    *,
+    single: Collection[str] = (),
+    whole: Collection[str] = (),
 ) -> None:
     """Refuse arrays that are not exactly those named, of those shapes; None is any length.
 
-    They are float64, but for those named in `single`, which are float32.
+    They are float64, but for those named in `single`, which are float32, and in `whole`, which
+    are uint64.
 
     Raises
     ------
@@ -112,12 +117,12 @@ def expect(
         fits = len(shape) == got.ndim and all(
             wanted in (None, n) for wanted, n in zip(shape, got.shape, strict=True)
         )
-        dtype = DTYPES["f4" if name in single else "f8"]
+        dtype = DTYPES["f4" if name in single else "u8" if name in whole else "f8"]
         if not fits or got.dtype != dtype:
             raise PeerError(
                 f"array {name}: expected {dtype} {shape}, got {got.dtype} {got.shape}", kind="shape"
             )
-        if not (np.abs(got) <= LARGEST_NUMBER).all():
+        if dtype == DTYPES["f8"] and not (np.abs(got) <= LARGEST_NUMBER).all():
             raise PeerError(
                 f"array {name} must be at most {LARGEST_NUMBER:g} either way", kind="range"
             )

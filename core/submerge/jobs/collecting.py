@@ -20,6 +20,7 @@ from submerge.jobs.kind import JobKind
 from submerge.jobs.machine import JobEffect, JobTimes, SendJob
 from submerge.jobs.messages import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import IncomingParcel, OutgoingParcel, Parcel, all_of
+from submerge.jobs.points import check_nodes
 from submerge.jobs.roster import Place
 from submerge.protocol.machine import Note, Now
 from submerge.protocol.messages import Incarnation, Stamp
@@ -179,6 +180,7 @@ class ShareCollection:
                 raise PeerError("a share holds clients that do not take part there", kind="name")
             if self._kind is not None:
                 self._kind.check_up(self.ask.down, share.arrays)
+                check_nodes(share.arrays, held)
         return share
 
     def _taken(self, piece: JobPiece, have: bytes) -> SendJob:

@@ -14,12 +14,16 @@ Rules for a kind:
    seed, the node and the row. So a repeated contribution is the same contribution.
 2. `merge` is associative and commutative, to rounding. Its parents call it with the children in
    the order of their names, so that the result does not depend on who came first.
-3. Rounds may differ in form: the phase says which one it is.
+3. Rounds may differ in form: the phase says which one it is. "open" and "end" are the machine's.
 4. Payloads have any size up to the job's `payload_bytes`: the machine cuts them into pieces.
 5. Foreign arrays are checked by `check_down` and `check_up`; the other functions trust theirs.
 6. `memory` is a participant's own, None in the first round of an attempt. It stays where it is.
 7. A row leaves its node as it is only where `points.may_share` allows it, and is counted then.
-8. A kind lists its settings and its answer (`listed`, `answers`). Commands and pages are made of
+8. Rows that leave say whose they are: an array `nodes` has `points.node_id` of each node. Parents
+   refuse those of nodes that are not below the child.
+9. A kind may remember what went down, to check what comes up by it, and for nothing else: a parent
+   that has restarted meanwhile checks less.
+10. A kind lists its settings and its answer (`listed`, `answers`). Commands and pages are made of
    these lists: a kind that is new needs no code there.
 """
 

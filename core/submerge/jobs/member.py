@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from submerge.errors import PeerError, UsageError
+from submerge.errors import SubmergeError, UsageError
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.kind import JobKind
@@ -58,14 +58,22 @@ class JobMember:
         What it holds. It is asked once a job.
     times : JobTimes
     rng : RandomSource
+    may_share : int
+        How many rows of it may become known to others in one job.
     """
 
     incarnation: Incarnation
 
     def __init__(
-        self, node: str, source: Source, rng: RandomSource, times: JobTimes | None = None
+        self,
+        node: str,
+        source: Source,
+        rng: RandomSource,
+        times: JobTimes | None = None,
+        *,
+        may_share: int = 0,
     ) -> None:
-        self.node, self._source, self._rng = node, source, rng
+        self.node, self._source, self._rng, self._may_share = node, source, rng, may_share
         self._times = times or JobTimes()
         self._parts: dict[str, _Part] = {}
         self._over, self._left = RecentIds(), RecentIds()
@@ -160,9 +168,10 @@ class JobMember:
             part.memory = None
         try:
             part.kind.check_down(ask.down)
-            # `may_share` is 0: no reading leaves a device yet as it is.
             part.memory, up = part.kind.contribute(part.memory, ask.down, part.points, self.node)
-        except PeerError as error:
+            left = part.points.may_share - part.kind.points_in(ask.down, up)
+            part.points = part.points._replace(may_share=left)
+        except SubmergeError as error:
             part.why = f"what it was asked was refused: {error}"
             return JobShare(None, {self.node: part.why}, {})
         part.expected = ask.attempt, ask.round + 1
@@ -179,7 +188,8 @@ class JobMember:
             return held
         if held.fingerprint != job.fingerprint or held.rows.shape[1:] != (job.width,):
             return "another schema"
-        part.points = split(held.rows, job.settings, self.node)
+        points = split(held.rows, job.settings, self.node)
+        part.points = points._replace(may_share=self._may_share)
         return ""
 
 

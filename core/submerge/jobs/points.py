@@ -7,13 +7,16 @@ the job's seed, the node's name and the row's number alone.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.errors import ShapeError, UsageError
-from submerge.features.draws import uniforms, words
+from submerge.errors import PeerError, ShapeError, UsageError
+from submerge.features.draws import uniforms, words, words_at
+from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
 
 MOST_HELD_OUT = 0.9
@@ -55,6 +58,27 @@ def key(seed: int, node: str, purpose: str) -> int:
 def draws(seed: int, node: str, purpose: str, n: int) -> Array:
     """Return `n` numbers of (0, 1): of a node's i-th row it is always the i-th."""
     return uniforms(words(key(seed, node, purpose), 0, n))
+
+
+def draws_at(seed: int, node: str, purpose: str, rows: npt.NDArray[np.uint64]) -> Array:
+    """Return those numbers of `draws` that are of some rows (n,)."""
+    return uniforms(words_at(key(seed, node, purpose), 0, rows))
+
+
+def node_id(node: str) -> int:
+    """Return the number that stands for a node where rows say whose they are."""
+    return key(0, node, "node")
+
+
+def check_nodes(arrays: Arrays, nodes: Iterable[str]) -> None:
+    """Refuse rows of other nodes than those: an array `nodes` says whose rows are there.
+
+    Raises
+    ------
+    PeerError
+    """
+    if "nodes" in arrays and not set(arrays["nodes"].tolist()) <= set(map(node_id, nodes)):
+        raise PeerError("rows are of nodes that do not take part there", kind="name")
 
 
 def seed_of(settings: Settings) -> int:

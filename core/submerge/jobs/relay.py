@@ -109,7 +109,7 @@ class JobRelay:
             known = self._children.of(ask.job.group)
             children = asked_of(ask, known.names)
             collection = ShareCollection(
-                *(ask, children, _kind_for(ask), self.incarnation),
+                *(ask, children, _kind_for(ask, relayed), self.incarnation),
                 *(self._times, now, known.clients),
             )
         except (UsageError, PeerError) as error:
@@ -185,6 +185,7 @@ class _Relayed:
 
     def __init__(self, link: JobLink) -> None:
         self.link = link
+        self.kind: JobKind | None = None
         self._collection: ShareCollection | None = None
         self.changed = self.closed = False
 
@@ -210,8 +211,10 @@ class _Relayed:
         return held + self.link.held_bytes
 
 
-def _kind_for(ask: JobAsk) -> JobKind | None:
+def _kind_for(ask: JobAsk, relayed: _Relayed) -> JobKind | None:
     """Return what merges the shares of an ask; None where there is nothing to merge.
+
+    It is one kind from the beginning of a job, or of this process: it may remember what went down.
 
     Raises
     ------
@@ -220,6 +223,6 @@ def _kind_for(ask: JobAsk) -> JobKind | None:
     """
     if ask.phase in (OPENING, ENDED):
         return None
-    kind = kind_of(ask.job)
-    kind.check_down(ask.down)
-    return kind
+    relayed.kind = relayed.kind or kind_of(ask.job)
+    relayed.kind.check_down(ask.down)
+    return relayed.kind

@@ -6,10 +6,16 @@ from submerge.errors import UsageError
 from submerge.jobs.job import Job
 from submerge.jobs.kind import JobKind, JobSetting, MakeKind
 from submerge.jobs.kinds.kmeans import KMeansJob
+from submerge.jobs.kinds.kpca.job import KernelPcaJob, NystromJob
 from submerge.jobs.kinds.moments import MomentsJob
 from submerge.jobs.settings import COMMON_SETTINGS
 
-KINDS: dict[str, MakeKind] = {"kmeans": KMeansJob, "moments": MomentsJob}
+KINDS: dict[str, MakeKind] = {
+    "kmeans": KMeansJob,
+    "moments": MomentsJob,
+    "kpca": KernelPcaJob,
+    "nystrom": NystromJob,
+}
 
 
 def kind_of(job: Job) -> JobKind:

@@ -16,6 +16,7 @@ import numpy as np
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.errors import UsageError
+from submerge.jobs.here import ALL_POINTS
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.machine import (
     ChildrenKnown,
@@ -153,7 +154,7 @@ class JobFleet(SimulatedFleet):
         elif host.level:
             role = JobRelay(host.name, rng)
         else:
-            role = JobMember(host.name, self._source(host), rng)
+            role = JobMember(host.name, self._source(host), rng, may_share=ALL_POINTS)
         self.roles[host.number] = host.process, role
         self._job_wakes[host.number] = math.inf
         disk = self._job_disks.setdefault(host.number, SimulatedDisk())

@@ -227,6 +227,8 @@ def counted(job: Job, answer: Arrays) -> float:
     """Return the rows that an answer says it has seen, those held out included."""
     if job.kind == "moments":
         return float(answer["count"][0] + answer["held_out"][0])
+    if job.kind in ("kpca", "nystrom"):
+        return float(answer["counts"][0] + answer["counts"][1])
     return float(answer["counts"].sum() + answer["held_out"][0])
 
 

@@ -103,12 +103,14 @@ class JobPlan:
 
 def draw_job(name: str, rng: np.random.Generator) -> Job:
     """Return a job of any kind, size and strictness, in pieces small or large."""
-    kind = "kmeans" if rng.random() < 0.6 else "moments"
+    kind = str(rng.choice(("kmeans", "moments", "kpca", "nystrom"), p=(0.4, 0.2, 0.3, 0.1)))
     settings: dict[str, Any] = {"seed": int(rng.integers(2**31))}
     if rng.random() < 0.5:
         settings["held_out"] = float(rng.choice([0.1, 0.3]))
     if kind == "kmeans":
         settings |= {"clusters": int(rng.integers(1, 5)), "steps": 6, "sample": 64}
+    elif kind in ("kpca", "nystrom"):
+        settings |= _draw_kernel(kind, rng)
     return Job(
         *(name, kind, settings, GROUP, FINGERPRINT, WIDTH),
         open_s=float(rng.choice([60.0, 120.0])),
@@ -119,6 +121,24 @@ def draw_job(name: str, rng: np.random.Generator) -> Job:
         least=int(rng.choice([1, 1, 3])),
         piece_bytes=int(rng.choice([256, 1024, 65536])),
     )
+
+
+def _draw_kernel(kind: str, rng: np.random.Generator) -> dict[str, Any]:
+    """Return settings of kernel PCA, with all kinds of rounds."""
+    k = int(rng.integers(1, 4))
+    settings: dict[str, Any] = {"components": k, "points": k + int(rng.integers(12))}
+    if rng.random() < 0.5:
+        settings |= {"kernel": "polynomial", "degree": 2, "gamma": 0.1}
+    if rng.random() < 0.5:
+        settings["center"] = False
+    if kind == "kpca":
+        settings |= {
+            "sample": str(rng.choice(["residual", "residual", "leverage", "uniform"])),
+            "merge": str(rng.choice(["ranks", "ranks", "sketch", "exact"])),
+            "features": 64,
+            "sketch": 8,
+        }
+    return settings
 
 
 def bank_of(name: str, seed: int) -> Array:

@@ -1,10 +1,7 @@
 """Kinds whose answer is a model, and how it becomes one that `submerge score` takes.
 
-A kind that has one adds a line to `MODELS`, with a function that calls `learnt_from`:
-
-    MODELS["kpca"] = kernel_model      (result: JobResult) -> Learnt
-
-The result has the answer's arrays, the schema of the rows, and the job (`results.JobResult`).
+A kind that has one adds a line to `MODELS`, with a function that calls `learnt_from`. It gets the
+answer's arrays, the schema of the rows, and the job (`results.JobResult`).
 Limits are of rows that were held out; a job without any has none, and `score` says so.
 """
 
@@ -15,6 +12,7 @@ from collections.abc import Callable
 
 from submerge.history.learnt import Learnt
 from submerge.history.models import NEVER
+from submerge.jobs.kinds.kpca.model import ScoringModel
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Summary
 from submerge.schema import Schema
@@ -22,9 +20,6 @@ from submerge.stats.score_limits import Limits
 from submerge_fleet.operate.jobs.results import JobResult
 
 AsModel = Callable[[JobResult], Learnt]
-
-MODELS: dict[str, AsModel] = {}
-"""By kind."""
 
 
 def learnt_from(
@@ -60,5 +55,19 @@ def learnt_from(
         expires=NEVER,
         rank=rank,
     )
-    # Its origin keeps a root from learning of itself what it has computed.
-    return Learnt(model, origin=f"{record.job.group} {record.job.id}")
+    return Learnt(model, origin=f"{record.job.group} {record.job.id}" if record.opened_s else "")
+
+
+def kernel_model(result: JobResult) -> Learnt:
+    """Return the model of an answer of kernel PCA: scores of features, and of readings."""
+    made = ScoringModel.of(result.answer, result.schema)
+    return learnt_from(
+        *(result, made.schema, made.summary),
+        rank=made.rank,
+        rows=made.rows,
+        limits=made.limits,
+    )
+
+
+MODELS: dict[str, AsModel] = {"kpca": kernel_model, "nystrom": kernel_model}
+"""By kind."""

@@ -113,6 +113,22 @@ def test_files_without_a_whole_row_are_refused(run, tmp_path):
     assert "expected rows without a gap, got none" in ran.err
 
 
+@pytest.mark.parametrize(("kind", "held_out"), [("kpca", ("--held-out", "20%")), ("nystrom", ())])
+def test_an_answer_of_kernel_pca_is_a_model_that_scores(run, pumps, tmp_path, kind, held_out):
+    """With limits of rows that were held out; `score` says that there are none where none were."""
+    path = tmp_path / "pumps.model"
+    ran = run("job", kind, "--components", 2, "--points", 20, *held_out, "--out", path, *pumps)
+    assert 0 == ran.status, ran.err
+    scored = run("score", pumps[0], "--model", path)
+    heading, *lines = scored.out.splitlines()
+
+    assert 0 == scored.status, scored.err
+    assert 200 == len(lines)
+    over = [line.split(",")[heading.split(",").index("over")] for line in lines]
+    assert bool(held_out) == any(over)
+    assert bool(held_out) != ("no limits" in scored.err)
+
+
 @pytest.mark.slow
 def test_centers_are_drawn(run, pumps, tmp_path):
     """As a PNG; another file is not replaced by it."""

@@ -1,0 +1,95 @@
+"""The answer of kernel PCA by a fleet: points, directions, eigenvalues, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import PeerError, UsageError
+from submerge.features import Gaussian, Kernel, Landmarks, Laplace, Matern, Polynomial
+from submerge.jobs.arrays import Arrays
+from submerge.jobs.kind import AnswerArray
+from submerge.jobs.kinds.kpca.dis_lr import Found
+
+KERNELS = (Gaussian, Laplace, Matern, Polynomial)
+
+ANSWERS = (
+    AnswerArray("points", "The rows that were chosen, (m, width).", "rows"),
+    AnswerArray("axes", "Directions in the points' coordinates, one a column, (m, k)."),
+    AnswerArray("mean", "Of the features, in these coordinates; 0 unless centered, (m,)."),
+    AnswerArray("eigenvalues", "Of the features' scatter, (k,)."),
+    AnswerArray("energy", "The features' scatter in the points' span, and all of it, (2,)."),
+    AnswerArray(
+        "kernel", "0 gaussian, 1 laplace, 2 matern, 3 polynomial; gamma; its others, (4,)."
+    ),
+    AnswerArray("counts", "Rows, rows held out, participants, those that may share points, (4,)."),
+    AnswerArray("readings_axes", "Directions of the readings themselves, (width, r)."),
+    AnswerArray("readings_mean", "The mean reading, (width,).", "rows"),
+    AnswerArray("readings_eigenvalues", "Of the readings' scatter, (r,)."),
+    AnswerArray("readings_energy", "The readings' whole scatter, (1,)."),
+    AnswerArray("limit_shares", "Shares of rows held out that lie below the limits."),
+    AnswerArray("spe_limits", "Squared prediction error of features, below which they do."),
+    AnswerArray("inside_limits", "The part of it in the points' span, which a model scores."),
+    AnswerArray("t2_limits", "Hotelling's T2."),
+    AnswerArray("readings_limits", "Squared prediction error of the readings themselves."),
+)
+
+
+def kernel_numbers(kernel: Kernel) -> Array:
+    """Return a kernel, its gamma settled, as numbers (4,)."""
+    number = [each for each, of in enumerate(KERNELS) if type(kernel) is of]
+    if not number or kernel.gamma is None:
+        raise UsageError(f"expected a kernel with its gamma, got {kernel!r}")
+    own = [0.0, 0.0]
+    if isinstance(kernel, Polynomial):
+        own = [float(kernel.degree), kernel.coef0]
+    elif isinstance(kernel, Matern):
+        own = [kernel.nu, 0.0]
+    return np.array([float(number[0]), kernel.gamma, *own])
+
+
+def kernel_of(numbers: Array) -> Kernel:
+    """Return the kernel of an answer.
+
+    Raises
+    ------
+    PeerError
+        If there is none.
+    """
+    which, gamma, first, second = numbers.tolist()
+    try:
+        if which == KERNELS.index(Polynomial):
+            return Polynomial(int(first), gamma, second)
+        if which == KERNELS.index(Matern):
+            return Matern(gamma, first)
+        if which == KERNELS.index(Laplace):
+            return Laplace(gamma)
+        if which == KERNELS.index(Gaussian):
+            return Gaussian(gamma)
+    except (UsageError, OverflowError) as error:
+        raise PeerError(f"an answer has a kernel: {error}") from error
+    raise PeerError(f"an answer has one of {len(KERNELS)} kernels, got number {which}")
+
+
+def answered(kernel: Kernel, points: Array, found: Found, counts: Array, others: Arrays) -> Arrays:
+    """Return the arrays of an answer."""
+    return {
+        "points": points.astype(np.float32),
+        "axes": found.axes,
+        "mean": found.mean,
+        "eigenvalues": found.eigenvalues,
+        "energy": np.array([found.inside, found.inside + found.outside]),
+        "kernel": kernel_numbers(kernel),
+        "counts": counts,
+        **others,
+    }
+
+
+def map_of(answer: Arrays) -> Landmarks:
+    """Return the feature map of an answer: a schema with it lifts rows to the coordinates."""
+    return Landmarks(kernel_of(answer["kernel"]), answer["points"].astype(np.float64))
+
+
+def coefficients_of(answer: Arrays) -> Array:
+    """Return (k, m): each direction as a linear combination of the points' features."""
+    return np.asarray((map_of(answer).whitening @ answer["axes"]).T)

@@ -1,0 +1,188 @@
+"""Points of a fleet: rows by weight, the smallest keys of all, and at most so many of one node.
+
+A row has a score, and the key -log(u) / score; u in (0, 1) follows from the job's seed, its node,
+its number and the choice. The rows with the smallest keys of all are the points: that is to draw
+them one after the other without putting back, in proportion to their scores. The smallest of a
+whole are among the smallest of its parts, so the choice does not depend on the tree. Keys of two
+choices never meet: each has its own numbers u.
+
+Keys go up first. The root answers with the largest that is taken, and then rows leave their nodes:
+those which are points, and no others. With a row go its number and its node. Whoever has the row
+can compute its score, u and the key again, and a parent refuses a row whose key is larger than what
+was taken. So a node cannot push rows in, but for lies about a row's number; and it has at most
+`limit` points.
+
+References
+----------
+Efraimidis & Spirakis, Weighted random sampling with a reservoir, IPL 2006.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.errors import PeerError
+from submerge.features import Kernel, Landmarks
+from submerge.features.draws import logarithm
+from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.points import draws, draws_at
+from submerge.kernel.nystrom import chunks, outside_span
+
+Whole = npt.NDArray[np.uint64]
+Order = npt.NDArray[np.intp]
+
+CUT = 1e-10
+"""Residual, over the row's own k(x, x), from which on a row is worth being a point: less is
+rounding."""
+
+SLACK = 1e-8
+"""By how much two machines may differ in a residual, over k(x, x)."""
+
+
+class Choice(NamedTuple):
+    """One choice of points.
+
+    seed, stage : of the job, and which of its choices this is
+    size : how many points
+    limit : how many of one node
+    """
+
+    seed: int
+    stage: int
+    size: int
+    limit: int
+
+    def _stream(self, node: int) -> tuple[int, str, str]:
+        return self.seed, f"{node:016x}", f"points {self.stage}"
+
+    def keys(self, scores: Array, node: int) -> Array:
+        """Return the keys (n,) of all rows of a node; infinite where the score is 0."""
+        return _keys(draws(*self._stream(node), len(scores)), scores)
+
+    def keys_at(self, scores: Array, node: int, rows: Whole) -> Array:
+        """Return the keys (m,) of some rows of a node, by their numbers."""
+        return _keys(draws_at(*self._stream(node), rows), scores)
+
+    def smallest(self, keys: Array, most: int) -> Order:
+        """Return which of a node's rows it offers, by ascending key."""
+        order = np.argsort(keys, kind="stable")[: max(0, min(self.size, self.limit, most))]
+        return order[np.isfinite(keys[order])]
+
+
+def _keys(u: Array, scores: Array) -> Array:
+    drawn = -logarithm(u)
+    keys: Array = np.divide(drawn, scores, out=np.full(len(scores), np.inf), where=scores > 0)
+    return keys
+
+
+def limit_of(size: int, share: float, nodes: int) -> int:
+    """Return how many points one node may supply, of so many nodes that may share rows.
+
+    That is its share, or, where these are too few, as many as each has to supply.
+    """
+    return max(1, math.ceil(max(share, 1 / nodes) * size))
+
+
+def own_squares(rows: Array, kernel: Kernel) -> Array:
+    """Return k(x, x) of rows (n, d)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return kernel.diagonal(rows)
+
+
+def residuals(rows: Array, points: Landmarks) -> Array:
+    """Return squared distances of the rows' features from the span of points: (n,).
+
+    Notes
+    -----
+    Implicit Gram-Schmidt: the coordinates in an orthonormal basis of the span are those of a
+    `Landmarks` map, from kernel values alone. What is less than `CUT` is 0.
+    """
+    found = [np.empty(0)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for part in chunks(rows):
+            missed = outside_span(part, points.lift(part), points.kernel)
+            missed[~(missed > CUT * points.kernel.diagonal(part))] = 0.0
+            found.append(missed)
+    return np.concatenate(found)
+
+
+# -- what travels ----------------------------------------------------------------------------
+
+
+def merged_keys(keys: Sequence[Array], size: int) -> Array:
+    """Return the smallest keys of all, ascending."""
+    return np.sort(np.concatenate(keys), kind="stable")[:size]
+
+
+def check_keys(up: Arrays, size: int) -> None:
+    """Refuse what are no ascending, positive keys."""
+    expect(up, {"keys": (None,)})
+    keys = up["keys"]
+    if len(keys) > size or not (keys > 0).all() or not (keys[:-1] <= keys[1:]).all():
+        raise PeerError(f"expected at most {size} ascending, positive keys", kind="range")
+
+
+def rows_up(node: int, rows: Array, numbers: Order) -> Arrays:
+    """Return rows of a node as points, by ascending number."""
+    numbers = np.sort(numbers)
+    some = np.array([[node, len(numbers)]] if len(numbers) else np.empty((0, 2)), dtype=np.uint64)
+    return {
+        "nodes": some[:, 0].copy(),
+        "supplied": some[:, 1].copy(),
+        "rows": numbers.astype(np.uint64),
+        "points": rows[numbers].astype(np.float32),
+    }
+
+
+def merged_rows(ups: Sequence[Arrays]) -> Arrays:
+    """Return the points of several children, by node and number: the tree leaves no trace."""
+    together = {name: np.concatenate([up[name] for up in ups]) for name in ups[0]}
+    owner = np.repeat(together["nodes"], together["supplied"].astype(np.intp))
+    order, of_nodes = np.lexsort((together["rows"], owner)), np.argsort(together["nodes"])
+    return {
+        "nodes": together["nodes"][of_nodes],
+        "supplied": together["supplied"][of_nodes],
+        "rows": together["rows"][order],
+        "points": together["points"][order],
+    }
+
+
+def check_rows(up: Arrays, width: int, choice: Choice) -> None:
+    """Refuse what no child sends as points: too many, of one node or in all, or one twice."""
+    n = len(up["nodes"]) if "nodes" in up and up["nodes"].ndim == 1 else 0
+    m = len(up["rows"]) if "rows" in up and up["rows"].ndim == 1 else 0
+    shapes = {"nodes": (n,), "supplied": (n,), "rows": (m,), "points": (m, width)}
+    expect(up, shapes, single=("points",), whole=("nodes", "supplied", "rows"))
+    supplied, nodes = up["supplied"], up["nodes"]
+    if m > choice.size or n > m or (supplied > choice.limit).any() or int(supplied.sum()) != m:
+        raise PeerError(f"a node supplies at most {choice.limit} points", kind="range")
+    if not ((supplied > 0).all() and (nodes[:-1] < nodes[1:]).all()):
+        raise PeerError("points are listed by node", kind="range")
+    owner = np.repeat(nodes, supplied.astype(np.intp))
+    if len(set(zip(owner.tolist(), up["rows"].tolist(), strict=True))) != m:
+        raise PeerError("a row is a point once", kind="range")
+
+
+def check_chosen(up: Arrays, choice: Choice, scores: Array, slack: Array, largest: float) -> None:
+    """Refuse a point whose key, computed again, is larger than what was taken.
+
+    Parameters
+    ----------
+    scores, slack : (m,)
+        Scores of the points, and by how much another machine's may differ.
+    largest : float
+        The largest key that was taken.
+    """
+    start = 0
+    for node, supplied in zip(up["nodes"].tolist(), up["supplied"].tolist(), strict=True):
+        part = slice(start, start + supplied)
+        start += supplied
+        keys = choice.keys_at(scores[part] + slack[part], node, up["rows"][part])
+        if not (keys <= largest * (1 + SLACK)).all():
+            raise PeerError("a point is not one that its key would choose", kind="range")

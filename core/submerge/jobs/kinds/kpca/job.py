@@ -1,0 +1,238 @@
+"""KernelPcaJob: disKPCA as a kind of job: points by what is missed, directions in their span.
+
+open        counts, and sums that settle gamma
+factor      disLS: the triangle of embedded rows (sample = leverage alone)
+keys-1      the smallest keys of all rows, by leverage, k(x, x) or alike
+points-1    the rows that these are: P
+keys-2      the same by the squared distance from the span of P
+points-2    the rows that these are; with P they are Y
+project     disLR: directions of all rows in the span of Y
+measure     SPE and T2 of rows that were held out, if there are any
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import UsageError
+from submerge.jobs.arrays import Arrays
+from submerge.jobs.job import Settings
+from submerge.jobs.kind import JobAnswer, PhaseDown
+from submerge.jobs.kinds.kpca import chosen, dis_lr, leverage, measured, readings
+from submerge.jobs.kinds.kpca.answer import ANSWERS, answered
+from submerge.jobs.kinds.kpca.checks import check_down, check_up
+from submerge.jobs.kinds.kpca.participant import RowsHere
+from submerge.jobs.kinds.kpca.seen import Seen, stage_of
+from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
+from submerge.jobs.points import JobPoints
+from submerge.jobs.settings import check_known
+
+NOBODY_SHARES = "no participant may share points: set share_points at clients"
+
+
+NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")
+
+
+class Counts(NamedTuple):
+    """What the root knows from the first round on."""
+
+    rows: float
+    held_out: float
+    nodes: float
+    sharing: float
+
+
+class RootState(NamedTuple):
+    """What the root knows between rounds."""
+
+    counts: Counts = Counts(0.0, 0.0, 0.0, 0.0)
+    points: int = 0
+    found: dis_lr.Found | None = None
+    readings: dis_lr.Found | None = None
+
+
+class KernelPcaJob:
+    """Kernel PCA over a fleet."""
+
+    listed = LISTED
+    answers = ANSWERS
+
+    def __init__(self, settings: Settings, width: int) -> None:
+        self._of, self._width = KpcaSettings.of(settings), width
+        self._rank = readings.rank_of(self._of.components, width)
+        self._seen: Seen | None = None  # of a kind that has met a job on its way
+
+    # -- at a participant ------------------------------------------------------------
+
+    def contribute(
+        self, memory: Any, down: PhaseDown, points: JobPoints, node: str
+    ) -> tuple[Any, Arrays]:
+        """Return what a round asks of the rows."""
+        if down.phase == "count":
+            here = RowsHere.of(points, self._of)
+            return here, here.counted(points.may_share)
+        held: RowsHere = memory
+        return held.gives(down, points.may_share, node)
+
+    def points_in(self, down: PhaseDown, up: Arrays) -> int:
+        """Return how many rows go up."""
+        return len(up["points"]) if down.phase.startswith("points") else 0
+
+    # -- at a parent -----------------------------------------------------------------
+
+    def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
+        """Keep the smallest keys, put points together, or merge factors."""
+        of, phase = self._of, down.phase
+        if phase == "count":
+            return dis_lr.added(ups)
+        if phase == "factor":
+            triangles = [leverage.unpacked(up["triangle"], of.sketch) for up in ups]
+            return {"triangle": leverage.packed(leverage.triangle_of(triangles, of.sketch))}
+        if phase.startswith("keys"):
+            size = of.stages[stage_of(phase) - 1]
+            return {"keys": chosen.merged_keys([up["keys"] for up in ups], size)}
+        if phase.startswith("points"):
+            return chosen.merged_rows(ups)
+        if phase == "measure":
+            return measured.merged_sketches(ups)
+        own = readings.merged_readings(ups, self._rank) if of.readings else {}
+        return {**own, **self._merged_projections(down, ups)}
+
+    def _merged_projections(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
+        """Merge factors of the coordinates."""
+        of, ups = self._of, [readings.without_readings(up) for up in ups]
+        if of.merge == "ranks":
+            return dis_lr.merged_ranks(ups, 2 * of.components)
+        if of.merge == "exact":
+            return dis_lr.merged_exact(ups)
+        m = int(down.arrays["size"][0])
+        return dis_lr.merged_sketches(ups, m, center=of.center)
+
+    # -- at the root -----------------------------------------------------------------
+
+    def first(self) -> tuple[Any, PhaseDown]:
+        """Ask for counts."""
+        self._seen = Seen.nothing(self._of)
+        return RootState(), PhaseDown("count", {})
+
+    def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
+        """Go on to the next round, or to the answer."""
+        result = self._next(state, down, up)
+        if not isinstance(result, JobAnswer):
+            self._remember(result[1])
+        return result
+
+    def _next(
+        self, state: RootState, down: PhaseDown, up: Arrays
+    ) -> tuple[RootState, PhaseDown] | JobAnswer:
+        phase = down.phase
+        if phase == "count":
+            return self._opened(up)
+        if phase == "factor":
+            return state, PhaseDown("keys-1", {**self._limit(state, 1), **up})
+        if phase.startswith("keys"):
+            largest = up["keys"][-1:] if len(up["keys"]) else np.zeros(1)
+            return state, PhaseDown(f"points-{phase[-1]}", {"largest": largest})
+        if phase.startswith("points"):
+            return self._with_points(state, stage_of(phase), up)
+        if phase == "measure":
+            return self._answer(state, measured.limits(up))
+        return self._projected(state, up)
+
+    def _projected(self, state: RootState, up: Arrays) -> tuple[RootState, PhaseDown] | JobAnswer:
+        """Find the directions; ask how far rows that were held out lie from them."""
+        of = self._of
+        if of.merge == "ranks":
+            found = dis_lr.found_in_ranks(up, of.components)
+        elif of.merge == "sketch":
+            found = dis_lr.found_in_sketch(up, of.components, state.points, center=of.center)
+        else:
+            found = dis_lr.found_in_exact(up, of.components, center=of.center)
+        if not len(found.eigenvalues):
+            raise UsageError("kernel PCA needs rows that differ, and all rows are alike")
+        own = readings.found_in_readings(up, self._rank) if of.readings else None
+        state = state._replace(found=found, readings=own)
+        if not state.counts.held_out:
+            return self._answer(state, {})
+        variances = found.eigenvalues / state.counts.rows
+        arrays = {"axes": found.axes, "variances": variances}
+        arrays |= {"mean": found.mean} if of.center else {}
+        if own is not None:
+            arrays |= {"readings_axes": own.axes, "readings_mean": own.mean}
+        return state, PhaseDown("measure", arrays)
+
+    def _answer(self, state: RootState, limits: Arrays) -> JobAnswer:
+        seen, found = self._seen, state.found
+        if seen is None or seen.points is None or found is None:
+            raise UsageError("an answer comes after the last round")
+        counts = np.array(state.counts)
+        own = {} if state.readings is None else readings.answered_readings(state.readings)
+        return JobAnswer(answered(seen.kernel, seen.points, found, counts, {**own, **limits}))
+
+    def _opened(self, up: Arrays) -> tuple[RootState, PhaseDown]:
+        """Settle gamma; ask for the triangle, or for the first keys."""
+        of, counts = self._of, Counts(*up["counts"].tolist())
+        if not counts.rows:
+            raise UsageError("kernel PCA needs one row or more, and no participant has one")
+        if not counts.sharing:
+            raise UsageError(NOBODY_SHARES)
+        gamma = of.kernel.gamma
+        if gamma is None:
+            mean = up["sums"] / counts.rows
+            spread = float(up["squares"][0]) / counts.rows - float(mean @ mean)
+            if not spread > 0:
+                raise UsageError("gamma follows from how rows differ, and all are alike: give one")
+            gamma = of.kernel.auto(spread)
+        state = RootState(counts)
+        settled = {"gamma": np.array([gamma])}
+        if of.sample == "leverage":
+            return state, PhaseDown("factor", settled)
+        return state, PhaseDown("keys-1", {**settled, **self._limit(state, 1)})
+
+    def _limit(self, state: RootState, stage: int) -> dict[str, Array]:
+        size, of = self._of.stages[stage - 1], self._of
+        limit = chosen.limit_of(size, of.node_share, max(1, int(state.counts.sharing)))
+        return {"limit": np.array([float(limit)])}
+
+    def _with_points(self, state: RootState, stage: int, up: Arrays) -> tuple[RootState, PhaseDown]:
+        """Choose by what these points miss, or project on all."""
+        m = state.points + len(up["points"])
+        state = state._replace(points=m)
+        if not m:
+            raise UsageError("kernel PCA needs points, and every row's kernel is 0")
+        if stage < len(self._of.stages) and len(up["points"]):
+            arrays = {**self._limit(state, stage + 1), "points": up["points"]}
+            return state, PhaseDown(f"keys-{stage + 1}", arrays)
+        return state, PhaseDown("project", {"points": up["points"], "size": np.array([float(m)])})
+
+    # -- checks ------------------------------------------------------------------------
+
+    def _remember(self, down: PhaseDown) -> None:
+        """Remember what has gone down; a parent that has just restarted knows a part of it."""
+        if down.phase == "count":
+            self._seen = Seen.nothing(self._of)
+        elif self._seen is not None:
+            self._seen = self._seen.after(down)
+
+    def check_down(self, down: PhaseDown) -> None:
+        """Refuse other phases, and arrays of another shape; remember what they hold."""
+        check_down(self._of, self._width, down)
+        self._remember(down)
+
+    def check_up(self, down: PhaseDown, up: Arrays) -> None:
+        """Refuse arrays that no child of this version sends in the phase."""
+        check_up(self._of, self._width, self._seen, down, up)
+
+
+class NystromJob(KernelPcaJob):
+    """NY-KPCA over a fleet: uniform points, and the exact covariance in their span."""
+
+    listed = tuple(each for each in LISTED if each.name not in NOT_NYSTROM)
+
+    def __init__(self, settings: Settings, width: int) -> None:
+        check_known(settings, (each.name for each in self.listed))
+        super().__init__({**settings, "sample": "uniform", "merge": "exact"}, width)

@@ -1,0 +1,154 @@
+"""KpcaSettings: what a person sets of kernel PCA by a fleet, checked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple, get_args
+
+from submerge.errors import UsageError
+from submerge.features import (
+    FeatureMap,
+    Gaussian,
+    Kernel,
+    Laplace,
+    Matern,
+    Polynomial,
+    RandomFourier,
+    Sketched,
+    TensorSketch,
+)
+from submerge.features.sketched import Sketch
+from submerge.jobs.job import Settings
+from submerge.jobs.kind import JobSetting
+from submerge.jobs.points import seed_of
+from submerge.jobs.settings import check_known, number_of, whole_of
+
+KernelName = Literal["gaussian", "laplace", "matern", "polynomial"]
+Sample = Literal["residual", "leverage", "uniform"]
+Merge = Literal["ranks", "sketch", "exact"]
+
+MOST_COMPONENTS, MOST_POINTS, MOST_SKETCH = 512, 4096, 1 << 15
+FIRST_SHARE = 4
+"""One point in so many is taken first; the others by what the first ones miss."""
+
+LISTED: tuple[JobSetting, ...] = (
+    JobSetting("components", "whole", f"Directions, k, 1 to {MOST_COMPONENTS}."),
+    JobSetting("points", "whole", "Rows that the fleet chooses.", "20 k"),
+    JobSetting("kernel", "text", f"One of {', '.join(get_args(KernelName))}.", "gaussian"),
+    JobSetting("gamma", "number", "The kernel's scale.", "from the spread of all rows"),
+    JobSetting("degree", "whole", "Of a polynomial kernel.", "2"),
+    JobSetting("coef0", "number", "Of a polynomial kernel.", "0"),
+    JobSetting("nu", "number", "Of a Matern kernel, 1.5 or 2.5.", "1.5"),
+    JobSetting("center", "flag", "Whether the mean of the features is subtracted.", "true"),
+    JobSetting(
+        "sample", "text", f"How points are chosen: {', '.join(get_args(Sample))}.", "residual"
+    ),
+    JobSetting("features", "whole", "Of the map that leverage is taken from.", "2048"),
+    JobSetting("sketch", "whole", "To how many these are sketched, t.", "5 k"),
+    JobSetting("sketched_by", "text", f"How: {', '.join(get_args(Sketch))}.", "srht"),
+    JobSetting(
+        "merge", "text", f"How directions are merged: {', '.join(get_args(Merge))}.", "ranks"
+    ),
+    JobSetting("columns", "whole", "Of a participant's rows in merge = sketch.", "40 k"),
+    JobSetting("readings", "flag", "Whether the rows' own directions are found, too.", "true"),
+    JobSetting("node_share", "number", "Most points of one participant, as a share.", "0.25"),
+)
+
+
+class KpcaSettings(NamedTuple):
+    """Settings of the kind, as `LISTED` says."""
+
+    seed: int
+    components: int
+    points: int
+    kernel: Kernel
+    center: bool
+    sample: Sample
+    features: int
+    sketch: int
+    sketched_by: Sketch
+    merge: Merge
+    columns: int
+    node_share: float
+    readings: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> KpcaSettings:
+        """Check a job's settings.
+
+        Raises
+        ------
+        UsageError
+            With one line that says which does not fit.
+        """
+        check_known(settings, (each.name for each in LISTED))
+        if "components" not in settings:
+            raise UsageError("kpca needs the setting components, got none: add components=8")
+        k = whole_of(settings, "components", 0, least=1, most=MOST_COMPONENTS)
+        points = whole_of(settings, "points", min(20 * k, MOST_POINTS), least=k, most=MOST_POINTS)
+        features = whole_of(settings, "features", 2048, least=2, most=1 << 16)
+        sketch = min(5 * k, features)
+        found = cls(
+            seed_of(settings),
+            k,
+            points,
+            _kernel(settings),
+            _flag(settings, "center", default=True),
+            _one_of(settings, "sample", Sample),
+            features,
+            whole_of(settings, "sketch", sketch, least=min(k, features), most=min(features, 2048)),
+            _one_of(settings, "sketched_by", Sketch),
+            _one_of(settings, "merge", Merge),
+            whole_of(settings, "columns", 40 * k, least=k, most=MOST_SKETCH),
+            number_of(settings, "node_share", 0.25, most=1.0),
+            _flag(settings, "readings", default=True),
+        )
+        if found.sample == "leverage":
+            found.map_of(found.kernel)  # whether there is such a map
+        return found
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """How many points each choice takes: uniform ones all at once."""
+        if self.sample == "uniform":
+            return (self.points,)
+        first = math.ceil(self.points / FIRST_SHARE)
+        return (first, self.points - first) if self.points > first else (first,)
+
+    def map_of(self, kernel: Kernel) -> FeatureMap:
+        """Return the map that leverage is taken from: few features of the kernel."""
+        kind = TensorSketch if isinstance(kernel, Polynomial) else RandomFourier
+        made = kind(kernel, self.features, seed=self.seed)
+        return Sketched(made, self.sketch, self.sketched_by, self.seed)
+
+
+def _kernel(settings: Settings) -> Kernel:
+    """Return the kernel that is set; its gamma may be open."""
+    name = _one_of(settings, "kernel", KernelName)
+    gamma: Any = settings.get("gamma")
+    of_kernel = {"polynomial": ("degree", "coef0"), "matern": ("nu",)}.get(name, ())
+    for each in ("degree", "coef0", "nu"):
+        if each in settings and each not in of_kernel:
+            raise UsageError(f"{each} is not a setting of the {name} kernel: leave it out")
+    if name == "polynomial":
+        coef0: Any = settings.get("coef0", 0.0)
+        return Polynomial(whole_of(settings, "degree", 2, least=1, most=64), gamma, coef0)
+    if name == "matern":
+        return Matern(gamma, nu=number_of(settings, "nu", 1.5, most=2.5))
+    return Laplace(gamma) if name == "laplace" else Gaussian(gamma)
+
+
+def _one_of(settings: Settings, name: str, allowed: Any) -> Any:
+    """Return a word of the settings, by default the first that is allowed."""
+    words = get_args(allowed)
+    value = settings.get(name, words[0])
+    if value not in words:
+        raise UsageError(f"{name} must be one of {', '.join(words)}, got {str(value)[:40]!r}")
+    return value
+
+
+def _flag(settings: Settings, name: str, *, default: bool) -> bool:
+    value = settings.get(name, default)
+    if type(value) is not bool:
+        raise UsageError(f"{name} must be true or false, got {str(value)[:40]!r}")
+    return value
