@@ -35,6 +35,7 @@ GROUP = "room"
 CHANNELS = ["x", "y", "z"]
 TIMES = JobTimes(0.2, 0.5)
 FAST = {"report_every_s": 0.1}
+SOON = {"patience_s": 0.3, "cap_s": 0.5}
 
 
 class StayingSensor:
@@ -108,6 +109,7 @@ class MemoryJobs:
             "listen": {"grpc": {"address": f"127.0.0.1:{free_port()}", "insecure": True}},
             "status": {"address": ""},
             "timing": FAST | {"model_every_s": 0.1},
+            "advanced": SOON,
         }
         if parent is None:
             table["groups"][GROUP]["schema"] = {"channels": CHANNELS, "scaling": "none"}
@@ -152,10 +154,11 @@ class MemoryJobs:
             "summary": {"rank": 2},
             "alarms": {"at_most": "off"},
             "timing": FAST,
+            "advanced": SOON,
             **self._more,
         }
         sensor = StayingSensor(rows)
-        with mock.patch("submerge_client.assembly.open_sensor", lambda *_, **__: sensor):
+        with mock.patch("submerge_client.assembly.open_sensor", return_value=sensor):
             agent = build_agent(decoded(table, ClientConfig), stdout=io.BytesIO())
         agent._linger_s = 0.0
         self.agents[node] = agent
@@ -166,6 +169,14 @@ class MemoryJobs:
     def does(self, work: Any) -> Any:
         """Run something on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
+
+    def call(self, what: Callable[..., Any], *arguments: Any) -> Any:
+        """Call something on the loop."""
+
+        async def called() -> Any:
+            return what(*arguments)
+
+        return self.does(called())
 
     def asked(self, question: Callable[[AggregatorNode, Now], Any], node: str = "root") -> Any:
         """Ask an aggregator's machine."""

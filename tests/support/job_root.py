@@ -3,7 +3,8 @@
     python -m support.job_root --config root.toml --log-json
 
 A line of JSON is a job without what the root knows itself, as `{"id": "job-1", "kind": "kmeans"}`,
-or `{"cancel": "job-1"}`, or `{"readings": 1}`, to count what has been learnt. Lines of standard output are what its board hears; arrays are their bytes.
+or `{"cancel": "job-1"}`, or `{"readings": 1}`, to count what has been learnt. Lines of standard
+output are what its board hears; arrays are their bytes.
 """
 
 from __future__ import annotations
