@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from submerge import PeerError
 from submerge.features import Gaussian, Landmarks, Polynomial
 from submerge.jobs.kinds.kpca import chosen
-from submerge.jobs.kinds.kpca.chosen import Choice
+from submerge.jobs.kinds.kpca.chosen import PointChoice
 from submerge.jobs.points import draws, draws_at, node_id
 from support import kernels, oracle_kpca
 
@@ -30,7 +30,7 @@ def test_points_follow_the_law_of_their_scores(seed):
     """The first of all is drawn in proportion to the scores: chi-square over four rows."""
     scores, counts = np.array([1.0, 2.0, 3.0, 6.0]), np.zeros(4)
     for trial in range(2000):
-        keys = Choice(2000 * seed + trial, 1, 1, 1).keys(scores, node_id("pump-1"))
+        keys = PointChoice(2000 * seed + trial, 1, 1, 1).keys(scores, node_id("pump-1"))
         counts[np.argmin(keys)] += 1
 
     expected = 2000 * scores / scores.sum()
@@ -42,7 +42,7 @@ def test_rows_of_two_nodes_and_two_choices_have_their_own_numbers():
     """Equal rows have other keys elsewhere, and in the next choice."""
     ones = np.ones(50)
     keys = {
-        (node, stage): tuple(Choice(3, stage, 5, 5).keys(ones, node_id(node)).tolist())
+        (node, stage): tuple(PointChoice(3, stage, 5, 5).keys(ones, node_id(node)).tolist())
         for node in ("a", "b")
         for stage in (1, 2)
     }
@@ -57,7 +57,7 @@ def test_the_smallest_keys_do_not_depend_on_the_tree(order, cut, size):
     rng = np.random.default_rng(4)
     parts = {name: rng.random((9, 2)) for name in "abcde"}
     scores = {name: rows[:, 0] for name, rows in parts.items()}
-    choice, offers = Choice(8, 1, size, size), {}
+    choice, offers = PointChoice(8, 1, size, size), {}
     for name in parts:
         keys = choice.keys(scores[name], node_id(name))
         offers[name] = keys[choice.smallest(keys, 100)]
@@ -95,7 +95,7 @@ def test_what_one_node_may_supply_depends_on_how_many_there_are():
 
 
 KERNEL = Gaussian(0.5)
-CHOICE = Choice(5, 1, 8, 4)
+CHOICE = PointChoice(5, 1, 8, 4)
 
 
 def supplied(name: str = "pump-1", seed: int = 0) -> tuple[dict, float]:

@@ -9,7 +9,7 @@ from submerge.errors import PeerError, UsageError
 from submerge.features import Gaussian, Kernel, Landmarks, Laplace, Matern, Polynomial
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.kind import AnswerArray
-from submerge.jobs.kinds.kpca.dis_lr import Found
+from submerge.jobs.kinds.kpca.dis_lr import LeadingAxes
 
 KERNELS = (Gaussian, Laplace, Matern, Polynomial)
 
@@ -71,7 +71,9 @@ def kernel_of(numbers: Array) -> Kernel:
     raise PeerError(f"an answer has one of {len(KERNELS)} kernels, got number {which}")
 
 
-def answered(kernel: Kernel, points: Array, found: Found, counts: Array, others: Arrays) -> Arrays:
+def answered(
+    kernel: Kernel, points: Array, found: LeadingAxes, counts: Array, others: Arrays
+) -> Arrays:
     """Return the arrays of an answer."""
     return {
         "points": points.astype(np.float32),

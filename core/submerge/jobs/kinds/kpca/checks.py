@@ -102,7 +102,7 @@ def _check_points(
     stage = stage_of(down.phase)
     if seen is None or not seen.knows(stage):
         size = of.stages[stage - 1]
-        chosen.check_rows(up, width, chosen.Choice(of.seed, stage, size, size))
+        chosen.check_rows(up, width, chosen.PointChoice(of.seed, stage, size, size))
         return
     choice, rows = seen.choice(stage), up["points"].astype(np.float64)
     chosen.check_rows(up, width, choice)

@@ -7,10 +7,9 @@ whole are among the smallest of its parts, so the choice does not depend on the 
 choices never meet: each has its own numbers u.
 
 Keys go up first. The root answers with the largest that is taken, and then rows leave their nodes:
-those which are points, and no others. With a row go its number and its node. Whoever has the row
-can compute its score, u and the key again, and a parent refuses a row whose key is larger than what
-was taken. So a node cannot push rows in, but for lies about a row's number; and it has at most
-`limit` points.
+those which are points, and no others. With a row go its number and its node. A parent computes
+score, u and key again from these, and refuses a row whose key is larger than what was taken. So a
+node cannot push rows in, but for lies about them; and it has at most `limit` points.
 
 References
 ----------
@@ -45,7 +44,7 @@ SLACK = 1e-8
 """By how much two machines may differ in a residual, over k(x, x)."""
 
 
-class Choice(NamedTuple):
+class PointChoice(NamedTuple):
     """One choice of points.
 
     seed, stage : of the job, and which of its choices this is
@@ -153,7 +152,7 @@ def merged_rows(ups: Sequence[Arrays]) -> Arrays:
     }
 
 
-def check_rows(up: Arrays, width: int, choice: Choice) -> None:
+def check_rows(up: Arrays, width: int, choice: PointChoice) -> None:
     """Refuse what no child sends as points: too many, of one node or in all, or one twice."""
     n = len(up["nodes"]) if "nodes" in up and up["nodes"].ndim == 1 else 0
     m = len(up["rows"]) if "rows" in up and up["rows"].ndim == 1 else 0
@@ -169,7 +168,9 @@ def check_rows(up: Arrays, width: int, choice: Choice) -> None:
         raise PeerError("a row is a point once", kind="range")
 
 
-def check_chosen(up: Arrays, choice: Choice, scores: Array, slack: Array, largest: float) -> None:
+def check_chosen(
+    up: Arrays, choice: PointChoice, scores: Array, slack: Array, largest: float
+) -> None:
     """Refuse a point whose key, computed again, is larger than what was taken.
 
     Parameters

@@ -32,7 +32,7 @@ ROUNDED = 1e-12
 """Least singular value of a direction, over the largest and over the mean's."""
 
 
-class Found(NamedTuple):
+class LeadingAxes(NamedTuple):
     """The answer of disLR.
 
     axes : (m, r), orthonormal columns in the points' coordinates
@@ -119,12 +119,12 @@ def _subspace(up: Arrays) -> Subspace:
     )
 
 
-def found_in_ranks(up: Arrays, k: int) -> Found:
+def found_in_ranks(up: Arrays, k: int) -> LeadingAxes:
     """Return the leading directions of a factor."""
     whole = _subspace(up)
     solid = whole.sigma[:k] > _floor(whole.sigma, whole.weight, whole.mean)
     axes, sigma = np.array(whole.basis[:, :k][:, solid]), whole.sigma[:k][solid]
-    return Found(axes, sigma**2, whole.mean, whole.energy, float(up["sums"][2]))
+    return LeadingAxes(axes, sigma**2, whole.mean, whole.energy, float(up["sums"][2]))
 
 
 # -- sketch -----------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def merged_sketches(ups: Sequence[Arrays], m: int, *, center: bool) -> Arrays:
     return {**added(ups), "triangle": packed(R)}
 
 
-def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> Found:
+def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> LeadingAxes:
     """Return the leading directions of the sums; eigenvalues are estimates."""
     n, square, outside = up["sums"].tolist()
     R, mean = unpacked(up["triangle"], m + center), np.zeros(m)
@@ -162,7 +162,9 @@ def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> Found:
         R = R[:, :-1] - R[:, -1:] * mean
     _, sigma, V = np.linalg.svd(R, full_matrices=False)
     r = min(k, int(np.count_nonzero(sigma > _floor(sigma, n, mean))))
-    return Found(_signed(V[:r].T), sigma[:r] ** 2, mean, square - n * float(mean @ mean), outside)
+    return LeadingAxes(
+        _signed(V[:r].T), sigma[:r] ** 2, mean, square - n * float(mean @ mean), outside
+    )
 
 
 def added(ups: Sequence[Arrays]) -> Arrays:
@@ -202,7 +204,7 @@ def covariance_of(up: Arrays) -> Covariance:
     return Covariance(int(up["sums"][0]), up["mean"], scatter, float(up["sums"][1]))
 
 
-def found_in_exact(up: Arrays, k: int, *, center: bool) -> Found:
+def found_in_exact(up: Arrays, k: int, *, center: bool) -> LeadingAxes:
     """Return the leading directions of the scatter."""
     whole = covariance_of(up)
     about = whole.about(center=center)
@@ -212,7 +214,7 @@ def found_in_exact(up: Arrays, k: int, *, center: bool) -> Found:
     floor = _floor(np.sqrt(np.maximum(eigenvalues, 0.0)), whole.count, mean) ** 2
     solid = eigenvalues > max(len(about) * EPS * float(eigenvalues[0]), floor)
     axes = _signed(V[:, solid])
-    return Found(axes, eigenvalues[solid], mean, float(np.trace(about)), whole.outside)
+    return LeadingAxes(axes, eigenvalues[solid], mean, float(np.trace(about)), whole.outside)
 
 
 def _floor(sigma: Array, n: float, mean: Array) -> float:

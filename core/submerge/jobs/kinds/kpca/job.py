@@ -37,7 +37,7 @@ NOBODY_SHARES = "no participant may share points: set share_points at clients"
 NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")
 
 
-class Counts(NamedTuple):
+class RowsCounted(NamedTuple):
     """What the root knows from the first round on."""
 
     rows: float
@@ -49,10 +49,10 @@ class Counts(NamedTuple):
 class RootState(NamedTuple):
     """What the root knows between rounds."""
 
-    counts: Counts = Counts(0.0, 0.0, 0.0, 0.0)
+    counts: RowsCounted = RowsCounted(0.0, 0.0, 0.0, 0.0)
     points: int = 0
-    found: dis_lr.Found | None = None
-    readings: dis_lr.Found | None = None
+    found: dis_lr.LeadingAxes | None = None
+    readings: dis_lr.LeadingAxes | None = None
 
 
 class KernelPcaJob:
@@ -175,7 +175,7 @@ class KernelPcaJob:
 
     def _opened(self, up: Arrays) -> tuple[RootState, PhaseDown]:
         """Settle gamma; ask for the triangle, or for the first keys."""
-        of, counts = self._of, Counts(*up["counts"].tolist())
+        of, counts = self._of, RowsCounted(*up["counts"].tolist())
         if not counts.rows:
             raise UsageError("kernel PCA needs one row or more, and no participant has one")
         if not counts.sharing:

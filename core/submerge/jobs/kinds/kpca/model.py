@@ -1,6 +1,6 @@
-"""ScoringModel: what `submerge score` needs, made of an answer: a schema, directions and limits.
+"""KernelModel: what `submerge score` needs, made of an answer: a schema, directions and limits.
 
-The schema is that of the rows, with the points as landmarks of its map: whoever has it reads the
+The schema is that of the rows, with the points as landmarks of its map: who has it can read the
 points. Scores are then of the coordinates in their span, as in a streaming group with
 `map = "nystrom"`; limits are of these scores.
 """
@@ -22,7 +22,7 @@ from submerge.schema import Schema
 from submerge.stats.score_limits import Limits
 
 
-class ScoringModel(NamedTuple):
+class KernelModel(NamedTuple):
     """A model of an answer.
 
     schema : of what is scored, with the answer's points as landmarks
@@ -39,7 +39,7 @@ class ScoringModel(NamedTuple):
     limits: Limits | None
 
     @classmethod
-    def of(cls, answer: Arrays, schema: Schema) -> ScoringModel:
+    def of(cls, answer: Arrays, schema: Schema) -> KernelModel:
         """Make a model of an answer over rows of a schema, which has no map of its own.
 
         Raises

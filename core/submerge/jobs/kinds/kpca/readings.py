@@ -14,7 +14,7 @@ from submerge._linalg import Array
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.kinds.kpca.dis_lr import (
     Coordinates,
-    Found,
+    LeadingAxes,
     found_in_ranks,
     merged_ranks,
     ranks_up,
@@ -41,7 +41,7 @@ def merged_readings(ups: Sequence[Arrays], rank: int) -> dict[str, Array]:
     return {NAMES[name]: array for name, array in merged.items()}
 
 
-def found_in_readings(up: Arrays, rank: int) -> Found:
+def found_in_readings(up: Arrays, rank: int) -> LeadingAxes:
     """Return the leading directions of all rows."""
     return found_in_ranks(factor_of(up), rank)
 
@@ -65,7 +65,7 @@ def residuals_of(rows: Array, axes: Array, mean: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", off, off))
 
 
-def answered_readings(found: Found) -> Mapping[str, Array]:
+def answered_readings(found: LeadingAxes) -> Mapping[str, Array]:
     """Return the arrays of an answer."""
     return {
         "readings_axes": found.axes,

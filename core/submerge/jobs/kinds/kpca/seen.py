@@ -13,7 +13,7 @@ from submerge._linalg import Array
 from submerge.features import Kernel, Landmarks
 from submerge.jobs.kind import PhaseDown
 from submerge.jobs.kinds.kpca import leverage
-from submerge.jobs.kinds.kpca.chosen import SLACK, Choice, own_squares, residuals
+from submerge.jobs.kinds.kpca.chosen import SLACK, PointChoice, own_squares, residuals
 from submerge.jobs.kinds.kpca.settings import KpcaSettings
 from submerge.kernel.nystrom import check_finite
 
@@ -80,9 +80,9 @@ class Seen:
             return self.points is not None
         return self.limit > 0 and (self.of.sample != "leverage" or self.triangle is not None)
 
-    def choice(self, stage: int) -> Choice:
+    def choice(self, stage: int) -> PointChoice:
         """Return the choice of a stage."""
-        return Choice(self.of.seed, stage, self.of.stages[stage - 1], self.limit)
+        return PointChoice(self.of.seed, stage, self.of.stages[stage - 1], self.limit)
 
     def embedded(self, rows: Array) -> Array:
         """Return the sketched features (n, t) of rows (n, d), that leverage is taken from."""

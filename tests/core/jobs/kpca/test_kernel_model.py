@@ -7,7 +7,7 @@ import pytest
 
 from submerge import Schema, UsageError
 from submerge.jobs.here import run_here
-from submerge.jobs.kinds.kpca.model import ScoringModel
+from submerge.jobs.kinds.kpca.model import KernelModel
 from submerge.jobs.points import split
 from submerge.pca.score import hotelling, spe
 from support import kernels
@@ -26,7 +26,7 @@ def parts() -> dict[str, np.ndarray]:
 def test_its_limits_are_those_of_its_scores(kind, center):
     """SPE and T2 of the features, and SPE of the readings: a bucket of the sketch apart, 5 %."""
     settings = {**SETTINGS, "center": center}
-    model = ScoringModel.of(run_here(kind, settings, parts()), SCHEMA)
+    model = KernelModel.of(run_here(kind, settings, parts()), SCHEMA)
     out = np.concatenate([split(rows, settings, name).held_out for name, rows in parts().items()])
     features, linear = model.summary.parts
 
@@ -47,7 +47,7 @@ def test_its_limits_are_those_of_its_scores(kind, center):
 def test_its_summaries_are_of_one_schema_with_the_points_as_landmarks():
     """Weights are the rows that were learnt; nothing of it merges with another schema."""
     answer = run_here("kpca", SETTINGS, parts())
-    model = ScoringModel.of(answer, SCHEMA)
+    model = KernelModel.of(answer, SCHEMA)
 
     assert {model.schema.fingerprint} == {part.schema for part in model.summary.parts}
     assert (4, 2) == tuple(part.rank for part in model.summary.parts)
@@ -59,7 +59,7 @@ def test_without_rows_held_out_there_are_no_limits():
     """A model has none rather than those of rows that it has learnt."""
     answer = run_here("kpca", {**SETTINGS, "held_out": 0.0}, parts())
 
-    assert ScoringModel.of(answer, SCHEMA).limits is None
+    assert KernelModel.of(answer, SCHEMA).limits is None
 
 
 def test_without_the_readings_directions_there_is_no_model():
@@ -67,4 +67,4 @@ def test_without_the_readings_directions_there_is_no_model():
     answer = run_here("kpca", {**SETTINGS, "readings": False}, parts())
 
     with pytest.raises(UsageError, match="readings=true"):
-        ScoringModel.of(answer, SCHEMA)
+        KernelModel.of(answer, SCHEMA)
