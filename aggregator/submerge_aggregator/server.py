@@ -30,10 +30,10 @@ from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.operators.order_log import OrderLog
-from submerge_aggregator.parent_link import ParentLink
 from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
 from submerge_client.uplink import Came, Heard, Uplink
+from submerge_client.uplink.parent_link import ParentLink
 from submerge_client.watchdog import Watchdog
 
 BATCH, BATCH_BYTES = 128, 2 << 20
@@ -316,8 +316,8 @@ class Server:
                 case All(group, data):
                     for downlink in self.downlinks:
                         downlink.publish(group, data)
-                case Up():
-                    self.parent.send(out)
+                case Up(group, kind, data):
+                    self.parent.send(kind, group, data)
                 case TrailHeard() | ModelHeard():
                     self.history.take(out)
                 case AlarmsChanged():

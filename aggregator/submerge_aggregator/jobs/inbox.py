@@ -29,7 +29,7 @@ PARENT = "the parent"
 """The name that its messages count against; no node has it."""
 
 
-class Waiting(NamedTuple):
+class QueuedMessage(NamedTuple):
     """A message that waits, and what it holds of the budget."""
 
     heard: JobHeard
@@ -68,7 +68,7 @@ class JobInbox:
         self.budget, self.heard_bytes = budget, 0
         self._admits, self._admission, self._refusals = admits, admission, refusals
         self._stir = stir
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[QueuedMessage] = deque()
 
     def __len__(self) -> int:
         """Return how many wait."""
@@ -135,7 +135,7 @@ class JobInbox:
 
     def _put(self, heard: JobHeard, who: str, size: int) -> None:
         self.heard_bytes += size
-        self._waiting.append(Waiting(heard, who, size))
+        self._waiting.append(QueuedMessage(heard, who, size))
         self._stir()
 
     def pop(self) -> JobHeard:

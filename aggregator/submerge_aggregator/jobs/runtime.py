@@ -115,9 +115,10 @@ class JobRuntime:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jobs")
 
     @property
-    def heard_bytes(self) -> int:
-        """Bytes of messages that came from children and from the parent."""
-        return 0 if self._inbox is None else self._inbox.heard_bytes
+    def metrics(self) -> tuple[int, int, int]:
+        """Jobs under way, and bytes of messages that were sent and that came."""
+        heard = 0 if self._inbox is None else self._inbox.heard_bytes
+        return len(self.under_way), self.effects.sent_bytes, heard
 
     @property
     def board(self) -> JobFollower:
@@ -198,9 +199,10 @@ class JobRuntime:
         host, inbox = self._host, self._inbox
         while True:
             try:
-                await self._wait(host, inbox)
-                role = self._role or await self._begin(host)
-                await self._drive(host, inbox, role)
+                if self._role is None:
+                    self._role = await self._begin(host)
+                await self._wait(host, inbox, self._role)
+                await self._drive(host, inbox, self._role)
             except SubmergeError as error:
                 say("jobs wait for the store", level=logging.ERROR, why=str(error))
                 await self._discard(error)
@@ -229,18 +231,15 @@ class JobRuntime:
         start = Start({key: records.unpack(key, value) for key, value in kept.items()})
         self._known_at.clear()
         await self.effects.perform(host, role.step(start, host.clock()))
-        self._role = role
         return role
 
-    async def _wait(self, host: JobHost, inbox: JobInbox) -> None:
+    async def _wait(self, host: JobHost, inbox: JobInbox, role: JobRoot | JobRelay) -> None:
         """Wait until something has come in, or the part wants to be woken."""
-        if self._role is None:
-            return
         if len(inbox) or self._orders:
             await asyncio.sleep(0)  # the network gets a turn between two batches
             return
         self._stirred.clear()
-        wait = max(0.01, self._role.wakes_at - host.clock().steady)
+        wait = max(0.01, role.wakes_at - host.clock().steady)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
 
@@ -248,13 +247,15 @@ class JobRuntime:
         """Take what has come in, and do what is due."""
         events: list[JobEvent] = [inbox.pop() for _ in range(min(BATCH, len(inbox)))]
         orders, self._orders = self._orders, []
+        if not events and not orders and role.wakes_at > host.clock().steady:
+            return  # nothing is due: there may be no job for weeks
         try:
             groups = {o.event.job.group for o in orders if isinstance(o.event, OpenJob)}
             groups |= self._stale(events, host.clock().steady)
             known = [await self._children(host, group) for group in sorted(groups)]
             await self._step(host, role, [*known, *(events or [Tick()])])
             for order in orders:
-                await self._obey(host, role, order)
+                await self._carry_out(host, role, order)
         except SubmergeError as error:
             for order in orders:
                 if not order.done.done():
@@ -297,7 +298,7 @@ class JobRuntime:
         self.under_way = role.jobs
         await self.effects.perform(host, effects, opened)
 
-    async def _obey(self, host: JobHost, role: JobRoot | JobRelay, order: _Order) -> None:
+    async def _carry_out(self, host: JobHost, role: JobRoot | JobRelay, order: _Order) -> None:
         """Carry out an operator's order."""
         event, opened = order.event, None
         was_there = isinstance(event, CancelJob) and event.id in role.jobs

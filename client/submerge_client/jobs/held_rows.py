@@ -18,10 +18,10 @@ import numpy as np
 from submerge import Schema
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
+from submerge.jobs.row_sample import RowSample
 from submerge.judge.prepare import prepare
 from submerge.protocol.machine import Effect, Scored
 from submerge.protocol.randomness import RandomSource
-from submerge.stats.row_sample import RowSample
 
 
 class HeldSample:

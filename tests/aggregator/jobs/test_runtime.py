@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.jobs.envelopes import OPENING, JobAsk
-from submerge.jobs.machine import JobProgress
+from submerge.jobs.machine import JobHeard, JobProgress
 from submerge.jobs.messages import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import Parcel
 from submerge.jobs.root import JobRoot
@@ -173,6 +174,25 @@ def test_a_bug_in_a_job_ends_it_and_nothing_else(fleet, monkeypatch):
 
     assert "" == fleet.ended("job-2").failure
     assert 90 == fleet.readings()
+
+
+def test_a_round_that_takes_long_keeps_no_report_waiting(fleet, monkeypatch):
+    """While the part computes, what clients read reaches the root, and is counted."""
+    step, may_go_on = JobRoot.step, threading.Event()
+
+    def slow(self: JobRoot, event: Any, now: Any) -> Any:
+        if isinstance(event, JobHeard):
+            assert may_go_on.wait(60)
+        return step(self, event, now)
+
+    monkeypatch.setattr(JobRoot, "step", slow)
+    fleet.open(fleet.job())
+    fleet.begin("d", rows_of("d"), "root")
+    until(lambda: fleet.readings() == 120, lambda: "the rows of another client")
+    may_go_on.set()
+
+    assert "" == fleet.ended().failure
+    assert 120 == fleet.readings()
 
 
 def test_a_client_takes_part_with_the_rows_that_it_may_hold(fleet_of):

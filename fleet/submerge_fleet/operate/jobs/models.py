@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from submerge.history.learnt import Learnt
 from submerge.history.models import NEVER
-from submerge.jobs.kinds.kpca.model import ScoringModel
+from submerge.jobs.kinds.kpca.model import KernelModel
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Summary
 from submerge.schema import Schema
@@ -60,7 +60,7 @@ def learnt_from(
 
 def kernel_model(result: JobResult) -> Learnt:
     """Return the model of an answer of kernel PCA: scores of features, and of readings."""
-    made = ScoringModel.of(result.answer, result.schema)
+    made = KernelModel.of(result.answer, result.schema)
     return learnt_from(
         *(result, made.schema, made.summary),
         rank=made.rank,

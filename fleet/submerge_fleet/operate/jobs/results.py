@@ -16,7 +16,8 @@ from submerge import Array
 from submerge.errors import PeerError, UsageError
 from submerge.headings import heading_of
 from submerge.jobs.kinds import KINDS
-from submerge.schema import Scaling, Schema
+from submerge.jobs.units import in_channel_units, scaled_arrays
+from submerge.schema import Schema
 from submerge_aggregator.jobs.record import JobRecord
 
 SCALED = "_scaled"
@@ -63,19 +64,11 @@ class JobResult:
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """The answer's arrays in the channels' units, and scaled."""
-        kind, found = KINDS.get(self.kind), dict[str, Array]()
-        forms = {} if kind is None else {each.name: each.form for each in kind.answers}
-        width = self.schema.width
-        scaling = self.schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
-        offset, scale = np.array(scaling.offset), np.array(scaling.scale)
-        for name, array in self.answer.items():
-            form = forms.get(name, "plain")
-            if form == "plain" or array.shape[-1:] != (width,):
-                found[name] = array
-                continue
-            found[name] = array * scale + offset if form == "rows" else array * scale**2
-            found[f"{name}{SCALED}"] = array
-        return found
+        scaled = scaled_arrays(self.kind).keys() & self.answer.keys()
+        return {
+            **in_channel_units(self.kind, self.answer, self.schema),
+            **{f"{name}{SCALED}": self.answer[name] for name in sorted(scaled)},
+        }
 
     def archived(self) -> dict[str, Any]:
         """Return what an .npz holds: the arrays, the channels, their scaling, and the job."""

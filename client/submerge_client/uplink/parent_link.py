@@ -1,4 +1,4 @@
-"""ParentLink: the way to the parent as the server sees it: what was sent and heard, and its log."""
+"""ParentLink: an aggregator's way to its parent: what was sent and heard, and what the log says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 
 from submerge.protocol.machine import Now
-from submerge_aggregator.batch import Item, Up
 from submerge_client.logs import say
 from submerge_client.reach import Reach
 from submerge_client.uplink import (
@@ -19,6 +18,7 @@ from submerge_client.uplink import (
     Uplink,
 )
 from submerge_client.uplink.identity import Credentials
+from submerge_proto.wire.codec import Kind
 
 
 class ParentLink:
@@ -42,13 +42,13 @@ class ParentLink:
         self.reach = Reach(lambda: clock().steady)
         self.sent_bytes = self.heard_bytes = 0
 
-    def send(self, out: Up) -> None:
-        """Send a message of the machine."""
+    def send(self, kind: Kind, group: str, data: bytes) -> None:
+        """Send a message of the machine; one that is too large is logged."""
         if self.uplink is None:
             return
         try:
-            self.uplink.send(out.kind, out.group, out.data)
-            self.sent_bytes += len(out.data)
+            self.uplink.send(kind, group, data)
+            self.sent_bytes += len(data)
         except TooLarge as error:
             say("report too large", level=logging.ERROR, why=str(error))
 
@@ -58,7 +58,7 @@ class ParentLink:
             self.uplink.send("job", group, data)
             self.sent_bytes += len(data)
 
-    def notice(self, item: Item, credentials: Credentials | None) -> None:
+    def notice(self, item: object, credentials: Credentials | None) -> None:
         """Count the parent's messages, and log when it goes away and comes back."""
         if isinstance(item, Came):
             self.heard_bytes += len(item.data)
