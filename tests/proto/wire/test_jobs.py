@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +29,9 @@ STAMP = Stamp("pump-1", "room", Incarnation(1_700_000_000_000, 7), 3)
 PIECE = JobPiece(STAMP, "job-1", True, bytes(range(16)), 4, 1, 3, b"\0data")
 TAKEN = JobPieceTaken(STAMP, "job-1", False, bytes(range(16)), b"\x05", True)
 
+FOLDER = Path(__file__).parents[2] / "golden" / "v1"
+GOLDEN = {"job_piece": PIECE, "job_ask": PIECE._replace(up=False, weight=0), "job_taken": TAKEN}
+
 
 def heard_by(table: JobTable, name: str, piece: JobPiece, above: str) -> None:
     """Have a node hear a piece as it comes from the wire, or not at all."""
@@ -37,6 +43,21 @@ def heard_by(table: JobTable, name: str, piece: JobPiece, above: str) -> None:
 def test_what_is_sent_arrives(message):
     """Every field comes back."""
     assert message == jobs.decode(jobs.encode(message))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_version_1_is_what_it_was(name):
+    """As `tests/golden/v1` has it, with its text beside it; `SUBMERGE_REWRITE=1` writes new ones."""
+    path, data = FOLDER / f"{name}.bin", jobs.encode(GOLDEN[name])
+    if os.environ.get("SUBMERGE_REWRITE") and not path.exists():
+        path.write_bytes(data)
+        text = text_format.MessageToString(pb.JobMessage.FromString(data), as_utf8=True)
+        path.with_suffix(".txt").write_text(text, encoding="utf-8")
+    golden, text = path.read_bytes(), path.with_suffix(".txt").read_text(encoding="utf-8")
+
+    assert golden == data
+    assert GOLDEN[name] == jobs.decode(golden)
+    assert pb.JobMessage.FromString(golden) == text_format.Parse(text, pb.JobMessage())
 
 
 def test_the_largest_piece_has_a_bounded_overhead():
