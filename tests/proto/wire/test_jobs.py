@@ -21,7 +21,7 @@ from submerge.jobs.parcels import Parcel, all_of
 from submerge.protocol.machine import Start
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_proto.v1 import jobs_pb2 as pb
-from submerge_proto.wire import codec, jobs
+from submerge_proto.wire import codec, jobs, parts
 from support.damage import damaged, mutate
 from support.job_table import ROOT, JobTable, job
 
@@ -46,8 +46,9 @@ def test_what_is_sent_arrives(message):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_version_1_is_what_it_was(name):
-    """As `tests/golden/v1` has it, with its text beside it; `SUBMERGE_REWRITE=1` writes new ones."""
+def test_version_1_is_what_it_was(name, monkeypatch):
+    """As `tests/golden/v1` has it, with its text; `SUBMERGE_REWRITE=1` writes what is new."""
+    monkeypatch.setattr(parts, "SOFTWARE", "submerge 0.6.0")  # the version that wrote them
     path, data = FOLDER / f"{name}.bin", jobs.encode(GOLDEN[name])
     if os.environ.get("SUBMERGE_REWRITE") and not path.exists():
         path.write_bytes(data)
