@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -321,8 +322,10 @@ PHASES_UP = {
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize("sent", PHASES_UP)
-@pytest.mark.parametrize("asked", ["count", "keys-1", "points-1", "project", "measure"])
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [pair for pair in itertools.product(PHASES_UP, PHASES_UP) if len({*pair, "nothing"}) == 3],
+)
 def test_what_another_phase_asks_is_refused(asked, sent, restarted):
     """A late share of any other phase is an error of its sender, at a new parent, too."""
     kind = KernelPcaJob({**SMALL, "readings": False}, 3)
@@ -330,8 +333,6 @@ def test_what_another_phase_asks_is_refused(asked, sent, restarted):
     if not restarted:
         kind.check_down(PhaseDown("count", {}))
         kind.check_down(PhaseDown("keys-1", {"gamma": np.ones(1), "limit": np.full(1, 4.0)}))
-    if asked == sent:
-        return
 
     with pytest.raises(PeerError):
         kind.check_up(PhaseDown(asked, arrays), PHASES_UP[sent])
