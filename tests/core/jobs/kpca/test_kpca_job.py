@@ -321,7 +321,7 @@ PHASES_UP = {
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize(("asked", "sent"), itertools.permutations(PHASES_UP, 2))
+@pytest.mark.parametrize(("asked", "sent"), [*itertools.permutations(PHASES_UP, 2)])
 def test_what_another_phase_asks_is_refused(asked, sent, restarted):
     """A late share of any other phase is an error of its sender, at a new parent, too."""
     kind = KernelPcaJob({**SMALL, "readings": False}, 3)
