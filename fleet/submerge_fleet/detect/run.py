@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from submerge import UsageError
-from submerge.client.alarm_limits import AlarmLimits
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
 from submerge.history.detection import FoundAlarm, HistoryDetector
