@@ -231,7 +231,7 @@ def test_the_tables_fit(width):
 
 def test_every_invariant_has_a_meaning():
     """Those that the oracle knows."""
-    from submerge.simulate import oracle
+    from submerge.simulate.oracles import oracle
 
     assert list(INVARIANTS) == re.findall(r"^(I\d+) +", str(oracle.__doc__), re.MULTILINE)
 
