@@ -149,7 +149,7 @@ def _on_files(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from submerge_fleet.files.remote_path import path_of
+    from submerge_fleet.files.formats.remote_path import path_of
     from submerge_fleet.operate.jobs.on_files import JobOnFiles, run_on_files
 
     paths = [path_of(file) for file in files]
