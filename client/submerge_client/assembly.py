@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -19,6 +20,8 @@ from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.sensors import InfluxSensor, MqttSensor
 from submerge_client.disk import RecordStore
+from submerge_client.jobs.held_rows import HeldSample
+from submerge_client.jobs.member_thread import ClientJobs
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.score_outputs.lines import ScoreLines, ScoreWriter
@@ -64,6 +67,13 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         groups=(config.group,),
         kit=config.kit,
     )
+    rng = SystemEntropy()
+    jobs = ClientJobs(
+        *(config.node, config.group, config.parent, HeldSample(config.job_rows, rng)),
+        send=partial(uplink.send, "job", config.group),
+        clock=clock.now,
+        rng=rng,
+    )
     return Agent(
         node,
         uplink=uplink,
@@ -78,6 +88,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         gather_s=config.timing.gather_s,
         watchdog=Watchdog(config.silence_s, alive=config.watch.alive, environ=os.environ),
         replies=ClientReplies(config),
+        jobs=jobs,
     )
 
 

@@ -32,6 +32,9 @@ state = "pump-1.state"
 # Whether operators at an aggregator above may look at the newest readings. They leave the device
 # only while a person looks, and no aggregator stores them.
 #share_values = false
+# Most rows that are held in memory for jobs, which are computed over a whole fleet in rounds: 8
+# bytes for each channel of each row. 0 takes no part in jobs. No row leaves the node as it is.
+#job_rows = 256
 # The least level of a log line: "debug", "info", "warning" or "error".
 #log = "info"
 

@@ -19,12 +19,14 @@ Rules for a kind:
 5. Foreign arrays are checked by `check_down` and `check_up`; the other functions trust theirs.
 6. `memory` is a participant's own, None in the first round of an attempt. It stays where it is.
 7. A row leaves its node as it is only where `points.may_share` allows it, and is counted then.
+8. A kind lists its settings and its answer (`listed`, `answers`). Commands and pages are made of
+   these lists: a kind that is new needs no code there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
@@ -81,5 +83,54 @@ class JobKind(Protocol):
         """Raise `PeerError` if no child of this version answers that."""
 
 
-MakeKind = Callable[[Settings, int], JobKind]
-"""Makes a kind from the job's settings and its rows' width; UsageError if they make no sense."""
+SettingForm = Literal["whole", "number", "text", "flag"]
+
+AnswerForm = Literal["rows", "squares", "plain"]
+"""What the numbers of an array are: places in the space of the rows, (..., width); their squares,
+as variances are; or anything else, such as counts."""
+
+
+class JobSetting(NamedTuple):
+    """A setting of a kind of job, for people.
+
+    name, form : as in `Job.settings`
+    meaning : in a line
+    default : in words; empty if the setting is needed
+    """
+
+    name: str
+    form: SettingForm
+    meaning: str
+    default: str = ""
+
+
+class AnswerArray(NamedTuple):
+    """An array of a kind's answer, for people.
+
+    meaning : in a line
+    """
+
+    name: str
+    meaning: str
+    form: AnswerForm = "plain"
+
+
+class MakeKind(Protocol):
+    """Makes a kind: a class that lists its settings, but for those that all kinds know."""
+
+    @property
+    def listed(self) -> tuple[JobSetting, ...]:
+        """Its settings; one without a default first."""
+
+    @property
+    def answers(self) -> tuple[AnswerArray, ...]:
+        """The arrays of its answer."""
+
+    def __call__(self, settings: Settings, width: int, /) -> JobKind:
+        """Return the kind with a job's settings, for rows of a width.
+
+        Raises
+        ------
+        UsageError
+            If they make no sense.
+        """

@@ -6,10 +6,22 @@ from collections.abc import Iterable
 
 from submerge.errors import UsageError, whole
 from submerge.jobs.job import Settings
-from submerge.jobs.points import held_out_of, seed_of
+from submerge.jobs.kind import JobSetting
+from submerge.jobs.points import MOST_HELD_OUT, held_out_of, seed_of
 
-COMMON = ("seed", "held_out")
-"""Settings that all kinds know."""
+COMMON_SETTINGS = (
+    JobSetting("seed", "whole", "Names all random numbers: equal seeds give equal answers.", "0"),
+    JobSetting(
+        "held_out",
+        "number",
+        f"Share of rows to measure on and not to learn from, to {MOST_HELD_OUT:g}.",
+        "0",
+    ),
+)
+"""Settings that all kinds know, as they list their own."""
+
+COMMON = tuple(each.name for each in COMMON_SETTINGS)
+"""Their names."""
 
 
 def check_known(settings: Settings, names: Iterable[str]) -> None:

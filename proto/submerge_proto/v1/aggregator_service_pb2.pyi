@@ -1,4 +1,5 @@
 from submerge_proto.v1 import header_pb2 as _header_pb2
+from submerge_proto.v1 import jobs_pb2 as _jobs_pb2
 from submerge_proto.v1 import summary_pb2 as _summary_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -414,22 +415,26 @@ class ReplyResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("header",)
+    __slots__ = ("header", "jobs")
     HEADER_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ...) -> None: ...
+    jobs: bool
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., jobs: bool = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("hello", "model", "answer", "question")
+    __slots__ = ("hello", "model", "answer", "question", "job")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     model: Model
     answer: ReportResponse
     question: Question
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., answer: _Optional[_Union[ReportResponse, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
+    job: _jobs_pb2.JobMessage
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., answer: _Optional[_Union[ReportResponse, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ..., job: _Optional[_Union[_jobs_pb2.JobMessage, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("header", "top", "boot")

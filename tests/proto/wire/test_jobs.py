@@ -18,7 +18,7 @@ from submerge.jobs.parcels import Parcel, all_of
 from submerge.protocol.machine import Start
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_proto.v1 import jobs_pb2 as pb
-from submerge_proto.wire import jobs
+from submerge_proto.wire import codec, jobs
 from support.damage import damaged, mutate
 from support.job_table import ROOT, JobTable, job
 
@@ -36,7 +36,7 @@ def heard_by(table: JobTable, name: str, piece: JobPiece, above: str) -> None:
 @pytest.mark.parametrize("message", [PIECE, PIECE._replace(up=False, weight=0), TAKEN])
 def test_what_is_sent_arrives(message):
     """Every field comes back."""
-    assert message == jobs.decode(jobs.kind_of(message), jobs.encode(message))
+    assert message == jobs.decode(jobs.encode(message))
 
 
 def test_the_largest_piece_has_a_bounded_overhead():
@@ -76,17 +76,35 @@ def test_fields_keep_their_numbers():
 def test_a_piece_that_no_node_sends_is_refused(changes, kind):
     """With the word of what is wrong."""
     with pytest.raises(PeerError) as refused:
-        jobs.decode("piece", jobs.encode(PIECE._replace(**changes)))
+        jobs.decode(jobs.encode(PIECE._replace(**changes)))
     assert kind == refused.value.kind
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\x0a\0", b"\x1a\0", bytes(64)])
+def test_what_is_no_message_of_a_job_is_refused(data):
+    """Nothing, an empty piece, and a kind of a later version."""
+    with pytest.raises(PeerError):
+        jobs.decode(data)
+
+
+@pytest.mark.parametrize("message", [PIECE, TAKEN])
+def test_a_watch_carries_messages_of_jobs(message):
+    """They come out as they went in; what else a watch brings is left as it is."""
+    data = jobs.encode(message)
+
+    assert ("job", data) == codec.of_watch(codec.as_watched("job", data))
+    assert ("watch", data) == codec.of_watch(data)
+    with pytest.raises(PeerError):
+        codec.decode("watch", codec.as_watched("job", data))
 
 
 def test_another_version_is_refused_as_such():
     """Its remedy is an update."""
-    message = pb.JobPiece.FromString(jobs.encode(PIECE))
-    message.header.version = 2
+    message = pb.JobMessage.FromString(jobs.encode(PIECE))
+    message.piece.header.version = 2
 
     with pytest.raises(PeerError, match="update the older"):
-        jobs.decode("piece", message.SerializeToString())
+        jobs.decode(message.SerializeToString())
 
 
 @pytest.mark.slow
@@ -95,18 +113,18 @@ def test_another_version_is_refused_as_such():
 def test_damaged_messages_raise_nothing_but_the_refusal(seed, message, by_field):
     """Field by field, or bit by bit: decoded, or a PeerError."""
     rng = np.random.default_rng(seed)
-    kind, data = jobs.kind_of(message), jobs.encode(message)
+    data = jobs.encode(message)
     if by_field:
-        form = (pb.JobPiece if kind == "piece" else pb.JobPieceTaken).FromString(data)
+        form = pb.JobMessage.FromString(data)
         mutate(form, rng)
         data = form.SerializeToString()
     else:
         data = damaged(data, rng)
     try:
-        found = jobs.decode(kind, data)
+        found = jobs.decode(data)
     except PeerError:
         return
-    assert found == jobs.decode(kind, jobs.encode(found))
+    assert found == jobs.decode(jobs.encode(found))
 
 
 ASKS = [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from submerge.errors import UsageError
 from submerge.jobs.job import Job
-from submerge.jobs.kind import JobKind, MakeKind
+from submerge.jobs.kind import JobKind, JobSetting, MakeKind
 from submerge.jobs.kinds.kmeans import KMeansJob
 from submerge.jobs.kinds.moments import MomentsJob
+from submerge.jobs.settings import COMMON_SETTINGS
 
 KINDS: dict[str, MakeKind] = {"kmeans": KMeansJob, "moments": MomentsJob}
 
@@ -23,3 +24,8 @@ def kind_of(job: Job) -> JobKind:
     if make is None:
         raise UsageError(f"a job is one of {', '.join(KINDS)}, got {job.kind}")
     return make(job.settings, job.width)
+
+
+def settings_of(kind: str) -> tuple[JobSetting, ...]:
+    """Return the settings that a kind knows: its own, then those of all kinds."""
+    return (*KINDS[kind].listed, *COMMON_SETTINGS)

@@ -26,7 +26,7 @@ from submerge.errors import PeerError, UsageError
 from submerge.features.draws import logarithm
 from submerge.jobs.arrays import Arrays, expect
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import JobAnswer, PhaseDown
+from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
 from submerge.jobs.points import JobPoints, draws, seed_of
 from submerge.jobs.settings import check_known, number_of, whole_of
 from submerge.kernel.kmeans_rounds import (
@@ -50,22 +50,34 @@ class LloydState(NamedTuple):
 
 
 class KMeansJob:
-    """k-means over a fleet.
+    """k-means of all rows of a fleet."""
 
-    Settings
-    --------
-    clusters : k, 1 to 1024
-    steps : most rounds of Lloyd's step, 50
-    tolerance : share of the cost that a step must save for another to follow, 1e-4
-    sample : centers of participants that the first centers are made of, max(256, 16 k)
-    starts : how often the root tries to make them; the best is taken, 10
-
-    The answer has "centers" (k, width), "counts" (k,), "cost" (1,): the sum of squared distances,
-    and "held_out" (2,): the number of rows held out, and their cost.
-    """
+    listed = (
+        JobSetting("clusters", "whole", f"How many clusters, k, 1 to {MOST_CLUSTERS}."),
+        JobSetting("steps", "whole", "Most rounds of Lloyd's step.", "50"),
+        JobSetting(
+            "tolerance",
+            "number",
+            "Share of the cost that a step must save for another to follow.",
+            "0.0001",
+        ),
+        JobSetting(
+            "sample",
+            "whole",
+            "Centers of participants that the first centers are made of.",
+            "16 k, 256 at least",
+        ),
+        JobSetting("starts", "whole", "How often these are made; the best are taken.", "10"),
+    )
+    answers = (
+        AnswerArray("centers", "Each cluster's mean, (k, width).", "rows"),
+        AnswerArray("counts", "Rows that are nearest to each, (k,)."),
+        AnswerArray("cost", "The sum of squared distances of scaled rows, (1,)."),
+        AnswerArray("held_out", "The number of rows held out, and their cost, (2,)."),
+    )
 
     def __init__(self, settings: Settings, width: int) -> None:
-        check_known(settings, ("clusters", "steps", "tolerance", "sample", "starts"))
+        check_known(settings, (each.name for each in self.listed))
         if "clusters" not in settings:
             raise UsageError("kmeans needs the setting clusters, got none: add clusters=8")
         self._k = whole_of(settings, "clusters", 0, least=1, most=MOST_CLUSTERS)

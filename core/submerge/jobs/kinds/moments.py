@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from submerge.errors import PeerError, UsageError
 from submerge.jobs.arrays import Arrays, expect
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import JobAnswer, PhaseDown
+from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
 from submerge.jobs.points import JobPoints
 from submerge.jobs.settings import check_known
 
 
 class MomentsJob:
-    """Counts and sums, then sums of squares about the mean.
+    """Mean and variance of each channel: counts and sums, then sums of squares about the mean."""
 
-    The answer has "count" (1,), "mean" and "variance" (width,), and "held_out" (1,): rows that were
-    held out and are not counted.
-    """
+    listed: ClassVar[tuple[JobSetting, ...]] = ()
+    answers = (
+        AnswerArray("count", "Rows that are counted, (1,)."),
+        AnswerArray("mean", "Of each channel, (width,).", "rows"),
+        AnswerArray("variance", "Of each channel, (width,).", "squares"),
+        AnswerArray("held_out", "Rows that were held out and are not counted, (1,)."),
+    )
 
     def __init__(self, settings: Settings, width: int) -> None:
-        check_known(settings, ())
+        check_known(settings, (each.name for each in self.listed))
         self._width = width
 
     def first(self) -> tuple[Any, PhaseDown]:

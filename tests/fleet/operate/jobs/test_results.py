@@ -1,0 +1,73 @@
+"""Answers as files: of this version, of another one, and where a kind has a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from submerge.errors import UsageError
+from submerge_aggregator.jobs.record import JobRecord
+from submerge_fleet.operate.jobs import models, saving
+from submerge_fleet.operate.jobs.results import JobResult
+from submerge_fleet.operate.jobs.tables import answer_lines
+from support.house import SCHEMA
+from support.jobbed import job, outcome
+
+
+@pytest.fixture(scope="module")
+def record() -> JobRecord:
+    return JobRecord.of(outcome(job()), schema=SCHEMA.canonical, opened_s=1.0, ended_s=2.0)
+
+
+def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_path):
+    """They are not taken for what this version would have computed."""
+    other = JobResult(replace(record, answer={**record.answer, "radii": np.ones(3)}))
+    saving.save(other, tmp_path / "all.npz")
+
+    with np.load(tmp_path / "all.npz") as found:
+        assert [1.0, 1.0, 1.0] == found["radii"].tolist()
+    assert ("radii", "1, 1, 1") in answer_lines(other)
+    with pytest.raises(UsageError, match="another version"):
+        saving.save(other, tmp_path / "centers.csv")
+
+
+def test_an_unknown_kind_is_arrays_as_well(record, tmp_path):
+    """A root may compute what this version has no name for."""
+    named = replace(record.job, kind="sums")
+    other = JobResult(replace(record, job=named, answer={"sums": np.arange(6.0)}))
+
+    assert [("sums", "0, 1, 2, 3, 4, 5")] == answer_lines(other)
+    saving.save(other, tmp_path / "all.npz")
+    with np.load(tmp_path / "all.npz") as found:
+        assert [*range(6)] == found["sums"].tolist()
+
+
+def test_without_a_schema_channels_are_numbered(record):
+    """As of a job whose order did not reach its end."""
+    result = JobResult(replace(record, schema=b""))
+
+    assert ("x0", "x5") == (result.schema.names[0], result.schema.names[-1])
+    assert np.array_equal(record.answer["centers"], result.arrays["centers"])
+
+
+def test_an_unreadable_schema_is_one_line(record):
+    with pytest.raises(UsageError, match="cannot be read"):
+        JobResult(replace(record, schema=b"{"))
+
+
+def test_a_kind_with_a_model_gives_one_under_any_other_name(record, tmp_path, monkeypatch):
+    """The function that the kind has added gets the result; what it returns is written."""
+    path = tmp_path / "clusters.model"
+    with pytest.raises(UsageError, match="gives no model"):
+        saving.check_outputs("kmeans", (path,))
+    made: list[JobResult] = []
+    written: list[object] = []
+    monkeypatch.setitem(models.MODELS, "kmeans", lambda result: made.append(result) or "learnt")
+    monkeypatch.setattr(saving.model_file, "save", lambda *given: written.append(given) or 7)
+    result = JobResult(record)
+    saving.check_outputs("kmeans", (path,))
+
+    assert 7 == saving.save(result, path)
+    assert ([result], [(path, "learnt")]) == (made, written)
