@@ -5,11 +5,16 @@ from __future__ import annotations
 from submerge.errors import UsageError
 from submerge.jobs.job import Job
 from submerge.jobs.kind import JobKind, JobSetting, MakeKind
+from submerge.jobs.kinds.cluster import ClusterJob
 from submerge.jobs.kinds.kmeans import KMeansJob
 from submerge.jobs.kinds.moments import MomentsJob
 from submerge.jobs.settings import COMMON_SETTINGS
 
-KINDS: dict[str, MakeKind] = {"kmeans": KMeansJob, "moments": MomentsJob}
+KINDS: dict[str, MakeKind] = {
+    "kmeans": KMeansJob,
+    "cluster": ClusterJob,
+    "moments": MomentsJob,
+}
 
 
 def kind_of(job: Job) -> JobKind:
