@@ -103,12 +103,15 @@ class JobPlan:
 
 def draw_job(name: str, rng: np.random.Generator) -> Job:
     """Return a job of any kind, size and strictness, in pieces small or large."""
-    kind = "kmeans" if rng.random() < 0.6 else "moments"
+    kind = str(rng.choice(("kmeans", "moments", "cluster"), p=(0.5, 0.3, 0.2)))
     settings: dict[str, Any] = {"seed": int(rng.integers(2**31))}
     if rng.random() < 0.5:
         settings["held_out"] = float(rng.choice([0.1, 0.3]))
     if kind == "kmeans":
         settings |= {"clusters": int(rng.integers(1, 5)), "steps": 6, "sample": 64}
+    elif kind == "cluster":
+        settings |= {"clusters": int(rng.integers(1, 4)), "steps": 4, "features": 32}
+        settings |= {"gamma": 0.1} if rng.random() < 0.3 else {}
     return Job(
         *(name, kind, settings, GROUP, FINGERPRINT, WIDTH),
         open_s=float(rng.choice([60.0, 120.0])),
