@@ -37,10 +37,12 @@ class RowClusters(NamedTuple):
 
     numbers : (n,), from 0 as the answer's centers; `NO_CLUSTER` for a row with a gap
     distances : (n,), to the cluster's center, of scaled rows or of scores; NaN where there is none
+    over : (n,), the largest share of rows held out whose limit the distance exceeds; 0 for none
     """
 
     numbers: npt.NDArray[np.intp]
     distances: Array
+    over: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +54,8 @@ class ClusterMembership:
     width : channels of a row
     centers : (k, width), or of scores (k, clusters - 1)
     scores : KernelScores or None, if centers are of the rows themselves
+    levels, limits : (m,), ascending
+        Distances that these shares of the rows held out do not exceed; none if none were.
     """
 
     job: str
@@ -59,6 +63,8 @@ class ClusterMembership:
     width: int
     centers: Array
     scores: KernelScores | None
+    levels: Array
+    limits: Array
 
     @classmethod
     def of(cls, job: Job, answer: Arrays) -> ClusterMembership:
@@ -74,28 +80,25 @@ class ClusterMembership:
         if job.kind not in KINDS_WITH_CLUSTERS:
             kinds = " and ".join(KINDS_WITH_CLUSTERS)
             raise UsageError(f"{kinds} have clusters, got a job of kind {job.kind}")
-        used = ("centers",) if job.kind == "kmeans" else ("centers", "map", "mean", "basis")
+        used: tuple[str, ...] = ("centers", "distance_levels", "distance_limits")
+        used += () if job.kind == "kmeans" else ("map", "mean", "basis")
         if missing := [name for name in used if name not in answer]:
             raise PeerError(f"the answer of {job.kind} has no {missing[0]}", kind="shape")
         if (size := sum(answer[name].nbytes for name in used)) > MOST_BYTES:
             raise PeerError(
                 f"clusters are kept up to {MOST_BYTES} bytes, got {size}", kind="oversize"
             )
-        scores = None
-        width = job.width
-        if job.kind == "cluster":
-            features = map_of(answer["map"])
-            width = max(1, answer["centers"].shape[-1]) if answer["centers"].ndim else 1
-            try:
-                dim = features.dim(job.width)
-            except UsageError as error:
-                raise PeerError(str(error), kind="shape") from error
-            check_scores(answer, dim, width)
-            scores = KernelScores.from_arrays(answer, features)
-        expect({"centers": answer["centers"]}, {"centers": (None, width)})
-        if not len(answer["centers"]):
+        scores = _scores(job, answer) if job.kind == "cluster" else None
+        width = job.width if scores is None else scores.basis.shape[1]
+        rest = {name: answer[name] for name in used[:3]}
+        m = len(rest["distance_levels"]) if rest["distance_levels"].ndim else None
+        expect(rest, {"centers": (None, width), "distance_levels": (m,), "distance_limits": (m,)})
+        centers, levels, limits = (rest[name] for name in rest)
+        if not len(centers):
             raise PeerError("clusters have at least one center", kind="shape")
-        return cls(job.id, job.fingerprint, job.width, answer["centers"], scores)
+        if not _ascends(levels, most=1.0) or not _ascends(limits, most=np.inf):
+            raise PeerError("levels and limits ascend", kind="range")
+        return cls(job.id, job.fingerprint, job.width, centers, scores, levels, limits)
 
     @property
     def nbytes(self) -> int:
@@ -126,4 +129,25 @@ class ClusterMembership:
                 found if self.scores is None else self.scores(found), self.centers
             )
             numbers[whole], distances[whole] = labels, np.sqrt(squares)
-        return RowClusters(numbers, distances)
+        passed = (distances[:, None] > self.limits).sum(axis=1)  # NaN passes none
+        return RowClusters(numbers, distances, np.append(0.0, self.levels)[passed])
+
+
+def _scores(job: Job, answer: Arrays) -> KernelScores:
+    """Return the checked scores of an answer of `cluster`."""
+    features = map_of(answer["map"])
+    try:
+        dim = features.dim(job.width)
+    except UsageError as error:
+        raise PeerError(str(error), kind="shape") from error
+    if answer["basis"].ndim != 2:
+        raise PeerError("a basis has two axes", kind="shape")
+    check_scores(answer, dim, answer["basis"].shape[1])
+    if not answer["basis"].shape[1]:
+        raise PeerError("a basis has one direction or more", kind="shape")
+    return KernelScores.from_arrays(answer, features)
+
+
+def _ascends(values: Array, *, most: float) -> bool:
+    """Return whether values are positive, ascend, and end at `most`."""
+    return bool((values > 0).all() and (values <= most).all() and (np.diff(values) >= 0).all())

@@ -32,7 +32,7 @@ from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
 from submerge.jobs.kinds.cluster_scores import KernelScores, check_scores, spec_numbers
 from submerge.jobs.kinds.cluster_summaries import check_summaries, merged, packed, unpacked
-from submerge.jobs.kinds.kmeans import KMeansJob
+from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
 from submerge.jobs.points import JobPoints, seed_of
 from submerge.jobs.settings import check_known, number_of, whole_of
 from submerge.kernel.spectral import (
@@ -83,6 +83,7 @@ class ClusterJob:
         AnswerArray("counts", "Rows that are nearest to each, (k,)."),
         AnswerArray("cost", "The sum of squared distances of scores, (1,)."),
         AnswerArray("held_out", "The number of rows held out, and their cost, (2,)."),
+        *OF_DISTANCES,
     )
 
     def __init__(self, settings: Settings, width: int) -> None:
