@@ -115,12 +115,7 @@ def server_of(
         last_backup=LastBackup(config.store),
         board=board,
         budget=MessageBudget(_waiting_bytes(config)),
-        jobs=JobRuntime(
-            board,
-            admits=_pace(config, now),  # of its own: a job takes no report's turn
-            budget=MessageBudget(_job_bytes(config)),
-            largest=_smallest_limit(config),
-        ),
+        jobs=_jobs(config, now, board),
     )
 
 
@@ -132,6 +127,16 @@ def _pace(config: AggregatorConfig, now: Callable[[], Now]) -> Admits:
         return pace.takes(who, now().steady, size)
 
     return admits
+
+
+def _jobs(config: AggregatorConfig, now: Callable[[], Now], board: JobBoard | None) -> JobRuntime:
+    """Return its part in jobs, with a pace of its own: a job takes no report's turn."""
+    return JobRuntime(
+        board,
+        admits=_pace(config, now),
+        budget=MessageBudget(_job_bytes(config)),
+        largest=_smallest_limit(config),
+    )
 
 
 def _smallest_limit(config: AggregatorConfig) -> int:

@@ -12,10 +12,12 @@ import pytest
 
 from submerge.features import RandomFourier
 from submerge.jobs.job import Leaver
-from submerge_aggregator.http import admin_jobs
+from submerge_aggregator.http import admin, admin_jobs
 from submerge_aggregator.jobs import board as board_module
 from submerge_aggregator.jobs.record import unpacked
-from support.house import SCHEMA, House
+from submerge_aggregator.operators.access import OperatorAccess
+from submerge_aggregator.operators.identify import Operator
+from support.house import SCHEMA, House, called
 from support.jobbed import JobFleet, outcome
 
 KMEANS = {"kind": "kmeans", "settings": {"clusters": 3, "held_out": 0.25}}
@@ -266,3 +268,39 @@ def test_a_job_is_found_under_its_own_group_alone(house, fleet, method, path):
     assert 404 == house.asks(method, path.format(group="hall", name=name)).status
     assert 404 == house.asks(method, path.format(group="room", name="job-0")).status
     assert [name] == [*fleet.open_jobs]
+
+
+def statuses(house: House, who: Operator, *calls: tuple[str, str]) -> list[int]:
+    """How an operator's requests are answered."""
+    server = house.server
+    access = OperatorAccess(admin.api(server), lambda *_: who, server.order_log)
+    body = json.dumps(KMEANS).encode()
+    return [house.does(called(access, method, path, body)).status for method, path in calls]
+
+
+def test_who_may_look_may_not_open_or_cancel(house, fleet, recorded):
+    """Nor may one who judges alarms; that they tried is recorded."""
+    name = opened(house)
+    orders = ("POST", "/jobs/room"), ("POST", f"/jobs/room/{name}/cancel")
+    looks = ("GET", "/jobs"), ("GET", f"/jobs/room/{name}")
+
+    assert [200, 200] == statuses(house, Operator("eve", "here", "read"), *looks)
+    for scope in ("read", "judge"):
+        assert [403, 403] == statuses(house, Operator("eve", "here", scope), *orders)
+    assert [name] == [*fleet.open_jobs]
+    assert 4 == [entry["event"] for entry in recorded].count("denied")
+
+
+def test_who_is_for_one_group_sees_no_other_groups_jobs(tmp_path):
+    """Not in the list, and not by name."""
+    with House(tmp_path, groups=("room", "hall")) as house:
+        fleet = JobFleet(house)
+        name = opened(house)
+        eve = Operator("eve", "here", "operate", ("hall",))
+        theirs = ("GET", "/jobs"), ("GET", "/jobs?group=room"), ("GET", f"/jobs/room/{name}")
+        orders = ("POST", "/jobs/room"), ("POST", f"/jobs/hall/{name}/cancel")
+
+        assert [403, 403, 403] == statuses(house, eve, *theirs)
+        assert [403, 404] == statuses(house, eve, *orders)
+        assert [200] == statuses(house, eve, ("GET", "/jobs?group=hall"))
+        assert [name] == [*fleet.open_jobs]

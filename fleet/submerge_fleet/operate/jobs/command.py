@@ -177,8 +177,8 @@ def deliver(record: Any, out: tuple[Path, ...], plot: Path | None, *, as_json: b
     if as_json:
         click.echo(json.dumps(result.as_object()))
         return
-    say_lines([*record_lines(record), *answer_lines(result)])
-    say_lines([("answer", f"{path}, {size:,} bytes") for path, size in sizes.items()])
+    files = [("answer", f"{path}, {size:,} bytes") for path, size in sizes.items()]
+    say_lines([*record_lines(record), *answer_lines(result), *files])
     if plot is not None:
         click.echo(f"{'picture':<10} {plot}", err=True)
 
@@ -187,8 +187,9 @@ def say_lines(lines: list[tuple[str, str]]) -> None:
     """Print lines with a name each."""
     from submerge_fleet.console.printable import printable
 
+    width = max((10, *(len(name) for name, _ in lines)))
     for name, value in lines:
-        click.echo(printable(f"{name:<10} {value}"))
+        click.echo(printable(f"{name:<{width}} {value}"))
 
 
 def _jobs(at: AggregatorOptions) -> FleetJobs:

@@ -1,21 +1,64 @@
 """Kinds whose answer is a model, and how it becomes one that `submerge score` takes.
 
-A kind that has one adds a line here:
+A kind that has one adds a line to `MODELS`, with a function that calls `learnt_from`:
 
-    MODELS["kpca"] = as_model      (result: JobResult) -> Learnt
+    MODELS["kpca"] = kernel_model      (result: JobResult) -> Learnt
 
-The result has the answer's arrays, the schema of the rows, and the job (`results.JobResult`); the
-limits of the model are measured on rows that were held out, or it has none.
+The result has the answer's arrays, the schema of the rows, and the job (`results.JobResult`).
+Limits are of rows that were held out; a job without any has none, and `score` says so.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from submerge.history.learnt import Learnt
+from submerge.history.models import NEVER
+from submerge.protocol.messages import Counts, Model
+from submerge.protocol.summaries import Summary
+from submerge.schema import Schema
+from submerge.stats.score_limits import Limits
 from submerge_fleet.operate.jobs.results import JobResult
 
 AsModel = Callable[[JobResult], Learnt]
 
 MODELS: dict[str, AsModel] = {}
 """By kind."""
+
+
+def learnt_from(
+    result: JobResult,
+    schema: Schema,
+    summary: Summary,
+    *,
+    rank: int,
+    rows: int,
+    limits: Limits | None = None,
+) -> Learnt:
+    """Return what a model file holds of an answer: what scores, and nothing that merges.
+
+    schema : of the scored vectors: that of the rows, with the features of the answer
+    summary : its directions, of that schema; where it has features, a `KernelSummary`: directions
+        of the features, and of the scaled readings
+    rank : directions that SPE and T2 are of
+    rows : that were learnt
+    limits : of rows that were held out
+    """
+    record = result.record
+    model = Model(
+        group=record.job.group,
+        version=1,
+        schema=schema.canonical,
+        fingerprint=schema.fingerprint,
+        summary=summary,
+        limits=limits,
+        counts=Counts(rows),
+        nodes=len(record.stayed),
+        staleness=(0.0, 0.0, 0.0),
+        created=record.ended_s or time.time(),
+        expires=NEVER,
+        rank=rank,
+    )
+    # Its origin keeps a root from learning of itself what it has computed.
+    return Learnt(model, origin=f"{record.job.group} {record.job.id}")

@@ -9,7 +9,7 @@ import numpy as np
 from submerge import Array
 from submerge_fleet.console.figures import Figure, save
 from submerge_fleet.operate.jobs.results import JobResult
-from submerge_fleet.operate.jobs.saving import check_listed
+from submerge_fleet.operate.jobs.saving import check_whole
 
 MOST_LABELS = 60
 """More channels than this are numbered, not named."""
@@ -17,7 +17,7 @@ MOST_LABELS = 60
 
 def draw(result: JobResult, path: Path) -> None:
     """Write the picture to `path`, a PNG: a row for each cluster, the largest first."""
-    check_listed(result)
+    check_whole(result)
     centers, counts = np.asarray(result.answer["centers"]), result.answer["counts"]
     order = np.argsort(-counts, kind="stable")
     deviations = centers if result.schema.scaling else _standardized(centers)

@@ -50,10 +50,10 @@ class JobResult:
         return self.record.job.kind
 
     @property
-    def as_listed(self) -> bool:
-        """Whether it has the arrays that this version lists: a root may have another version."""
+    def is_whole(self) -> bool:
+        """Whether it has all arrays that this version lists: a root may have another version."""
         kind = KINDS.get(self.kind)
-        return kind is not None and {each.name for each in kind.answers} == {*self.answer}
+        return kind is not None and {each.name for each in kind.answers} <= {*self.answer}
 
     @property
     def headings(self) -> list[str]:

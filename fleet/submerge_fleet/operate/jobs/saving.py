@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import errno
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from submerge.errors import UsageError
+from submerge.history.learnt import Learnt
 from submerge_client.atomic_file import atomic_write
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.jobs.models import MODELS
@@ -44,11 +44,9 @@ def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
 def save(result: JobResult, path: Path) -> int:
     """Write an answer, whole or not at all; return the bytes of the file."""
     suffix = path.suffix.lower()
-    if suffix != ".npz":
-        check_listed(result)
     if suffix not in (".npz", ".csv"):
-        return model_file.save(path, MODELS[result.kind](result))
-    data = _archive(result) if suffix == ".npz" else _table(result, TABLES[result.kind])
+        return model_file.save(path, _model(result))
+    data = _archive(result) if suffix == ".npz" else _table(result)
     try:
         atomic_write(path, data)
     except OSError as error:
@@ -58,18 +56,15 @@ def save(result: JobResult, path: Path) -> int:
     return len(data)
 
 
-def check_listed(result: JobResult) -> None:
-    """Refuse an answer whose arrays this version does not know.
+def check_whole(result: JobResult) -> None:
+    """Refuse an answer that lacks arrays, for what is made of all of them.
 
     Raises
     ------
     UsageError
     """
-    if not result.as_listed:
-        raise UsageError(
-            f"the answer of this {result.kind} job has arrays {', '.join(sorted(result.answer))}:"
-            " the root has another version; name a file .npz, which takes them all"
-        )
+    if not result.is_whole:
+        raise UsageError(_other_version(result))
 
 
 def _check_older(path: Path, suffix: str) -> None:
@@ -94,7 +89,22 @@ def _archive(result: JobResult) -> bytes:
     return file.getvalue()
 
 
-def _table(result: JobResult, table: Callable[[JobResult], list[list[object]]]) -> bytes:
+def _table(result: JobResult) -> bytes:
+    check_whole(result)
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(table(result))
+    csv.writer(file, lineterminator="\n").writerows(TABLES[result.kind](result))
     return file.getvalue().encode()
+
+
+def _model(result: JobResult) -> Learnt:
+    try:
+        return MODELS[result.kind](result)
+    except KeyError as error:  # some arrays of a kind are there or not, by its settings
+        raise UsageError(_other_version(result)) from error
+
+
+def _other_version(result: JobResult) -> str:
+    return (
+        f"the answer of this {result.kind} job has only arrays {', '.join(sorted(result.answer))}:"
+        " the root has another version; name a file .npz, which takes them all"
+    )

@@ -45,9 +45,9 @@ TABLES: dict[str, Callable[[JobResult], list[list[object]]]] = {
 
 def answer_lines(result: JobResult) -> list[tuple[str, str]]:
     """Return an answer in lines, as a name and what is said of it."""
-    if result.kind == "kmeans" and result.as_listed:
+    if result.kind == "kmeans" and result.is_whole:
         return _clusters(result)
-    if result.kind == "moments" and result.as_listed:
+    if result.kind == "moments" and result.is_whole:
         count, out = (int(result.answer[name][0]) for name in ("count", "held_out"))
         return [("rows", _rows(count, out)), *_channels(result)]
     return [(name, _figures(array)) for name, array in result.answer.items()]

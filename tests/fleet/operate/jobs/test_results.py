@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 from submerge.errors import UsageError
+from submerge.history.learnt import Learnt
+from submerge.pca.subspace import Subspace
+from submerge.stats.score_limits import Limits
 from submerge_aggregator.jobs.record import JobRecord
 from submerge_fleet.operate.jobs import models, saving
 from submerge_fleet.operate.jobs.results import JobResult
 from submerge_fleet.operate.jobs.tables import answer_lines
+from submerge_fleet.operate.model_file import decoded
+from submerge_fleet.score.model import of_file
 from support.house import SCHEMA
-from support.jobbed import job, outcome
+from support.jobbed import ROWS, job, outcome
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +26,10 @@ def record() -> JobRecord:
     return JobRecord.of(outcome(job()), schema=SCHEMA.canonical, opened_s=1.0, ended_s=2.0)
 
 
-def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_path):
+def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_path, monkeypatch):
     """They are not taken for what this version would have computed."""
-    other = JobResult(replace(record, answer={**record.answer, "radii": np.ones(3)}))
+    centers = record.answer["centers"]
+    other = JobResult(replace(record, answer={"centers": centers, "radii": np.ones(3)}))
     saving.save(other, tmp_path / "all.npz")
 
     with np.load(tmp_path / "all.npz") as found:
@@ -31,6 +37,9 @@ def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_pat
     assert ("radii", "1, 1, 1") in answer_lines(other)
     with pytest.raises(UsageError, match="another version"):
         saving.save(other, tmp_path / "centers.csv")
+    monkeypatch.setitem(models.MODELS, "kmeans", lambda result: result.answer["counts"])
+    with pytest.raises(UsageError, match="another version"):
+        saving.save(other, tmp_path / "clusters.model")
 
 
 def test_an_unknown_kind_is_arrays_as_well(record, tmp_path):
@@ -71,3 +80,30 @@ def test_a_kind_with_a_model_gives_one_under_any_other_name(record, tmp_path, mo
 
     assert 7 == saving.save(result, path)
     assert ([result], [(path, "learnt")]) == (made, written)
+
+
+@pytest.mark.parametrize("limits", [None, Limits((0.5, 0.95), (1.0, 2.0), (1.5, 2.5), 30)])
+def test_a_model_of_an_answer_scores(record, tmp_path, monkeypatch, limits):
+    """By the limits of rows that were held out; without any there are none."""
+    rows = np.concatenate([*ROWS.values()])
+    summary = Subspace.of(rows, SCHEMA, rank=2)
+
+    def as_model(result: JobResult) -> Learnt:
+        return models.learnt_from(
+            result, result.schema, summary, rank=2, rows=len(rows), limits=limits
+        )
+
+    monkeypatch.setitem(models.MODELS, "kmeans", as_model)
+    path = tmp_path / "clusters.model"
+    saving.save(JobResult(record), path)
+    normal = of_file(path, None)
+
+    assert (2, SCHEMA) == (normal.shown.rule.start, normal.schema)
+    if limits is None:
+        assert normal.limits is None
+    else:
+        assert (limits.shares, limits.spe, limits.t2, 30) == (
+            normal.limits.shares, normal.limits.spe, normal.limits.t2, normal.limits.n
+        )  # fmt: skip
+    assert np.allclose(summary.basis, normal.summary.basis, atol=1e-6)
+    assert 3 == decoded(path.read_bytes(), "it").model.nodes
