@@ -34,7 +34,7 @@ class Kernel(Protocol):
         """Its scale; None until it is settled."""
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix (n, m) of rows X (n, d) and Y (m, d); X may be sparse."""
+        """Return the kernel matrix (n, m) of rows X (n, d) and Y (m, d), each perhaps sparse."""
 
     def pull(self, X: Array, Y: Array, C: Array) -> Array:
         """Return the gradients of sum_j C_ij K(x_i, y_j) with respect to x_i: (n, d)."""
@@ -164,7 +164,7 @@ class Polynomial(_WithGamma):
         _as_floats(self, "coef0")
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        return np.asarray((gamma_of(self) * (X @ Y.T) + self.coef0) ** self.degree)
+        return np.asarray((gamma_of(self) * products(X, Y) + self.coef0) ** self.degree)
 
     def pull(self, X: Array, Y: Array, C: Array) -> Array:
         gamma, q = gamma_of(self), self.degree
@@ -184,17 +184,23 @@ class Polynomial(_WithGamma):
 
 
 def squared_distances(X: Array, Y: Array) -> Array:
-    """Return |x - y|^2 for rows X (n, d), perhaps sparse, and Y (m, d), never negative.
+    """Return |x - y|^2 for rows X (n, d) and Y (m, d), each perhaps sparse, never negative.
 
     They are computed about a median row of Y, so that an offset common to most rows costs no
     digits, whatever the others hold: 1e-16 of the rows' squared distances from there is lost.
     Sparse rows are taken about zero, where most of their entries are.
     """
-    if not is_sparse(X):
+    if not (is_sparse(X) or is_sparse(Y)):
         origin = _middle(Y)
         X, Y = X - origin, Y - origin
-    square = square_lengths(X)[:, None] + square_lengths(Y) - 2 * (X @ Y.T)
+    square = square_lengths(X)[:, None] + square_lengths(Y) - 2 * products(X, Y)
     return np.asarray(np.maximum(square, 0.0))
+
+
+def products(X: Any, Y: Any) -> Array:
+    """Return <x, y> for rows X (n, d) and Y (m, d), each perhaps sparse: dense (n, m)."""
+    found = X @ Y.T if is_sparse(X) or not is_sparse(Y) else (Y @ X.T).T
+    return np.asarray(found.toarray() if is_sparse(found) else found)
 
 
 def radial_pull(X: Array, Y: Array, slopes: Array) -> Array:

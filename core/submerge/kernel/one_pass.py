@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,8 +73,8 @@ class LowRankKernel:
         return float(np.sqrt(max(0.0, 1 - float(shares @ shares))))
 
 
-def columns_of(kernel: Kernel, X: Array, *, block_size: int) -> Iterator[Array]:
-    """Yield the kernel matrix of rows X (n, d), up to `block_size` columns at a time.
+def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
+    """Yield the kernel matrix of rows X (n, d), dense or CSR, `block_size` columns at a time.
 
     Each block is transposed, (b, n): K is symmetric, and products then read memory in order.
 
@@ -82,7 +83,7 @@ def columns_of(kernel: Kernel, X: Array, *, block_size: int) -> Iterator[Array]:
     UsageError
         If a value is not finite.
     """
-    for start in range(0, len(X), whole("block_size", block_size, least=1)):
+    for start in range(0, X.shape[0], whole("block_size", block_size, least=1)):
         # The check below refuses overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             block = kernel(X[start : start + block_size], X)

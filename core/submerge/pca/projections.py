@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.errors import ShapeError, UsageError
+from submerge.features.sparse import is_sparse
+from submerge.pca import sparse_rows
 from submerge.pca.column_names import check_names, column_names
 from submerge.pca.score import spe
 from submerge.pca.subspace import Subspace, check_values
@@ -25,10 +27,17 @@ class Projections:
         """The subspace at the rank to show and to score with."""
         raise NotImplementedError
 
+    @property
+    def _dim(self) -> int | None:
+        """Columns of its rows, once they are known."""
+        return self._schema.dim if self._memory else None
+
     def _checked(self, X: npt.ArrayLike) -> Array:
         """Return X as an (n, dim) array of usable numbers, or raise."""
-        rows = np.asarray(X)
-        dim = self._schema.dim if self._memory else None
+        if is_sparse(X):
+            # What is asked of rows is as long as they are: they may as well be dense.
+            return np.asarray(sparse_rows.checked(X, self._dim, self._largest).toarray())
+        rows, dim = np.asarray(X), self._dim
         if rows.ndim != 2 or dim not in (None, rows.shape[1]):
             raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
         if rows.dtype.kind not in "fiub":

@@ -16,13 +16,15 @@ It promises:
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt, UsageError, whole
+from submerge.features.sparse import is_sparse
+from submerge.pca import sparse_rows
 from submerge.pca.block import Blend, Totals
 from submerge.pca.budget import (
     DEFAULT_MEMORY,
@@ -158,10 +160,13 @@ class SAPCA(Projections):
         A table's columns give the schema their names; later tables need the same. `gaps` says
         which values are guesses. Where the whole scatter is held, what is learnt of
         such rows is what they have on average (`expected`), and they wait for up to 1000 rows;
-        elsewhere guesses are learnt as they are.
+        elsewhere guesses are learnt as they are. Rows may be sparse, without gaps (`sparse_rows`).
         """
-        rows = self._checked(X)
-        self._learn(rows, None if gaps is None else gaps.of(rows), column_names(X))
+        if is_sparse(X):
+            self._learn_sparse(sparse_rows.checked(X, self._dim, self._largest, gaps))
+        else:
+            rows = self._checked(X)
+            self._learn(rows, None if gaps is None else gaps.of(rows), column_names(X))
         return self
 
     def resume(self, past: Subspace, *, n_samples_seen: int, rank: int | None = None) -> Self:
@@ -333,6 +338,21 @@ class SAPCA(Projections):
             if self._waiting >= (self.block_size if memory.gaps is None else self.patience):
                 self._absorb(memory)
         self.n_samples_seen += len(rows)
+
+    def _learn_sparse(self, rows: Any) -> None:
+        memory = self._memory or self._open(schema_of((), rows.shape[1], center=self.center))
+        if not isinstance(memory, Scatter):
+            for part in sparse_rows.dense_blocks(rows, self.block_size):
+                self._learn(part, None)
+            return
+        for part in sparse_rows.blocks(rows):
+            if self._waiting:
+                self._absorb(memory)
+            memory.bring(part, self._totals.mean)
+            self._waiting, self._seen = part.shape[0], None
+        if self._waiting:
+            self._absorb(memory)
+        self.n_samples_seen += rows.shape[0]
 
     def _absorb(self, memory: LowRank | Scatter) -> None:
         """Fade the past, learn the block, set the next rank."""

@@ -9,6 +9,8 @@ float64.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,7 @@ from submerge._linalg import (
     Directions,
     Storage,
 )
+from submerge.pca import sparse_rows
 from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.expected import FEW_ROUNDS, ROUNDS, Guesses, Mask, complete, covariance
 from submerge.pca.whole_scatter import WholeScatter
@@ -52,6 +55,7 @@ class Scatter:
         self.gapped = False
         self.prior: Array | None = None
         self._never = np.ones(dim, dtype=bool)  # channels of which no value has come
+        self._sparse: tuple[Any, Array] | None = None
 
     def write(self, rows: Storage, mean: Array, *, at: int) -> None:
         """Put rows (n, dim) into the room as its rows from `at` on."""
@@ -65,6 +69,10 @@ class Scatter:
                 marked[:at] = self.gaps[:at]
                 self.gaps = marked
         _subtract(rows, mean, out=self.room[at:end])
+
+    def bring(self, rows: Any, mean: Array) -> None:
+        """Make sparse rows the next block, in place of the room; the mean is that of the past."""
+        self._sparse = rows, mean
 
     def mark(self, gaps: Guesses, *, at: int) -> None:
         """Note which values were guessed in the rows that were written from `at` on."""
@@ -119,19 +127,28 @@ class Scatter:
 
     def absorb(self, blend: Blend, k: int) -> Digest:
         """Make past and block the new past; `k` = 0 skips the decomposition."""
-        block = self.room[: len(blend.ages.roots)]
-        added = self._complete(block, blend, ROUNDS)
-        drift, product = self._multiply(block, blend, out=self._product)
-        if added is not None:
-            product, self.gaps = product + added, None
-        else:
-            self._never[:] = False
+        drift, product = self._scatter_of_block(blend)
         if blend.past != 1.0:
             self.total *= blend.past
         self.total += product
         rows, sigma, _, guarded = self._directions(self.total, k)
         # Directions beyond k are still held, so none is dropped.
         return Digest(Directions(rows, sigma, 0.0, guarded), drift, _energies(product))
+
+    def _scatter_of_block(self, blend: Blend) -> tuple[Array, Storage]:
+        """Return the drift and the scatter of the block, which is then spent."""
+        if self._sparse is not None:
+            (rows, mean), self._sparse = self._sparse, None
+            self._never[:] = False
+            return sparse_rows.scatter_of(rows, blend, mean)
+        block = self.room[: len(blend.ages.roots)]
+        added = self._complete(block, blend, ROUNDS)
+        drift, product = self._multiply(block, blend, out=self._product)
+        if added is None:
+            self._never[:] = False
+            return drift, product
+        self.gaps = None
+        return drift, product + added
 
     def _complete(self, block: Storage, blend: Blend, rounds: int) -> Array | None:
         """Fill the gaps of the block in place; return what is added for them, if there are any."""

@@ -123,11 +123,13 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.block_size = block_size
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
-        """Cluster rows X (n_samples, n_features)."""
+        """Cluster rows X (n_samples, n_features), dense or sparse."""
         with all_or_nothing(self):
             # The rows are copied, because they are kept for `predict`.
-            rows = validate_data(self, X, dtype=np.float64, order="C", copy=True)
-            n = len(rows)
+            rows = validate_data(
+                self, X, dtype=np.float64, accept_sparse="csr", order="C", copy=True
+            )
+            n = rows.shape[0]
             k, rank = check_clusters(self.n_clusters, n), self._rank(n)
             spare = whole("oversample", self.oversample, least=0)
             step = whole("block_size", self.block_size, least=1)
@@ -155,11 +157,16 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows' own were (the Nystrom extension of the approximation).
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr", order="C", reset=False)
         return np.asarray(self.kmeans_.predict(self._extension.scores(rows)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "kmeans_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     # -- inside ----------------------------------------------------------------
 
@@ -177,11 +184,11 @@ class _Extension:
     """Scores new rows by their kernel values with the training rows (n, n_features)."""
 
     kernel: Kernel
-    rows: Array
+    rows: Any
     coefficients: Array
     block_size: int
 
-    def scores(self, X: Array) -> Array:
-        """Return the scores (m, r) of rows X (m, n_features)."""
-        parts = (X[i : i + self.block_size] for i in range(0, len(X), self.block_size))
+    def scores(self, X: Any) -> Array:
+        """Return the scores (m, r) of rows X (m, n_features), dense or CSR."""
+        parts = (X[i : i + self.block_size] for i in range(0, X.shape[0], self.block_size))
         return np.vstack([self.kernel(part, self.rows) @ self.coefficients for part in parts])

@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 pytest.importorskip("sklearn")
 
@@ -286,3 +287,30 @@ def test_what_it_learnt_merges():
     np.testing.assert_allclose(both.subspace_.sigma[:2], merged.sigma[:2], rtol=1e-6)
     with pytest.raises(SchemaMismatch):
         merge(a.subspace_, other.subspace_, rank=3)
+
+
+def test_one_pass_clusters_sparse_rows_as_dense_ones():
+    """Labels of the rows, and of rows that come later, in either form."""
+    X, _ = clusters.rings(60, seed=0)
+    here = OnePassKernelKMeans(2, kernel="polynomial", n_init=20).fit(X)
+    there = OnePassKernelKMeans(2, kernel="polynomial", n_init=20).fit(sparse.csr_matrix(X))
+
+    assert 1.0 == clusters.accuracy(here.labels_, there.labels_)
+    for estimator in (here, there):
+        for form in (np.asarray, sparse.csr_array):
+            np.testing.assert_array_equal(estimator.labels_, estimator.predict(form(X)))
+
+
+@pytest.mark.slow
+def test_one_pass_never_makes_wide_sparse_rows_dense():
+    """400 rows of a million columns, which would be 3.2 GB."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, 10**6), density=1e-5, rng=rng, format="csr")
+    tracemalloc.start()
+    try:
+        OnePassKernelKMeans(3, gamma=0.1, n_init=1).fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 60 * 2**20

@@ -1,0 +1,98 @@
+"""Sparse rows into an engine: their exact scatter by entries, or a block at a time made dense.
+
+Where the engine holds the whole scatter, rows stay sparse: a row with s entries costs s^2 products,
+and a block one pass over the scatter. Elsewhere the engine needs dense rows, and says so. With very
+many channels a `CountSketch` or other feature map goes before the engine: it takes sparse rows, and
+its features are dense and few.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import ShapeError, UsageError, ValuesError
+from submerge.features import sparse
+from submerge.pca.block import Blend
+
+AT_ONCE = 2048
+"""Sparse rows of one block: each block costs a pass over the scatter."""
+
+
+def checked(X: Any, dim: int | None, largest: float, gaps: object = None) -> Any:
+    """Return sparse rows (n, dim) as CSR of float64, each place stored once.
+
+    Raises
+    ------
+    ShapeError, UsageError, ValuesError
+        If they have another width, are no real numbers, have gaps, or one is NaN or not below
+        `largest`.
+    """
+    if gaps is not None:
+        raise UsageError("sparse rows have no gaps: an entry that is absent is zero")
+    if X.ndim != 2 or dim not in (None, X.shape[1]):
+        raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=X.shape)
+    if X.dtype.kind not in "fiub":
+        raise UsageError(f"rows must be real numbers, got dtype {X.dtype}")
+    rows = X.tocsr().astype(np.float64)
+    if len(rows.indices) and not 0 <= rows.indices.min() <= rows.indices.max() < rows.shape[1]:
+        raise UsageError(
+            f"columns of sparse rows must be 0 to {rows.shape[1] - 1},"
+            f" got {rows.indices.min()} to {rows.indices.max()}"
+        )
+    if not rows.has_canonical_format:
+        rows = rows.copy() if rows is X else rows
+        rows.sum_duplicates()
+    bad = np.flatnonzero(~(np.abs(rows.data) < largest))
+    if len(bad):
+        row, column = int(sparse.rows_of(rows)[bad[0]]), int(rows.indices[bad[0]])
+        raise ValuesError(
+            f"expected finite readings below {largest:g}, got {rows.data[bad[0]]:g}"
+            f" in row {row}, column {column}",
+            row=row,
+            column=column,
+        )
+    return rows
+
+
+def blocks(rows: Any) -> Iterator[Any]:
+    """Yield CSR rows, `AT_ONCE` at a time."""
+    for start in range(0, rows.shape[0], AT_ONCE):
+        yield rows[start : start + AT_ONCE]
+
+
+def dense_blocks(rows: Any, block: int) -> Iterator[Array]:
+    """Yield CSR rows as dense ones, `block` at a time, and warn that they are."""
+    n, dim = rows.shape
+    warnings.warn(
+        f"sparse rows of {dim} columns are made dense, {min(block, n)} at a time:"
+        " raise memory to hold the whole scatter, or lift them by a feature map such as"
+        " CountSketch first",
+        UserWarning,
+        stacklevel=4,
+    )
+    for start in range(0, n, block):
+        yield rows[start : start + block].toarray()
+
+
+def scatter_of(rows: Any, blend: Blend, mean: Array) -> tuple[Array, Array]:
+    """Return the drift (dim,) of a block of CSR rows, and its scatter (dim, dim).
+
+    They are what `Scatter` computes of the same rows made dense, to rounding: with
+    c = mean + pull drift, the scatter about c is X'WX - mass (m c' + c m' - c c'), m the weighted
+    mean of the rows. Digits are lost where c is far larger than the rows' deviations from it; most
+    of sparse rows are zero, and c is small.
+    """
+    weights, _, shares, _, mass = blend.ages
+    middle = np.asarray(rows.T @ shares)
+    drift = middle - mean
+    about = mean + blend.pull * drift
+    weighted = rows.multiply(weights[:, None]).tocsr() if blend.past != 1.0 else rows
+    product = np.asarray((rows.T @ weighted).toarray())
+    crossed = np.outer(middle, about)
+    product -= mass * (crossed + crossed.T - np.outer(about, about))
+    return drift, product
