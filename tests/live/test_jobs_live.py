@@ -82,7 +82,8 @@ def test_one_client_is_killed_and_one_aggregator_restarts(way, programs):
 
 def test_clients_say_to_which_cluster_a_row_belongs(programs):
     """A kept answer is in the lines of the rows that come after it, and outlives the process."""
-    fleet = JobPrograms(OverGrpc({node: free_port() for node in (ROOT, *SITES)}), programs)
+    ports = {node: free_port() for node in (ROOT, *SITES)}
+    fleet = JobPrograms(OverGrpc(ports), programs, scoring="a")
     fleet.has_all()
     fleet.order(id="job-1", kind="cluster", settings={"clusters": 3, "seed": 5, "keep": True})
     fleet.event("ended", job="job-1")
