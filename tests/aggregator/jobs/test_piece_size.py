@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from support.job_table import job
-
 from submerge_aggregator.limits.message_size import LEAST
 from submerge_proto.wire import jobs
+from support.job_table import job
 
 
 def test_a_piece_fits_the_smallest_limit_of_a_parent():
