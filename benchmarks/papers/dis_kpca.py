@@ -40,6 +40,9 @@ ALONE, OURS = "uniform + batch", "residual"
 BEFORE_PROJECTION = ("count", "keys-1", "points-1")
 """Rounds until uniform points are at the root, which is all that "batch" needs."""
 
+DECADE = 10.0
+"""From which error on a panel's axis is logarithmic."""
+
 LEFT_OUT = ("generated, gaussian",)
 """In `benchmarks/diskpca.md`: leverage is even there, as in the digits."""
 
@@ -103,8 +106,9 @@ def figure(quick: bool) -> Figure:
         batch = Batch(each.rows, each.kernel)
         found = [[runs(each, batch, m, s, servers) for s in range(repeats)] for m in points]
         curves = [_curve(name, [[run[name] for run in at] for at in found]) for name in found[0][0]]
+        decades = max(max(curve.y) for curve in curves) > DECADE
         panels.append(
-            Panel(each.name, "words", "error over batch", curves, log_x=True, log_y=each.uneven)
+            Panel(each.name, "words", "error over batch", curves, log_x=True, log_y=decades)
         )
     return Figure(
         "dis_kpca",
