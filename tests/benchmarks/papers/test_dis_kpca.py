@@ -78,12 +78,25 @@ def test_every_figure_is_measured_by_make_bench():
 
 
 @pytest.mark.slow
+def test_batch_sends_the_points_down_that_dis_lr_has_sent():
+    """To the root alone it is cheapest; to all servers it costs the points once, as disLR does."""
+    each, m, servers = next(dis_kpca.data()), 50, 5
+    batch = dis_kpca.Batch(each.rows, each.kernel)
+    found = dis_kpca.runs(each, batch, m, seed=0, servers=servers)
+    alone, with_dis_lr = found["uniform + batch"], found["uniform + disLR"]
+    directions, width = servers * dis_kpca.RANK * m, each.rows.shape[1]
+
+    assert directions == with_dis_lr.to_all - with_dis_lr.to_root
+    assert directions + servers * m * width == alone.to_all - alone.to_root
+
+
+@pytest.mark.slow
 def test_points_by_residual_beat_uniform_ones_on_uneven_rows():
     """On generated rows with a polynomial kernel, ours is at the least error of all ways."""
     each = next(dis_kpca.data())
     batch = dis_kpca.Batch(each.rows, each.kernel)
     found = dis_kpca.runs(each, batch, 100, seed=0, servers=5)
-    errors = {name: error for name, (_, error) in found.items()}
+    errors = {name: run.error for name, run in found.items()}
 
     assert errors["residual"] < 1.01
     assert errors["uniform + disLR"] > 2 < errors["uniform + batch"]
