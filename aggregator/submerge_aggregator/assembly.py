@@ -21,6 +21,8 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
+from submerge_aggregator.jobs.board import JobBoard, jobs_path
+from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits import allocator
 from submerge_aggregator.limits.budget import MessageBudget
 from submerge_aggregator.notify.sinks import make_notifier
@@ -32,7 +34,7 @@ from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
 from submerge_client.asked.shown_settings import settings_reply
-from submerge_client.config.sizes import MQTT_LIMIT
+from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.uplink.factory import make_uplink, password_of, tls_of, warn_of_insecure
@@ -40,6 +42,9 @@ from submerge_client.uplink.identity import Credentials
 from submerge_client.uplink.tls import Tls
 from submerge_client.watchdog import Watchdog
 from submerge_proto.implementation import check_compiled
+
+LEAST_JOB_BYTES = 1 << 20
+"""Bytes of jobs' messages that wait, however few others may: the largest piece has room."""
 
 
 def serve(config: AggregatorConfig) -> None:
@@ -79,15 +84,14 @@ def server_of(
     warn_of_insecure({**ways, "parent": parent, **hooks}, idle=idle)
     audit = _audit(config, now)
     refusals = Refusals(lambda: now().steady, audit.record)
-    pace = RateLimit(config.listen.most_per_s, config.advanced.burst)
-
-    def admits(who: str, size: int) -> bool:
-        return pace.takes(who, now().steady, size)
+    admits = _pace(config, now)
 
     admission, credentials = make_admission(config), _credentials(config)
     downlinks = _downlinks(config, refusals, admits, admission)
     downlinks += _inside(config, refusals) if inside else []
     notifier = make_notifier(config, now)
+    # Below the root there is nothing to list: jobs are opened there, and answers are the root's.
+    board = JobBoard(jobs_path(config.store)) if parent is None else None
     # Last, for it makes a file: a configuration that is refused leaves none.
     worker = CommitWorker(
         *(make_node, Store(config.store), now),
@@ -109,14 +113,47 @@ def server_of(
         audit=audit,
         history=_history(config),
         last_backup=LastBackup(config.store),
+        board=board,
         budget=MessageBudget(_waiting_bytes(config)),
+        jobs=_jobs(config, now, board),
     )
+
+
+def _pace(config: AggregatorConfig, now: Callable[[], Now]) -> Admits:
+    """Return whether a child may send one more message."""
+    pace = RateLimit(config.listen.most_per_s, config.advanced.burst)
+
+    def admits(who: str, size: int) -> bool:
+        return pace.takes(who, now().steady, size)
+
+    return admits
+
+
+def _jobs(config: AggregatorConfig, now: Callable[[], Now], board: JobBoard | None) -> JobRuntime:
+    """Return its part in jobs, with a pace of its own: a job takes no report's turn."""
+    return JobRuntime(
+        board,
+        admits=_pace(config, now),
+        budget=MessageBudget(_job_bytes(config)),
+        largest=_smallest_limit(config),
+    )
+
+
+def _smallest_limit(config: AggregatorConfig) -> int:
+    """Return the bytes of the largest message that every way down carries."""
+    mqtt = config.listen.mqtt
+    return GRPC_LIMIT if mqtt is None else mqtt.max_message_bytes or MQTT_LIMIT
+
+
+def _job_bytes(config: AggregatorConfig) -> int:
+    """Return the most bytes of jobs' messages that wait."""
+    return max(config.listen.max_unanswered_bytes // 8, LEAST_JOB_BYTES)
 
 
 def _waiting_bytes(config: AggregatorConfig) -> int:
     """Return the most bytes that wait for a batch: two of the largest messages at least."""
     largest = max(config.limit("grpc"), config.limit("mqtt"))
-    return max(config.listen.max_unanswered_bytes // 2, 2 * largest)
+    return max(config.listen.max_unanswered_bytes * 3 // 8, 2 * largest)
 
 
 def _audit(config: AggregatorConfig, now: Callable[[], Now]) -> AuditLog:

@@ -25,22 +25,15 @@ from submerge_aggregator.history import answers
 from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
+from submerge_aggregator.jobs.board import JobBoard
+from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.operators.order_log import OrderLog
 from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
-from submerge_client.reach import Reach
-from submerge_client.uplink import (
-    Came,
-    Heard,
-    Opened,
-    Parted,
-    SendRefused,
-    Slowed,
-    TooLarge,
-    Uplink,
-)
+from submerge_client.uplink import Came, Heard, Uplink
+from submerge_client.uplink.parent_link import ParentLink
 from submerge_client.watchdog import Watchdog
 
 BATCH, BATCH_BYTES = 128, 2 << 20
@@ -76,6 +69,10 @@ class Server:
         Keeps scores, past alarms and versions, for people.
     budget : MessageBudget or None
         Bytes of messages that wait for their batch, or are in it.
+    board : JobBoard or None
+        What is known of jobs.
+    jobs : JobRuntime or None
+        Its part in jobs, which tells the board.
 
     Attributes
     ----------
@@ -90,8 +87,9 @@ class Server:
     downlinks : tuple of Downlink
     clock : callable
     budget : MessageBudget
-    sent_bytes, heard_bytes : int
-        Bytes of messages to and from the parent, without what the transport adds.
+    parent : ParentLink
+    board : JobBoard
+    jobs : JobRuntime
     """
 
     def __init__(
@@ -108,18 +106,21 @@ class Server:
         history: HistoryRecorder | None = None,
         last_backup: LastBackup | None = None,
         budget: MessageBudget | None = None,
+        board: JobBoard | None = None,
+        jobs: JobRuntime | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
         self.ready = False
-        self.sent_bytes = self.heard_bytes = 0
-        self._reach = Reach(lambda: clock().steady)
+        self.parent = ParentLink(uplink, clock)
         self._watchdog = Watchdog() if watchdog is None else watchdog
-        self.downlinks, self._uplink, self.clock = tuple(downlinks), uplink, clock
+        self.downlinks, self.clock = tuple(downlinks), clock
         self._admits, self._notifier = admits, notifier
         self.audit = AuditLog(None) if audit is None else audit
         self.history = HistoryRecorder(None) if history is None else history
         self.last_backup = LastBackup(None) if last_backup is None else last_backup
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
+        self.board = JobBoard() if board is None else board
+        self.jobs = JobRuntime(self.board) if jobs is None else jobs
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()
@@ -130,7 +131,7 @@ class Server:
     @property
     def parted(self) -> bool:
         """Whether the parent, if there is one, cannot be reached."""
-        return self._reach.why is not None
+        return self.parent.reach.why is not None
 
     @property
     def broker(self) -> bool | None:
@@ -144,8 +145,9 @@ class Server:
         answer; and the most of them.
         """
         reading = [each.reading for each in self.downlinks if each.reading is not None]
-        used = self.budget.used + sum(used for used, _ in reading)
-        return used, self.budget.limit + sum(most for _, most in reading)
+        waiting = self.budget, self.jobs.budget
+        used = sum(each.used for each in waiting) + sum(used for used, _ in reading)
+        return used, sum(each.limit for each in waiting) + sum(most for _, most in reading)
 
     def stop(self) -> None:
         """Ask it to end, a second time without waiting for the parent; on the event loop."""
@@ -165,9 +167,10 @@ class Server:
         began = await loop.run_in_executor(self._thread, self.worker.start)
         for downlink in self.downlinks:
             await downlink.open(self.take)
-        if self._uplink is not None:
-            self._uplink.open(lambda heard: self._enqueue(loop, heard))
+        if self.parent.uplink is not None:
+            self.parent.uplink.open(lambda heard: self._enqueue(loop, heard))
         self._perform(began)
+        self.jobs.start(self)
         self.ready = True
         say("serving", incarnation=self._incarnation())
         self.audit.record("start", incarnation=self._incarnation(), version=__version__)
@@ -216,8 +219,15 @@ class Server:
         self._tell(asked)
         return await self._questions.wait(asked)
 
+    def send_up(self, group: str, data: bytes) -> None:
+        """Send the parent a message of a job; it may raise TooLarge."""
+        self.parent.send_job(group, data)
+
     def take(self, inbound: Inbound) -> None:
         """Queue a message, if its sender may send more, and if there is room."""
+        if inbound.kind == "job":
+            self.jobs.take(inbound)
+            return
         if not self._admits(inbound.who, len(inbound.data)):
             inbound.done()
             self.refusals.count("throttled", inbound.who)
@@ -244,7 +254,11 @@ class Server:
 
     def _enqueue(self, loop: asyncio.AbstractEventLoop, heard: Heard) -> None:
         """Queue what the uplink reports, from its threads."""
-        if not loop.is_closed():
+        if loop.is_closed():
+            return
+        if isinstance(heard, Came) and heard.kind == "job":
+            loop.call_soon_threadsafe(self.jobs.take_of_parent, heard.data)
+        else:
             loop.call_soon_threadsafe(self._put, heard)
 
     async def _wait(self) -> None:
@@ -255,16 +269,16 @@ class Server:
             return
         self._stirred.clear()
         wait = max(0.0, self.worker.wakes_at - self.clock().steady)
-        wait = min(wait, self._reach.due_s, self._watchdog.due_s)
+        wait = min(wait, self.parent.reach.due_s, self._watchdog.due_s)
         try:
             await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
         except TimeoutError:
-            self._reach.remind()
+            self.parent.reach.remind()
 
     async def _commit_batch(self, loop: asyncio.AbstractEventLoop) -> None:
         items = self._next_batch()
         for item in items:
-            self._notice(item)
+            self.parent.notice(item, self.worker.credentials)
         try:
             outs = await loop.run_in_executor(self._thread, self._committed, items)
         finally:
@@ -302,12 +316,8 @@ class Server:
                 case All(group, data):
                     for downlink in self.downlinks:
                         downlink.publish(group, data)
-                case Up(group, kind, data) if self._uplink is not None:
-                    try:
-                        self._uplink.send(kind, group, data)
-                        self.sent_bytes += len(data)
-                    except TooLarge as error:
-                        say("report too large", level=logging.ERROR, why=str(error))
+                case Up(group, kind, data):
+                    self.parent.send(kind, group, data)
                 case TrailHeard() | ModelHeard():
                     self.history.take(out)
                 case AlarmsChanged():
@@ -320,23 +330,6 @@ class Server:
                     asked.reply(value)
                 case Replied():
                     self._questions.take(out)
-
-    def _notice(self, item: Item) -> None:
-        """Count the parent's messages, and log when it goes away and comes back."""
-        if isinstance(item, Came):
-            self.heard_bytes += len(item.data)
-            self._reach.heard()
-        elif isinstance(item, Parted):
-            why, credentials = item.why, self.worker.credentials
-            if credentials is not None:
-                why = credentials.explain(why, self.clock().wall)
-            self._reach.parted(why)
-        elif isinstance(item, Opened):
-            self._reach.opened()
-        elif isinstance(item, SendRefused):
-            self._reach.refused(item.why)
-        elif isinstance(item, Slowed):
-            self._reach.slowed(item.why)
 
     def _status(self) -> str:
         """Return the state in a line for people."""
@@ -357,6 +350,7 @@ class Server:
         self.ready = False
         say("stopping")
         self._watchdog.stopping(LINGER_S)
+        await self.jobs.close()
         self._tell(Flush())
         until = self.clock().steady + LINGER_S
         while (self._inbox or self._waits_for_parent()) and self.clock().steady < until:
@@ -366,8 +360,8 @@ class Server:
                 left = min(until, self.worker.wakes_at) - self.clock().steady
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stirred.wait(), max(0.01, left))
-        if self._uplink is not None:
-            await loop.run_in_executor(None, self._uplink.close)
+        if self.parent.uplink is not None:
+            await loop.run_in_executor(None, self.parent.uplink.close)
         for downlink in self.downlinks:
             await downlink.close()
         if self._notifier is not None:
@@ -377,7 +371,7 @@ class Server:
         await loop.run_in_executor(None, self.history.close)
         self.audit.record("stop")
         await loop.run_in_executor(None, self.audit.close)
-        traffic = {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
+        traffic = {"sent_bytes": self.parent.sent_bytes, "heard_bytes": self.parent.heard_bytes}
         if self._unreported():
             meaning = "the parent does not have all that is in the store: the next start reports it"
             say("ended", level=logging.WARNING, unreported=True, meaning=meaning, **traffic)
@@ -390,4 +384,4 @@ class Server:
     def _unreported(self) -> bool:
         """Whether the parent has not acknowledged the last report."""
         node = self.worker.node
-        return node is not None and self._uplink is not None and node.unreported
+        return node is not None and self.parent.uplink is not None and node.unreported

@@ -24,9 +24,10 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
+from typing import Any
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
@@ -36,11 +37,11 @@ from submerge_aggregator.storage.room import StoreRoom
 from submerge_client.logs import say
 from submerge_client.private_file import create_private, make_private, refuse_link
 
-FORM = 6
+FORM = 7
 """Raise it with a record that earlier versions do not know: they then report a later version, and
 no damage. 2: why nodes are quarantined, and which are suspected. 3: desired states of nodes.
 4: when nodes were first heard. 5: rows without a digest, whole scatters, energies of channels.
-6: the rank that a root has chosen, and histories."""
+6: the rank that a root has chosen, and histories. 7: jobs under way."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 
@@ -167,6 +168,22 @@ class Store:
         """
         with self._named_errors():
             return records_in(self._sql, self.path)
+
+    def load_of(self, word: str) -> dict[Key, bytes]:
+        """Return the records whose keys begin with a word, each as it was written.
+
+        Raises
+        ------
+        StoreDamaged
+            If one is not.
+        """
+        with self._named_errors():
+            first = _name((word, ""))[:-2]
+            found = self._sql.execute(
+                "SELECT key, value, sum FROM records WHERE substr(key, 1, ?) = ?",
+                (len(first), first),
+            )
+            return _records(found, self.path)
 
     def write(self, changes: Mapping[Key, bytes | None], *, reset: bool = False) -> None:
         """Put and delete records in one transaction, on disk when this returns.
@@ -325,8 +342,12 @@ def records_in(sql: sqlite3.Connection, path: str) -> dict[Key, bytes]:
     (verdict,) = sql.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise StoreDamaged(path, verdict.splitlines()[-1])
+    return _records(sql.execute("SELECT key, value, sum FROM records"), path)
+
+
+def _records(found: Iterable[tuple[Any, Any, Any]], path: str) -> dict[Key, bytes]:
     records = {}
-    for key, value, checksum in sql.execute("SELECT key, value, sum FROM records"):
+    for key, value, checksum in found:
         if not isinstance(key, str) or not isinstance(value, bytes):
             raise StoreDamaged(path, f"a row has types that no row has: {key!r}")
         if checksum != _checksum(key, value):

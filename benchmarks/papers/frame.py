@@ -153,7 +153,7 @@ def markdown(made: dict) -> str:
         f"* paper: {made['paper']}",
         f"* data: {made['data']}",
         f"* command: `{made['command']}`{' --quick' if made['quick'] else ''}",
-        f"* {made['date']}, {made['machine']}; {versions}",
+        f"* {made['date']}, commit {made['commit']}, {made['machine']}; {versions}",
     ]
     tables = [_table(each).markdown for each in made["tables"]]
     tables += [_of_panel(panel).markdown for panel in made["panels"]]

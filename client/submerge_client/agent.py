@@ -14,7 +14,6 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from submerge import PeerError
-from submerge.client.account import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Alarmed,
@@ -37,6 +36,8 @@ from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
 from submerge_client.asked.replies import Replies, no_replies
 from submerge_client.disk import RecordStore
+from submerge_client.jobs.member_thread import ClientJobs
+from submerge_client.last_line import log_end
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
 from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
@@ -99,6 +100,8 @@ class Agent:
         Takes a tick with each round of the loop.
     replies : callable
         What is said to questions of operators.
+    jobs : ClientJobs or None
+        Its part in jobs.
 
     Attributes
     ----------
@@ -133,6 +136,7 @@ class Agent:
         linger_s: float = 10.0,
         watchdog: Watchdog | None = None,
         replies: Replies = no_replies,
+        jobs: ClientJobs | None = None,
     ) -> None:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
@@ -143,6 +147,7 @@ class Agent:
         self._scores, self._clock, self._coarse = scores or ScoreOutputs(()), clock, coarse
         self._sinks = Sinks() if sinks is None else sinks
         self._credentials, self._linger_s, self._replies = credentials, linger_s, replies
+        self._jobs = jobs
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._notes = Notes()
         self._inbox: SimpleQueue[Item] = SimpleQueue()
@@ -220,6 +225,9 @@ class Agent:
             case Came():
                 self.heard_bytes += len(item.data)
                 self._reach.heard()
+                if item.kind == "job":
+                    self.foreign += self._jobs is None or not self._jobs.take(item.data)
+                    return
                 try:
                     message = codec.decode(item.kind, item.data)
                 except PeerError as error:
@@ -264,6 +272,8 @@ class Agent:
     def _step(self, event: Event) -> None:
         now = self._clock()
         effects = self.node.step(event, now)
+        if isinstance(event, Reading) and self._jobs is not None:
+            self._jobs.rows.see(event.rows, effects, self.node)
         alarms = self._sinks.alarms
         for effect in effects:
             if isinstance(effect, Alarmed):
@@ -326,7 +336,8 @@ class Agent:
 
     @property
     def _traffic(self) -> dict[str, int]:
-        return {"sent_bytes": self.sent_bytes, "heard_bytes": self.heard_bytes}
+        of_jobs = 0 if self._jobs is None else self._jobs.sent_bytes
+        return {"sent_bytes": self.sent_bytes + of_jobs, "heard_bytes": self.heard_bytes}
 
     @property
     def _awaits_parent(self) -> bool:
@@ -356,23 +367,14 @@ class Agent:
                 break  # the second request
             self._take(item)
             self._watchdog.tick(self._status)
+        if self._jobs is not None:
+            self._jobs.close()
         self._uplink.close()
         self._sinks.close()
         self._disk.close()
-        self._log_end()
-
-    def _log_end(self) -> None:
-        """Write the last line: the fates of all rows, which add up to `rows`."""
-        current, finals, before = self.node.current, self.node.finals, self.node.finals.from_before
-        account = finals.account(current, ends=True)
-        account += RowAccount(lead_in=self._lags.counts["lead_in"])
-        if not self._disk.is_written:
-            account = account.given_up
-        todo = advice(account, has_parent=bool(current.pin), unsettled=self._unsettled)
-        facts: dict[str, object] = {**account.shown, **({"from_before": before} if before else {})}
-        facts |= {f"sensor_{what}": n for what, n in self.sensor.counts.items() if n}
-        facts |= self._traffic | ({"todo": todo} if todo else {})
-        say("ended", level=logging.WARNING if todo else logging.INFO, rows=self.rows, **facts)
+        sensor = {f"sensor_{what}": n for what, n in self.sensor.counts.items() if n}
+        facts = sensor | self._traffic
+        log_end(self.node, self._lags, facts, rows=self.rows, written=self._disk.is_written)
 
     # -- the sensor's thread ---------------------------------------------------
 

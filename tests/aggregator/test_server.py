@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from submerge.protocol.machine import Flush
+from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.batch import Asked
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.limits.budget import SHARES, MessageBudget
@@ -113,6 +114,7 @@ class Away:
 
     def __init__(self, *, returns: bool) -> None:
         self.refusals, self.credentials, self.wakes_at = Refusals(), None, 100.0
+        self.admission = AdmissionControl()
         self.store = SimpleNamespace(copies=SimpleNamespace(turn=nullcontext()))
         self.node = SimpleNamespace(unreported=True, incarnation="i", settled=True)
         self.node.settings = SimpleNamespace(node="a", parent="root")

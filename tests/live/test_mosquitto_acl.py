@@ -66,7 +66,7 @@ def test_child_and_parent_hear_one_another(site):
     model = topics.model("f", "north", "g")
     up = topics.all_up("f", "north")
     with peers(site, ("north", up), ("n1", (down, HELLO, model))) as (north, child):
-        for topic in (JOIN, REPORT):
+        for topic in (JOIN, REPORT, topics.up("f", "north", "n1", "job", "g")):
             child.say(topic)
             assert topic == north.next()[0]
         for topic in (HELLO, down, model):
@@ -147,6 +147,10 @@ FORGED = (
     topics.model("f", "north", "g"),
     topics.down("f", "north", "n2", "answer"),
     topics.down("f", "north", "n1", "answer"),
+    # A job is opened by what comes down: no client can do that, for another or for itself.
+    topics.up("f", "north", "n2", "job", "g"),
+    topics.down("f", "north", "n2", "job"),
+    topics.down("f", "north", "n1", "job"),
     topics.score("f", "n2"),
     topics.alarm("f", "n2"),
     topics.alarm_state("f", "n2"),

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from submerge import UsageError
+from submerge.jobs.messages import JobPiece
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
 from submerge_aggregator.downlink import Downlink
 from submerge_client.uplink import Came, Heard, Opened, Parted, TooLarge, Uplink
-from submerge_proto.wire import codec
+from submerge_proto.wire import codec, jobs
 from support.patience import PATIENCE_S
 from support.programs import free_port
 from support.ways import Ear, Host
@@ -245,6 +246,92 @@ def test_answers_about_two_groups_both_arrive(meeting):
 
     assert {b"of g", b"of h"} == {letter.data for letter in letters}
     ear.has(b"for of g", b"for of h")
+
+
+# -- jobs --------------------------------------------------------------------------------
+
+
+def piece(number: int, *, size: int = 8, up: bool = True) -> bytes:
+    """One of 500 pieces of a job's payload, as bytes."""
+    stamp = Stamp("c", "g", Incarnation(1, 2), 3)
+    return jobs.encode(JobPiece(stamp, "job-1", up, bytes(16), int(up), number, 500, bytes(size)))
+
+
+def test_messages_of_jobs_go_both_ways(meeting):
+    """Each arrives, in order: they do not replace each other. Another child hears none."""
+    (uplink, ear), (_, other) = meeting.child("c"), meeting.child("d")
+    for number in range(40):
+        uplink.send("job", "g", piece(number))
+    for number in range(40):
+        letter = meeting.host.letter(piece(number))
+        assert ("job", True) == (letter.kind, letter.node in ("c", None))
+        meeting.host.call(letter.answer, "job", b"")
+    for number in range(40):
+        down = piece(number, up=False)
+        meeting.host.call(meeting.host.downlink.push, "c", "g", "job", down)
+    ear.has(*(piece(number, up=False) for number in range(40)))
+    meeting.host.publish("g", MODEL)
+    other.came(MODEL)
+
+    came = [heard for heard in ear.heard if isinstance(heard, Came) and heard.kind == "job"]
+    assert [piece(number, up=False) for number in range(40)] == [heard.data for heard in came]
+    assert {HELLO, MODEL} == set(other.all_came)
+
+
+def test_a_flood_of_a_job_keeps_no_report_waiting(meeting):
+    """It arrives, and is answered, among 30 MB of a job."""
+    uplink, ear = meeting.child("c")
+    for number in range(500):
+        uplink.send("job", "g", piece(number, size=60_000))
+    uplink.send("report", "g", b"all of it")
+    letter = meeting.host.letters.get(timeout=PATIENCE_S)
+    while letter.kind == "job":
+        meeting.host.call(letter.answer, "job", b"")
+        letter = meeting.host.letters.get(timeout=PATIENCE_S)
+    meeting.host.call(letter.answer, "answer", b"thanks")
+
+    ear.came(b"thanks")
+    assert b"all of it" == letter.data
+
+
+@pytest.mark.slow
+def test_messages_of_jobs_wait_in_bounded_memory(meeting):
+    """Of 30 MB that go into a cut way, less than a third is held."""
+    uplink, ear = meeting.child("c")
+    meeting.cut()
+    ear.parted()
+    tracemalloc.start()
+    for number in range(500):
+        uplink.send("job", "g", piece(number, size=60_000))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    meeting.heal()
+
+    assert held < 10_000_000
+
+
+def test_a_child_that_reads_no_jobs_gets_its_answers(meeting):
+    """Many messages of a job that a child does not read take no answer from it."""
+    _, ear = meeting.child("c")
+    stamp = Stamp("c", "g", Incarnation(1, 2), 3)
+    answer = codec.encode(Answer(stamp, Reason.ACK))
+
+    def push_all() -> None:
+        push = meeting.host.downlink.push
+        for number in range(400):
+            push("c", "g", "job", piece(number, size=60_000, up=False))
+        push("c", "g", "answer", answer)
+
+    meeting.host.call(push_all)
+
+    heard = ear.until(
+        lambda heard: (
+            isinstance(heard, Came)
+            and heard.kind in ("answer", "watch")
+            and heard.data not in (HELLO, MODEL)
+        )
+    )
+    assert Answer(stamp, Reason.ACK) == codec.decode(heard.kind, heard.data)
 
 
 # -- models ------------------------------------------------------------------------------

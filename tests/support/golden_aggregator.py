@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from submerge.aggregator.operators.quarantine import QuarantineEntry, Slip
 from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.store_records import StoreIdentity
 from submerge.aggregator.upward import Lineage
+from submerge.jobs.job import Job
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.earlier_sums import EarlierSums
@@ -328,6 +330,12 @@ def of_earlier_sums() -> dict[Any, Any]:
         earlier=EarlierSums(schema.fingerprint, summary, counts),
     )
     return {**of_ages(), **_row(report, 3)}
+
+
+def of_jobs() -> dict[Any, Any]:
+    """A job that was under way at a root, as it is written in its record."""
+    job = Job("job-1", "kmeans", {"clusters": 3, "seed": 7}, "pumps", LINEAR.fingerprint, 3)
+    return {**of_ages(), ("job", job.id): json.dumps(job.written()).encode()}
 
 
 def of_ages() -> dict[Any, Any]:

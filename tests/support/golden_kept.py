@@ -76,6 +76,7 @@ STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
     "root_histories.store": (6, golden_aggregator.of_histories),
     "root_earlier.store": (6, golden_aggregator.of_earlier_schemas),
     "root_earlier_sums.store": (6, golden_aggregator.of_earlier_sums),
+    "root_jobs.store": (7, golden_aggregator.of_jobs),
     "root_received.store": (5, golden_aggregator.of_rows_as_received),
 }
 """With the form that each is of."""

@@ -27,6 +27,7 @@ from submerge.jobs.member import JobMember
 from submerge.jobs.points import HeldRows
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
+from submerge.jobs.sharing import PointBudget
 from submerge.protocol.machine import Keep, Now, Start, Tick
 
 FINGERPRINT = "ab" * 32
@@ -45,8 +46,9 @@ def job(kind: str = "kmeans", **fields: Any) -> Job:
 class JobTable:
     """All roles of a fleet; parts name the clients' rows and the tree."""
 
-    def __init__(self, parts: Parts, *, may_share: int = 0) -> None:
-        self._may_share = may_share
+    def __init__(self, parts: Parts, *, share_points: int = 0) -> None:
+        self._share_points = share_points
+        self.members_kept: dict[str, dict[Any, Any]] = {}
         self.time, self._processes = 0.0, 0
         self.rows: dict[str, np.ndarray] = {}
         self.parent: dict[str, str] = {}
@@ -86,11 +88,15 @@ class JobTable:
                 name,
                 lambda _, name=name: HeldRows(FINGERPRINT, self.rows[name]),
                 rng,
-                may_share=self._may_share,
+                budget=PointBudget(self._share_points),
             )
-        self.step(name, Start(dict(self.kept) if name == ROOT else {}))
+        self.step(name, Start(dict(self.kept_of(name))))
         if name in self.children:
             self.step(name, ChildrenKnown(frozenset(self.children[name])))
+
+    def kept_of(self, name: str) -> dict[Any, Any]:
+        """Return the records of a node."""
+        return self.kept if name == ROOT else self.members_kept.setdefault(name, {})
 
     def stop(self, name: str) -> None:
         """End a process."""
@@ -112,10 +118,11 @@ class JobTable:
                 case JobProgress():
                     self.progress.append(effect)
                 case Keep():
+                    kept = self.kept_of(name)
                     for key, record in effect.records.items():
-                        self.kept[key] = record
+                        kept[key] = record
                         if record is None:
-                            del self.kept[key]
+                            del kept[key]
                 case _:
                     self.notes.append(effect)
 

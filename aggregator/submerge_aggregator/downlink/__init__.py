@@ -36,7 +36,8 @@ class Inbound:
     shared : bool
         Other aggregators receive it by the same way too.
     answer : callable
-        Sends bytes of `kind` back to the child. For the event loop's thread.
+        Sends bytes of `kind` back to the child. For the event loop's thread. To a message of a job
+        it only says, where the transport can, that it has come: the next one may follow.
     refuse : callable
         Sends the child why there is no answer, and the kind of refusal, where the transport can.
         For the event loop's thread.
@@ -109,7 +110,10 @@ class Downlink(Protocol):
         """Send every child of a group the newest model; with group "", all children a hello."""
 
     def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
-        """Send one child the newest model again ("watch"), or an answer that it did not ask for."""
+        """Send one child the newest model again ("watch"), or an answer that it did not ask for.
+
+        Messages of jobs ("job") wait for all others; those for which there is no room are lost.
+        """
 
     async def close(self) -> None:
         """Let answers under way go out; then stop."""

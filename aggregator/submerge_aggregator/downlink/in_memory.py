@@ -78,9 +78,15 @@ class InMemoryDownlink:
             why = f"{len(data)} bytes, expected at most {self._limit}"
             self._refusals.count("oversize", child.node, why=why)
         else:
-            # A refusal has no way back: a child gets answers, and notice of a closed way.
-            self._take(Inbound(kind, data, child.node, False, child.hear, lambda *_: None))
+            # A refusal has no way back: a child gets answers, and notice of a closed way. A job's
+            # messages need no answer of their own.
+            answer = _unanswered if kind == "job" else child.hear
+            self._take(Inbound(kind, data, child.node, False, answer, _unanswered))
 
     def newest(self, groups: Sequence[str]) -> list[bytes]:
         """Return the hello and the models of some groups, as far as there are any."""
         return [self._newest[group] for group in ("", *groups) if group in self._newest]
+
+
+def _unanswered(*_: object) -> None:
+    """Send nothing back."""

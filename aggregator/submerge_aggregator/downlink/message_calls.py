@@ -75,6 +75,8 @@ class MessageCalls:
     ----------
     readings : CallsUnderWay
         The calls whose messages are being read.
+    job_readings : CallsUnderWay
+        The same for messages of jobs, which take no place from reports.
     streams : ReportStreams
     """
 
@@ -87,6 +89,7 @@ class MessageCalls:
     ) -> None:
         self._take: Take = lambda _: None
         self.readings = CallsUnderWay(limit, limits)
+        self.job_readings = CallsUnderWay(limit, limits, limits.job_bytes)
         self.streams = ReportStreams(limit, limits)
         self._limit, self._refusals, self._note_call = limit, refusals, note_call
         self._unanswered: dict[asyncio.Future[bytes], float] = {}  # the oldest first
@@ -113,6 +116,12 @@ class MessageCalls:
         """Answer a call with a reply to a question."""
         return await self._answered_once("reply", context)
 
+    async def job(self, _: Any, context: Any) -> bytes:
+        """Take a message of a job."""
+        sender = self._sender(context)
+        data = await self.read_message(context, self.job_readings)
+        return await self._answered("job", data, sender, context)
+
     async def reports(self, _: Any, context: Any) -> None:
         """Answer the reports of a stream, one after the other."""
         sender, stream = self._sender(context), None
@@ -135,10 +144,11 @@ class MessageCalls:
             if stream is not None:
                 self.streams.release(stream)
 
-    async def read_message(self, context: Any) -> bytes:
+    async def read_message(self, context: Any, readings: CallsUnderWay | None = None) -> bytes:
         """Return the first message of a call; count it where gRPC has refused to read it."""
+        readings = readings or self.readings
         try:
-            async with asyncio.timeout(READ_S), self.readings.place(who_of(context)):
+            async with asyncio.timeout(READ_S), readings.place(who_of(context)):
                 data = await context.read()
             if data is not grpc.aio.EOF:
                 return bytes(data)

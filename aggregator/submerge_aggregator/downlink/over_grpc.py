@@ -109,8 +109,8 @@ class GrpcDownlink:
     @property
     def reading(self) -> tuple[int, int]:
         """Bytes that messages being read, or awaited on streams, may come to, and the most."""
-        readings, streams = self.calls.readings, self.calls.streams
-        return readings.used + streams.used, readings.most + streams.most
+        parts = self.calls.readings, self.calls.job_readings, self.calls.streams
+        return sum(part.used for part in parts), sum(part.most for part in parts)
 
     async def open(self, take: Take) -> None:
         """Listen."""
@@ -143,6 +143,8 @@ class GrpcDownlink:
         """Send one child's watches the model again, or an answer or a question."""
         if kind == "watch":
             self._watches.push(node, group, data)
+        elif kind == "job":
+            self._watches.push_job(node, group, codec.as_watched(kind, data))
         else:
             self._watches.push_more(node, group, codec.as_watched(kind, data))
 
@@ -164,6 +166,7 @@ class GrpcDownlink:
             "Report": grpc.stream_unary_rpc_method_handler(self.calls.report),
             "Drill": grpc.stream_unary_rpc_method_handler(self.calls.drill),
             "Reply": grpc.stream_unary_rpc_method_handler(self.calls.reply),
+            "Job": grpc.stream_unary_rpc_method_handler(self.calls.job),
             "Reports": grpc.stream_stream_rpc_method_handler(self.calls.reports),
             "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
         }
@@ -231,7 +234,8 @@ class GrpcDownlink:
             self._refusals.count("throttled", who, why="a watch")
             await context.abort(STATUS["throttled"], "too many watches: wait")
         try:
-            header = pb.WatchRequest.FromString(data).header
+            request = pb.WatchRequest.FromString(data)
+            header = request.header
             node, group = parts.name(header.node), parts.name(header.group)
         except (DecodeError, PeerError, UnicodeDecodeError) as error:
             kind = error.kind if isinstance(error, PeerError) else "malformed"
@@ -245,7 +249,7 @@ class GrpcDownlink:
             why = self._admission.objection_to_watch(identity, node, group)
             if why is not None:
                 await self._deny(context, node, group, why)
-        watch = self._watches.begin(who, node, group, identity)
+        watch = self._watches.begin(who, node, group, identity, jobs=request.jobs)
         if watch is None:
             self._refusals.count("throttled", who, why="too many watches at once")
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watches")

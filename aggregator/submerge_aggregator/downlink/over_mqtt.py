@@ -178,7 +178,8 @@ class MqttDownlink:
         node = origin.node
 
         def answer(kind: Kind, data: bytes) -> None:
-            self._answer(node, kind, data)
+            if origin.kind != "job":  # a job's messages need no answer of their own
+                self._answer(node, kind, data)
 
         # A refusal has no topic, so the child gets no reason.
         inbound = Inbound(origin.kind, data, node, True, answer, lambda *_: None)
@@ -187,6 +188,9 @@ class MqttDownlink:
     def _answer(self, node: str, kind: Kind, data: bytes) -> None:
         topic = topics.down(self._fleet, self._parent, node, kind)
         if not self._fits(topic, data):
+            return
+        if kind == "job":
+            self._line.put_later(Publication(topic, data, retain=False))
             return
         # Answers to one child do not replace each other: they may be about several groups.
         if self._line.waiting < MOST_ANSWERS:

@@ -45,7 +45,12 @@ class ReadingLimits(NamedTuple):
     @property
     def call_bytes(self) -> int:
         """Bytes of messages that calls bring."""
-        return self.max_bytes - self.stream_bytes
+        return self.max_bytes - self.stream_bytes - self.job_bytes
+
+    @property
+    def job_bytes(self) -> int:
+        """Bytes of jobs' messages."""
+        return self.max_bytes // 8
 
     @property
     def stream_bytes(self) -> int:
@@ -90,11 +95,14 @@ class CallsUnderWay:
     ----------
     size : int
         Most bytes of a message.
+    room : int or None
+        Bytes of all of them; None: as many as `limits` has for calls.
     """
 
-    def __init__(self, size: int, limits: ReadingLimits) -> None:
+    def __init__(self, size: int, limits: ReadingLimits, room: int | None = None) -> None:
         self._size, self._limits = size, limits
-        self.places, self.places_each = limits.places(limits.call_bytes // (COPIES * size))
+        room = limits.call_bytes if room is None else room
+        self.places, self.places_each = limits.places(room // (COPIES * size))
         self.read = self._begun = 0
         self._senders: dict[str, _Sender] = {}
         self._turns: dict[_Sender, None] = {}  # those with a call that may be read, next one first

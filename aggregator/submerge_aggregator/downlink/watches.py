@@ -1,7 +1,7 @@
 """Watches: open streams to children, and the newest message of each kind for each.
 
 A child that reads slowly skips older messages, so a stream holds one hello and one model at most,
-and `MOST_MORE` answers and questions.
+and `MOST_MORE` answers and questions. Messages of jobs wait for these, in bounded memory.
 The number of streams of one child is bounded.
 """
 
@@ -12,9 +12,16 @@ from collections import Counter, deque
 
 from submerge_aggregator.downlink import WatchAdmission
 from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
+from submerge_client.uplink.job_queue import JobQueue, JobRoom
 
 MOST_MORE = 64
 """Answers and questions that wait for one stream: what is dropped is sent again, or asked again."""
+
+JOB_BYTES, ALL_JOB_BYTES = 2 << 20, 16 << 20
+"""Bytes of jobs' messages that wait for one stream, and for all of them."""
+
+JOBS_AT_ONCE = 4
+"""Messages of jobs that go before it is asked again what else waits."""
 
 MOST_STREAMS = 65_536
 """Watches at once; more children than one aggregator serves."""
@@ -29,11 +36,14 @@ class WatchStream:
         Why its node may watch no longer; None while it may.
     """
 
-    def __init__(self, who: str, node: str, group: str, identity: PeerIdentity) -> None:
+    def __init__(
+        self, who: str, node: str, group: str, identity: PeerIdentity, room: JobRoom
+    ) -> None:
         self.who, self.node, self.group, self.identity = who, node, group, identity
         self.why_cut: str | None = None
         self._hello = self._model = b""
         self._more: deque[bytes] = deque(maxlen=MOST_MORE)
+        self._jobs: JobQueue[bytes] = JobQueue(JOB_BYTES, room)
         self._stirred = asyncio.Event()
 
     def put_hello(self, data: bytes) -> None:
@@ -51,15 +61,24 @@ class WatchStream:
         self._more.append(data)
         self._stirred.set()
 
+    def put_job(self, data: bytes) -> None:
+        """Send a message of a job after all others; one without room is dropped."""
+        self._jobs.put(data, len(data))
+        self._stirred.set()
+
     def end(self) -> None:
         """Wake it: nothing more is sent."""
+        self._jobs.clear()
         self._stirred.set()
 
     async def news(self) -> list[bytes]:
         """Wait for messages to send, and return them."""
         await self._stirred.wait()
         self._stirred.clear()
-        waiting = [self._hello, self._model, *self._more]
+        jobs = [self._jobs.take() for _ in range(min(JOBS_AT_ONCE, len(self._jobs)))]
+        waiting = [self._hello, self._model, *self._more, *jobs]
+        if self._jobs:
+            self._stirred.set()
         self._hello = self._model = b""
         self._more.clear()
         return [data for data in waiting if data]
@@ -79,16 +98,30 @@ class Watches:
         self._hello = b""
         self._models: dict[str, bytes] = {}
         self._open: dict[int, WatchStream] = {}
+        # A job has a message for each of thousands of children: they are found by name.
+        self._of_jobs: dict[tuple[str, str], list[WatchStream]] = {}
+        self._room = JobRoom(ALL_JOB_BYTES)
         self._held: Counter[str] = Counter()
 
     def begin(
-        self, who: str, node: str, group: str, identity: PeerIdentity = UNPROVEN
+        self,
+        who: str,
+        node: str,
+        group: str,
+        identity: PeerIdentity = UNPROVEN,
+        *,
+        jobs: bool = False,
     ) -> WatchStream | None:
-        """Return another stream, which has the newest to send; None if there are too many."""
+        """Return another stream, which has the newest to send; None if there are too many.
+
+        jobs : its child reads messages of jobs
+        """
         if len(self._open) >= MOST_STREAMS or self._held[who] >= self._most_each:
             return None
-        watch = WatchStream(who, node, group, identity)
+        watch = WatchStream(who, node, group, identity, self._room)
         self._open[id(watch)] = watch
+        if jobs:
+            self._of_jobs.setdefault((node, group), []).append(watch)
         self._held[who] += 1
         if self._hello:
             watch.put_hello(self._hello)
@@ -98,7 +131,13 @@ class Watches:
 
     def end(self, watch: WatchStream) -> None:
         """Remove a stream."""
+        watch.end()
         del self._open[id(watch)]
+        place = watch.node, watch.group
+        if watch in (of_jobs := self._of_jobs.get(place, [])):
+            of_jobs.remove(watch)
+            if not of_jobs:
+                del self._of_jobs[place]
         self._held[watch.who] -= 1
         if not self._held[watch.who]:
             del self._held[watch.who]
@@ -126,6 +165,11 @@ class Watches:
         for watch in self._open.values():
             if (watch.node, watch.group) == (node, group):
                 watch.put_more(data)
+
+    def push_job(self, node: str, group: str, data: bytes) -> None:
+        """Send the streams of one child a message of a job, if they read such."""
+        for watch in self._of_jobs.get((node, group), ()):
+            watch.put_job(data)
 
     def cut(self, admission: WatchAdmission) -> None:
         """End the streams whose nodes may watch no longer."""

@@ -64,6 +64,7 @@ class Numbers(NamedTuple):
     denied : requests of operators that were refused, by reason: all reasons that there are
     history : bytes of the history on disk, and entries that it has dropped; None without one
     backup : when the newest copy of the store was made that was fetched whole; 0 if none is known
+    jobs : jobs under way, and bytes of their messages that were sent and that came
     """
 
     tallies: Tallies
@@ -79,6 +80,7 @@ class Numbers(NamedTuple):
     denied: Mapping[str, int] = MappingProxyType({})
     history: tuple[int, int] | None = None
     backup: float = 0.0
+    jobs: tuple[int, int, int] = (0, 0, 0)
 
 
 def exposition(numbers: Numbers, accept: str) -> tuple[bytes, str]:
@@ -131,6 +133,7 @@ class _Collected(Collector):
             value=numbers.audit_dropped,
         )
         yield from _of_history(numbers.history)
+        yield from _of_jobs(numbers.jobs)
         refused = CounterMetricFamily(
             "submerge_refused_messages",
             "Messages that were not taken; nothing but this counter changed.",
@@ -152,6 +155,19 @@ class _Collected(Collector):
         if numbers.groups is not None:
             yield from _of_groups(numbers.groups)
             yield from of_alarms(numbers.groups)
+
+
+def _of_jobs(jobs: tuple[int, int, int]) -> Iterator[Metric]:
+    under_way, sent, heard = jobs
+    yield GaugeMetricFamily("submerge_jobs", "Jobs that are under way here.", value=under_way)
+    traffic = CounterMetricFamily(
+        "submerge_job_bytes",
+        "Bytes of jobs' messages, to and from children and the parent.",
+        labels=("direction",),
+    )
+    traffic.add_metric(("sent",), sent)
+    traffic.add_metric(("heard",), heard)
+    yield traffic
 
 
 def _of_history(history: tuple[int, int] | None) -> Iterator[Metric]:

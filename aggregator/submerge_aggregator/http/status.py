@@ -79,4 +79,5 @@ async def _numbers(server: Server) -> Numbers:
         server.order_log.denials.counts,
         (server.history.bytes, server.history.dropped) if server.history.is_kept else None,
         server.last_backup.made_s,
+        server.jobs.metrics,
     )

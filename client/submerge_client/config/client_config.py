@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import asdict
 
 from submerge import Schema
@@ -37,6 +38,16 @@ from submerge_client.config.sensors import AnySensor, HostSensor, InfluxSensor, 
 from submerge_client.config.sizes import check_join, check_size, size_of_report
 from submerge_client.config.summary import LearntSummary, check_rank
 from submerge_client.config.tomlfile import read
+
+MOST_JOB_ROWS = 100_000
+JobRows = Annotated[
+    int, Meta(ge=0, le=MOST_JOB_ROWS, description=f"a whole number from 0 to {MOST_JOB_ROWS}")
+]
+
+MOST_SHARED = 1_000_000
+SharedPerDay = Annotated[
+    int, Meta(ge=0, le=MOST_SHARED, description=f"a whole number from 0 to {MOST_SHARED}")
+]
 
 SILENCE_S, DEVICES_SILENCE_S = 600.0, 7200.0
 """The default of `silence_s` for short periods."""
@@ -140,6 +151,14 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     share_values : bool
         Whether operators at an aggregator above may look at its newest readings, in their units.
         They leave the node only while a person looks.
+    job_rows : int
+        Most rows that are held in memory for jobs, a uniform sample of what is learnt: 8 bytes for
+        each channel of each. Raising it makes their answers better and takes memory; 0 takes no
+        part in jobs.
+    share_points : int
+        Most of these rows that may leave the node as they are in 24 hours, as points that a job or
+        the group's landmarks take. They can be read by every aggregator above and by all members of
+        the group. Raising it makes the points better; with 0 no row leaves the node as it is.
     watch : WatchConfig
     log : {"debug", "info", "warning", "error"}
         The least level of a log line.
@@ -162,6 +181,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     gaps: Literal["fill", "withhold"] = "fill"
     scores: ScoresConfig = ScoresConfig()
     share_values: bool = False
+    job_rows: JobRows = 256
+    share_points: SharedPerDay = 0
     watch: WatchConfig = WatchConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: RetryConfig = RetryConfig()
@@ -276,6 +297,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             fills_gaps=self.gaps == "fill",
             alarms=self.alarms.settings(self.learn, self.period_s),
             learn_when=self._learn_when,
+            share_points=self.share_points,
             **timing,
         )
 

@@ -32,6 +32,12 @@ state = "pump-1.state"
 # Whether operators at an aggregator above may look at the newest readings. They leave the device
 # only while a person looks, and no aggregator stores them.
 #share_values = false
+# Most rows that are held in memory for jobs, which are computed over a whole fleet in rounds: 8
+# bytes for each channel of each row. 0 takes no part in jobs.
+#job_rows = 256
+# Most of these rows that may leave the device as they are in 24 hours, as points of kernel PCA:
+# all aggregators above, and all members of the group, can then read them.
+#share_points = 0
 # The least level of a log line: "debug", "info", "warning" or "error".
 #log = "info"
 
@@ -152,6 +158,8 @@ scaling = "fleet"
 [sensor]
 # A line of JSON on standard input for each row: {"flow": 21.5, "pressure": null} or [21.5, ...].
 kind = "ndjson"
+# What a channel is that an object does not name: "gap", or "zero" for sparse rows.
+#absent = "gap"
 
 # Metrics of Telegraf in Influx line protocol, on standard input: lines of one timestamp are a row,
 # which closes gather_s (below) after its first line.

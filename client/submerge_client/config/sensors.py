@@ -30,7 +30,16 @@ HELD_S = 30.0
 
 
 class NdjsonSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="ndjson"):
-    """A line of JSON on standard input for each row: an object by channel, or a list."""
+    """A line of JSON on standard input for each row: an object by channel, or a list.
+
+    Attributes
+    ----------
+    absent : {"gap", "zero"}
+        What a channel is that an object does not name. "zero" is for sparse rows, such as counts of
+        events: then only what is not zero has to be written.
+    """
+
+    absent: Literal["gap", "zero"] = "gap"
 
 
 class InfluxSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="influx"):

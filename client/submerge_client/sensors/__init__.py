@@ -87,7 +87,9 @@ def open_sensor(
         case NdjsonSensor():
             from submerge_client.sensors.ndjson import NdjsonReadings
 
-            return NdjsonReadings(channels, note=note, pause_s=gather_s)
+            return NdjsonReadings(
+                channels, note=note, pause_s=gather_s, zero=config.absent == "zero"
+            )
         case InfluxSensor():
             from submerge_client.sensors.influx.readings import InfluxReadings
 

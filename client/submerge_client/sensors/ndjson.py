@@ -4,7 +4,8 @@
     {"temp": 21.5, "pressure": 1013.2, "time": "2026-05-04T12:00:00Z"}
 
 1. An array has a number for each channel, in the schema's order. An object names its
-   channels. A missing channel is a gap, and so are null, NaN and infinity.
+   channels. A missing channel is a gap, and so are null, NaN and infinity. If absent channels are
+   zero, an object may name none.
 2. "t" and "time" are ignored, unless they are channels. Any other name that is no channel is
    ignored too; it is counted and logged once.
 3. A line that is neither is lost, and so is a line over 1 MiB or an object without any channel.
@@ -61,6 +62,8 @@ class NdjsonReadings:
         A pipe, file or terminal; standard input by default.
     note : SensorLog
         Takes remarks for the log.
+    zero : bool
+        Whether a channel that an object does not name is zero: rows are sparse.
     pause_s : float
         How long the stream is left alone after a read of slow rows. A writer of more than a pipe
         holds, 64 KiB, waits meanwhile.
@@ -83,9 +86,10 @@ class NdjsonReadings:
         *,
         stream: BinaryIO | None = None,
         note: SensorLog = no_log,
+        zero: bool = False,
         pause_s: float = 0.0,
     ) -> None:
-        self._channels = tuple(channels)
+        self._channels, self._absent = tuple(channels), 0.0 if zero else None
         self._stream = readable(stream, "lines of JSON")
         self._note, self._pause_s = note, pause_s
         self._tally = ProblemTally(note, "malformed", "too_long", "empty", "unknown")
@@ -163,10 +167,12 @@ class NdjsonReadings:
             return values
         if not values.keys() <= self._known:
             self._count_unknown(number, values.keys() - self._known)
-        if self._wanted.isdisjoint(values):
+        nothing = self._wanted.isdisjoint(values)
+        if nothing and (self._absent is None or not values.keys() <= set(TIMES)):
             self._tally.add("empty", "object without a channel", line=number, names=_some(values))
             return None
-        row = [values.get(name) for name in self._channels]
+        absent = self._absent
+        row = [values.get(name, absent) for name in self._channels]
         # Only a time, or an ignored name, may have text.
         if str in set(map(type, row)):
             raise ValueError("expected a number or null, got str")

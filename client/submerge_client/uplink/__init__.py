@@ -61,7 +61,11 @@ class Uplink(Protocol):
         """Begin to connect and to hand events to `hear`; returns at once."""
 
     def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
-        """Send a join or a report; a `final` one does not replace a running one."""
+        """Send a join or a report; a `final` one does not replace a running one.
+
+        Messages of jobs ("job") do not replace each other, and wait for all others; those for which
+        there is no room, or no connection, are lost.
+        """
 
     def close(self) -> None:
         """Wait a moment for messages that are on their way; then end."""

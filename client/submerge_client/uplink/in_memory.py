@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 from submerge import UsageError
 from submerge_client.config.sizes import GRPC_LIMIT
 from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, check_size
+from submerge_client.uplink.job_queue import JobQueue
 from submerge_proto.wire.codec import Kind
 
 AGAIN_S = 0.5
@@ -176,6 +177,7 @@ class InMemoryUplink:
         self._lock = threading.Lock()
         self._events = threading.RLock()  # held while the connection changes and `hear` runs
         self._waiting: dict[tuple[Kind, str, bytes], bytes] = {}
+        self._jobs: JobQueue[bytes] = JobQueue()
         self._stirred = self._open = self._closed = False
         self._why: str | None = None
 
@@ -190,7 +192,10 @@ class InMemoryUplink:
         with self._lock:
             if self._closed:
                 return
-            self._waiting[kind, group, data if final else b""] = data
+            if kind == "job":
+                self._jobs.put(data, len(data))
+            else:
+                self._waiting[kind, group, data if final else b""] = data
             stirred, self._stirred = self._stirred, True
         if not stirred:
             self._memory.stir(self)
@@ -238,12 +243,16 @@ class InMemoryUplink:
             return
         with self._lock:
             waiting, self._waiting = self._waiting, {}
-        for (kind, *_), data in waiting.items():
+            messages = [(kind, data) for (kind, *_), data in waiting.items()]
+            messages += [("job", self._jobs.take()) for _ in range(len(self._jobs))]
+        for kind, data in messages:
             if not self._memory.loses(self.node, kind):
                 parent.take(self, kind, data)
 
     def _part(self, why: str) -> None:
         known, self._why, self._open = self._why == why, why, False
+        with self._lock:
+            self._jobs.clear()  # their senders repeat them
         if not known:
             self._hand(Parted(why))
 

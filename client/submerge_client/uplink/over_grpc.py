@@ -30,11 +30,12 @@ from submerge_client.uplink import (
     Slowed,
     check_size,
 )
+from submerge_client.uplink.job_calls import JobCalls
 from submerge_client.uplink.parent_name import ParentName
 from submerge_client.uplink.report_stream import ReportsOnStream
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from submerge_proto.wire import parts
+from submerge_proto.wire import codec, parts
 from submerge_proto.wire.codec import Kind
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
@@ -154,6 +155,9 @@ class GrpcUplink:
         with self._lock:
             if self._closing.is_set() or self._channel is None:
                 return
+            if kind == "job":
+                self._jobs.send(data)
+                return
             self._reports[group].give_up_overdue()
             self._waiting[kind, group] = data
             self._call(kind, group)
@@ -165,6 +169,8 @@ class GrpcUplink:
                 lambda: not self._waiting and not any(self._calls.values()), CLOSE_S
             )
             self._closing.set()
+            if self._channel is not None:
+                self._jobs.close()
         for stream in list(self._streams.values()):
             stream.cancel()
         if self._channel is not None:
@@ -203,6 +209,7 @@ class GrpcUplink:
         )
         # A group does not wait for the answers of another.
         self._reports: dict[str, ReportsOnStream] = defaultdict(new_stream)
+        self._jobs = JobCalls(channel.unary_unary(f"/{SERVICE}/Job"), CALL_S, self._note_failure)
         self._watching = channel.unary_stream(f"/{SERVICE}/Watch")
 
     def _renew(self) -> None:
@@ -264,7 +271,7 @@ class GrpcUplink:
     def _watch(self, group: str) -> None:
         """Listen for hello and models, as long as the uplink is open."""
         header = parts.header(Stamp(self._node, group, Incarnation(0, 0), 0))
-        request = pb.WatchRequest(header=header).SerializeToString()
+        request = pb.WatchRequest(header=header, jobs=True).SerializeToString()
         retry, rng = Retry(AGAIN_S, CAP_S), SystemEntropy()
         while not self._closing.is_set():
             channel = self._channel
@@ -304,7 +311,7 @@ class GrpcUplink:
                         self._reports[group].connected_again()
                     if not self._hand(Opened()):
                         return True, True, "a bug in this program, please report it"
-                self._hand(Came("watch", data))
+                self._hand(Came(*codec.of_watch(data)))
         except grpc.RpcError as error:
             proven = opened or error.code() not in QUIET
             return opened, proven, f"{error.code().name}: {error.details()}"

@@ -16,7 +16,7 @@ from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
-DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied")
+DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied", "job")
 """Kinds of messages to one child."""
 
 
@@ -97,6 +97,9 @@ class MqttUplink:
         """Send a join or a report; the newest of its kind waits for the broker."""
         topic = topics.up(self._fleet, self._parent, self._node, kind, group)
         check_size(kind, data, self._limit - overhead(topic))
+        if kind == "job":
+            self._line.put_later(Publication(topic, data, retain=False))
+            return
         # The broker retains the report of the running incarnation; a final waits under its own key.
         # What an aggregator passes on for several nodes does not replace each other either.
         key = (topic, data) if final or kind in ("drill", "reply") else topic

@@ -31,10 +31,28 @@ class ChildrenKnown(NamedTuple):
     """Who is below now: all of them are asked when a job opens.
 
     clients : those whose certificate, or configuration, says that they are no aggregators
+    group : whose jobs they are asked in; empty: in those of all groups
     """
 
     names: frozenset[str]
     clients: frozenset[str] = frozenset()
+    group: str = ""
+
+
+class KnownChildren:
+    """Who is below a parent, by group, as it was said last."""
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, ChildrenKnown] = {}
+
+    def learn(self, known: ChildrenKnown) -> None:
+        """Take over what is known now."""
+        self._by_group[known.group] = known
+
+    def of(self, group: str) -> ChildrenKnown:
+        """Return whom a job of a group asks."""
+        of_all = self._by_group.get("", ChildrenKnown(frozenset()))
+        return self._by_group.get(group, of_all)
 
 
 class JobHeard(NamedTuple):

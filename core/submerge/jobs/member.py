@@ -31,7 +31,8 @@ from submerge.jobs.machine import (
 from submerge.jobs.messages import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import all_of
 from submerge.jobs.points import HeldRows, JobPoints, split
-from submerge.protocol.machine import Note, Now, Start
+from submerge.jobs.sharing import RECORD, PointBudget
+from submerge.protocol.machine import Keep, Note, Now, Start
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.randomness import RandomSource
 
@@ -58,8 +59,8 @@ class JobMember:
         What it holds. It is asked once a job.
     times : JobTimes
     rng : RandomSource
-    may_share : int
-        How many rows of it may become known to others in one job.
+    budget : PointBudget, optional
+        How many of its rows may become known to others as they are; none without it.
     """
 
     incarnation: Incarnation
@@ -71,9 +72,10 @@ class JobMember:
         rng: RandomSource,
         times: JobTimes | None = None,
         *,
-        may_share: int = 0,
+        budget: PointBudget | None = None,
     ) -> None:
-        self.node, self._source, self._rng, self._may_share = node, source, rng, may_share
+        self.node, self._source, self._rng = node, source, rng
+        self.budget = PointBudget(0) if budget is None else budget
         self._times = times or JobTimes()
         self._parts: dict[str, _Part] = {}
         self._over, self._left = RecentIds(), RecentIds()
@@ -97,8 +99,9 @@ class JobMember:
         """Return the effects of an event, in order."""
         effects: list[JobEffect] = []
         match event:
-            case Start():
+            case Start(kept):
                 self.incarnation = Incarnation.draw(now.wall_ms, 0, self._rng)
+                self.budget.load(kept.get(RECORD), now)
             case JobHeard(message, sender, from_parent) if not from_parent:
                 effects.append(not_from_parent(message.job, sender))
             case JobHeard(JobPiece() as piece, sender, _) if not piece.up:
@@ -148,9 +151,9 @@ class JobMember:
             self._over.add(piece.job)
             effects.append(JobEnded(heard_outcome(ask)))
             return
-        part.link.answer(ask, self._share(part, ask))
+        part.link.answer(ask, self._share(part, ask, now, effects))
 
-    def _share(self, part: _Part, ask: JobAsk) -> JobShare:
+    def _share(self, part: _Part, ask: JobAsk, now: Now, effects: list[JobEffect]) -> JobShare:
         """Return what this node contributes to a turn, or why it does not."""
         if ask.phase == OPENING:
             part.why = self._open(part, ask.job)
@@ -168,9 +171,12 @@ class JobMember:
             part.memory = None
         try:
             part.kind.check_down(ask.down)
-            part.memory, up = part.kind.contribute(part.memory, ask.down, part.points, self.node)
-            left = part.points.may_share - part.kind.points_in(ask.down, up)
-            part.points = part.points._replace(may_share=left)
+            points = part.points._replace(may_share=self.budget.left(now))
+            part.memory, up = part.kind.contribute(part.memory, ask.down, points, self.node)
+            if shared := part.kind.points_in(ask.down, up):
+                # Before they are sent: the pieces come after this effect.
+                effects.append(Keep({RECORD: self.budget.spend(shared, now)}))
+                effects.append(Note("readings shared", {"job": ask.job.id, "readings": shared}))
         except SubmergeError as error:
             part.why = f"what it was asked was refused: {error}"
             return JobShare(None, {self.node: part.why}, {})
@@ -188,8 +194,7 @@ class JobMember:
             return held
         if held.fingerprint != job.fingerprint or held.rows.shape[1:] != (job.width,):
             return "another schema"
-        points = split(held.rows, job.settings, self.node)
-        part.points = points._replace(may_share=self._may_share)
+        part.points = split(held.rows, job.settings, self.node)
         return ""
 
 

@@ -22,6 +22,7 @@ from submerge.jobs.machine import (
     JobEvent,
     JobHeard,
     JobTimes,
+    KnownChildren,
 )
 from submerge.jobs.member import (
     MOST_JOBS,
@@ -50,7 +51,7 @@ class JobRelay:
 
     def __init__(self, node: str, rng: RandomSource, times: JobTimes | None = None) -> None:
         self.node, self._rng, self._times = node, rng, times or JobTimes()
-        self._children = self._clients = frozenset[str]()
+        self._children = KnownChildren()
         self._relayed: dict[str, _Relayed] = {}
         self._over = RecentIds()
 
@@ -76,7 +77,7 @@ class JobRelay:
             case Start():
                 self.incarnation = Incarnation.draw(now.wall_ms, 0, self._rng)
             case ChildrenKnown():
-                self._children, self._clients = event.names, event.clients
+                self._children.learn(event)
             case JobHeard(JobPiece() as piece, sender, from_parent):
                 if piece.up:
                     self._take_share(piece, sender, now, effects)
@@ -105,10 +106,11 @@ class JobRelay:
         if ask is None:
             return
         try:
-            children = asked_of(ask, self._children)
+            known = self._children.of(ask.job.group)
+            children = asked_of(ask, known.names)
             collection = ShareCollection(
                 *(ask, children, _kind_for(ask, relayed), self.incarnation),
-                *(self._times, now, self._clients),
+                *(self._times, now, known.clients),
             )
         except (UsageError, PeerError) as error:
             relayed.collection = None

@@ -35,6 +35,7 @@ from submerge.jobs.machine import (
     JobHeard,
     JobProgress,
     JobTimes,
+    KnownChildren,
     OpenJob,
 )
 from submerge.jobs.member import MOST_JOBS
@@ -63,7 +64,7 @@ class JobRoot:
 
     def __init__(self, node: str, rng: RandomSource, times: JobTimes | None = None) -> None:
         self.node, self._rng, self._times = node, rng, times or JobTimes()
-        self._children = self._clients = frozenset[str]()
+        self._children = KnownChildren()
         self._running: dict[str, RunningJob] = {}
         self._ending: dict[str, ShareCollection] = {}
 
@@ -99,7 +100,7 @@ class JobRoot:
                 self.incarnation = Incarnation.draw(now.wall_ms, 0, self._rng)
                 effects += _lost(kept)
             case ChildrenKnown():
-                self._children, self._clients = event.names, event.clients
+                self._children.learn(event)
             case OpenJob(job):
                 self._open(job, now, effects)
             case CancelJob(name) if name in self._running:
@@ -132,9 +133,10 @@ class JobRoot:
         effects.append(JobProgress(job.id, OPENING, 0, 0, 0))
 
     def _collect(self, ask: JobAsk, kind: JobKind | None, now: Now) -> ShareCollection:
-        children = asked_of(ask, self._children)
+        known = self._children.of(ask.job.group)
+        children = asked_of(ask, known.names)
         return ShareCollection(
-            ask, children, kind, self.incarnation, self._times, now, self._clients
+            ask, children, kind, self.incarnation, self._times, now, known.clients
         )
 
     # -- what comes in ---------------------------------------------------------------

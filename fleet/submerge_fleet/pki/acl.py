@@ -85,6 +85,7 @@ def _as_child(entry: Entry) -> Iterator[str]:
         yield f"write {PREFIX}/+/up/{node}/report/{group}"
         yield f"write {PREFIX}/+/up/{node}/drill/{group}"
         yield f"write {PREFIX}/+/up/{node}/reply/{group}"
+        yield f"write {PREFIX}/+/up/{node}/job/{group}"
     yield f"write {PREFIX}/+/up/{node}/state"
     yield f"read {PREFIX}/+/down/{node}/#"
     yield f"write {PREFIX}/score/{node}"

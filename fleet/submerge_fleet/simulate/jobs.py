@@ -113,7 +113,7 @@ def _outcomes(plan: JobPlan, seeds: range, processes: int) -> Iterator[JobSeedOu
 def as_received(message: JobMessage) -> JobMessage | None:
     """Return a message as its receiver decodes it; None if its bytes are refused."""
     try:
-        return jobs.decode(jobs.kind_of(message), jobs.encode(message))
+        return jobs.decode(jobs.encode(message))
     except (PeerError, ValueError):  # protobuf itself refuses numbers that no field holds
         return None
 

@@ -194,6 +194,7 @@ FORMS = {
     "rank": _NUMBER,
     "reference": _TIME,
     "first": _TIME,
+    "job": RecordForm(pb.Text, lambda value: pb.Text(value=value), lambda m: m.value),
     "elapsed": RecordForm(pb.GroupTime, _group_time, _group_time_of),
 }
 """By the first word of a record's key."""

@@ -1,4 +1,5 @@
 from submerge_proto.v1 import header_pb2 as _header_pb2
+from submerge_proto.v1 import jobs_pb2 as _jobs_pb2
 from submerge_proto.v1 import summary_pb2 as _summary_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -48,18 +49,20 @@ class Left(_message.Message):
     def __init__(self, fence: _Optional[bytes] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("header", "fence", "past_fences", "schema", "early")
+    __slots__ = ("header", "fence", "past_fences", "schema", "early", "share_points")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     PAST_FENCES_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     EARLY_FIELD_NUMBER: _ClassVar[int]
+    SHARE_POINTS_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     fence: bytes
     past_fences: _containers.RepeatedCompositeFieldContainer[Left]
     schema: bytes
     early: int
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., fence: _Optional[bytes] = ..., past_fences: _Optional[_Iterable[_Union[Left, _Mapping]]] = ..., schema: _Optional[bytes] = ..., early: _Optional[int] = ...) -> None: ...
+    share_points: int
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., fence: _Optional[bytes] = ..., past_fences: _Optional[_Iterable[_Union[Left, _Mapping]]] = ..., schema: _Optional[bytes] = ..., early: _Optional[int] = ..., share_points: _Optional[int] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
     __slots__ = ("header", "reason", "fence", "pinned", "top", "floor_ms", "schema", "lines", "whole_scatter")
@@ -414,22 +417,26 @@ class ReplyResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("header",)
+    __slots__ = ("header", "jobs")
     HEADER_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ...) -> None: ...
+    jobs: bool
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., jobs: bool = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("hello", "model", "answer", "question")
+    __slots__ = ("hello", "model", "answer", "question", "job")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     model: Model
     answer: ReportResponse
     question: Question
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., answer: _Optional[_Union[ReportResponse, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
+    job: _jobs_pb2.JobMessage
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., answer: _Optional[_Union[ReportResponse, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ..., job: _Optional[_Union[_jobs_pb2.JobMessage, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("header", "top", "boot")

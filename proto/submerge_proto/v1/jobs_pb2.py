@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from submerge_proto.v1 import header_pb2 as submerge__proto_dot_v1_dot_header__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/jobs.proto\x12\x11submerge_proto.v1\x1a\x1esubmerge_proto/v1/header.proto\"\x9b\x01\n\x08JobPiece\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x19.submerge_proto.v1.Header\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\n\n\x02up\x18\x03 \x01(\x08\x12\x0e\n\x06parcel\x18\x04 \x01(\x0c\x12\x0e\n\x06weight\x18\x05 \x01(\r\x12\x0e\n\x06number\x18\x06 \x01(\r\x12\r\n\x05total\x18\x07 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x08 \x01(\x0c\"\x7f\n\rJobPieceTaken\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x19.submerge_proto.v1.Header\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\n\n\x02up\x18\x03 \x01(\x08\x12\x0e\n\x06parcel\x18\x04 \x01(\x0c\x12\x0c\n\x04have\x18\x05 \x01(\x0c\x12\x0c\n\x04over\x18\x06 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csubmerge_proto/v1/jobs.proto\x12\x11submerge_proto.v1\x1a\x1esubmerge_proto/v1/header.proto\"\x9b\x01\n\x08JobPiece\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x19.submerge_proto.v1.Header\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\n\n\x02up\x18\x03 \x01(\x08\x12\x0e\n\x06parcel\x18\x04 \x01(\x0c\x12\x0e\n\x06weight\x18\x05 \x01(\r\x12\x0e\n\x06number\x18\x06 \x01(\r\x12\r\n\x05total\x18\x07 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x08 \x01(\x0c\"\x7f\n\rJobPieceTaken\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x19.submerge_proto.v1.Header\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\n\n\x02up\x18\x03 \x01(\x08\x12\x0e\n\x06parcel\x18\x04 \x01(\x0c\x12\x0c\n\x04have\x18\x05 \x01(\x0c\x12\x0c\n\x04over\x18\x06 \x01(\x08\"x\n\nJobMessage\x12,\n\x05piece\x18\x01 \x01(\x0b\x32\x1b.submerge_proto.v1.JobPieceH\x00\x12\x31\n\x05taken\x18\x02 \x01(\x0b\x32 .submerge_proto.v1.JobPieceTakenH\x00\x42\t\n\x07message\"\x11\n\x0fJobMessageTakenb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -26,4 +26,8 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_JOBPIECE']._serialized_end=239
   _globals['_JOBPIECETAKEN']._serialized_start=241
   _globals['_JOBPIECETAKEN']._serialized_end=368
+  _globals['_JOBMESSAGE']._serialized_start=370
+  _globals['_JOBMESSAGE']._serialized_end=490
+  _globals['_JOBMESSAGETAKEN']._serialized_start=492
+  _globals['_JOBMESSAGETAKEN']._serialized_end=509
 # @@protoc_insertion_point(module_scope)

@@ -40,3 +40,15 @@ class JobPieceTaken(_message.Message):
     have: bytes
     over: bool
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., job: _Optional[str] = ..., up: bool = ..., parcel: _Optional[bytes] = ..., have: _Optional[bytes] = ..., over: bool = ...) -> None: ...
+
+class JobMessage(_message.Message):
+    __slots__ = ("piece", "taken")
+    PIECE_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    piece: JobPiece
+    taken: JobPieceTaken
+    def __init__(self, piece: _Optional[_Union[JobPiece, _Mapping]] = ..., taken: _Optional[_Union[JobPieceTaken, _Mapping]] = ...) -> None: ...
+
+class JobMessageTaken(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -29,7 +29,7 @@ from submerge.protocol.messages import (
 )
 from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from submerge_proto.v1 import header_pb2
+from submerge_proto.v1 import header_pb2, jobs_pb2
 from submerge_proto.wire import bounds, drills, forms, parts, questions
 
 Kind = Literal[
@@ -43,8 +43,10 @@ Kind = Literal[
     "question",
     "reply",
     "replied",
+    "job",
 ]
-"""The kind of a message, by its method or topic; hello and model are "watch"."""
+"""The kind of a message, by its method or topic; hello and model are "watch". Messages of jobs are
+carried like others, and read by `jobs.decode`."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -130,6 +132,8 @@ def decode(kind: Kind, data: bytes) -> Message:
     PeerError
         If no honest node of this version sends them; `MessageRefused` if the sender is known.
     """
+    if kind == "job":
+        raise PeerError("expected a message between nodes, got one of a job")
     form, reader = _READERS[kind]
     try:
         bounds.check(form, data)
@@ -138,7 +142,7 @@ def decode(kind: Kind, data: bytes) -> Message:
         raise _unreadable(kind, data, error) from error
     if kind == "watch":
         which = message.WhichOneof("event")
-        if which is None:
+        if which is None or which == "job":
             raise PeerError("expected a hello, a model, an answer or a question, got none")
         message, reader = getattr(message, which), _WATCHED[which]
     refusal = _foreign(message.header)
@@ -157,11 +161,29 @@ def decode(kind: Kind, data: bytes) -> Message:
 
 
 def as_watched(kind: Kind, data: bytes) -> bytes:
-    """Return an encoded answer or question as a message of a watch."""
+    """Return an encoded answer or question, or a job's message, as a message of a watch."""
+    if kind == "job":
+        return pb.WatchResponse(job=jobs_pb2.JobMessage.FromString(data)).SerializeToString()
     if kind == "question":
         return pb.WatchResponse(question=pb.Question.FromString(data)).SerializeToString()
     return pb.WatchResponse(answer=pb.ReportResponse.FromString(data)).SerializeToString()
 
+
+def of_watch(data: bytes) -> tuple[Kind, bytes]:
+    """Return what a watch has brought: a job's message by itself, anything else as it is."""
+    if not data.startswith(_JOB_TAG):
+        return "watch", data
+    try:
+        bounds.check(pb.WatchResponse, data)
+        message = pb.WatchResponse.FromString(data)
+    except _NO_MESSAGE:
+        return "watch", data  # `decode` says why it is none
+    if message.WhichOneof("event") != "job":
+        return "watch", data
+    return "job", message.job.SerializeToString()
+
+
+_JOB_TAG = bytes([pb.WatchResponse.JOB_FIELD_NUMBER << 3 | 2])
 
 _NO_MESSAGE = (DecodeError, UnicodeDecodeError, PeerError)
 

@@ -6,7 +6,7 @@ its arrays hold by the kind of job.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -18,16 +18,8 @@ from submerge.protocol.messages import Stamp
 from submerge_proto.v1 import jobs_pb2 as pb
 from submerge_proto.wire import bounds, parts
 
-JobMessageKind = Literal["piece", "taken"]
-"""The kind of a job's message, by its method or topic."""
-
 OVERHEAD = 512
 """Most bytes of a piece beside its data: a header, two names and numbers."""
-
-
-def kind_of(message: JobMessage) -> JobMessageKind:
-    """Return the kind of a message."""
-    return "piece" if isinstance(message, JobPiece) else "taken"
 
 
 def encode(message: JobMessage) -> bytes:
@@ -39,17 +31,19 @@ def encode(message: JobMessage) -> bytes:
         "parcel": message.parcel,
     }
     if isinstance(message, JobPieceTaken):
-        return pb.JobPieceTaken(**common, have=message.have, over=message.over).SerializeToString()
-    return pb.JobPiece(
+        taken = pb.JobPieceTaken(**common, have=message.have, over=message.over)
+        return pb.JobMessage(taken=taken).SerializeToString()
+    piece = pb.JobPiece(
         **common,
         weight=message.weight,
         number=message.number,
         total=message.total,
         data=message.data,
-    ).SerializeToString()
+    )
+    return pb.JobMessage(piece=piece).SerializeToString()
 
 
-def decode(kind: JobMessageKind, data: bytes) -> JobMessage:
+def decode(data: bytes) -> JobMessage:
     """Return the message that bytes hold.
 
     Raises
@@ -57,12 +51,15 @@ def decode(kind: JobMessageKind, data: bytes) -> JobMessage:
     PeerError
         If no honest node of this version sends them.
     """
-    form: Any = pb.JobPiece if kind == "piece" else pb.JobPieceTaken
     try:
-        bounds.check(form, data)
-        message = form.FromString(data)
+        bounds.check(pb.JobMessage, data)
+        envelope = pb.JobMessage.FromString(data)
     except (DecodeError, UnicodeDecodeError) as error:
-        raise PeerError(f"expected a {kind} of a job, got {len(data)} bytes") from error
+        raise PeerError(f"expected a message of a job, got {len(data)} bytes") from error
+    kind = envelope.WhichOneof("message")
+    if kind is None:
+        raise PeerError("expected a piece, or what has arrived of pieces, got none")
+    message = getattr(envelope, kind)
     if message.header.version != parts.VERSION:
         raise PeerError(
             f"this node speaks version {parts.VERSION} of the protocol, got version"

@@ -7,9 +7,11 @@
     submerge/v1/{fleet}/{parent}/down/{node}/joined            answers to that child
     submerge/v1/{fleet}/{parent}/down/{node}/answer
     submerge/v1/{fleet}/{parent}/up/{node}/reply/{group}       its reply to a question
+    submerge/v1/{fleet}/{parent}/up/{node}/job/{group}         its part in a job
     submerge/v1/{fleet}/{parent}/down/{node}/drilled
     submerge/v1/{fleet}/{parent}/down/{node}/question
     submerge/v1/{fleet}/{parent}/down/{node}/replied
+    submerge/v1/{fleet}/{parent}/down/{node}/job               what a job asks of that child
     submerge/v1/{fleet}/{parent}/hello                         the parent's hello, retained
     submerge/v1/{fleet}/{parent}/model/{group}                 the newest model, retained
     submerge/v1/{fleet}/score/{node}                           flat JSON, for dashboards
@@ -31,9 +33,15 @@ from submerge_proto.wire.codec import Kind
 
 VERSION = "v1"
 
-_UP = re.compile(rf"submerge/v1/[^/]+/[^/]+/up/({NAME})/(join|report|drill|reply)/([^/]+)")
+_UP = re.compile(rf"submerge/v1/[^/]+/[^/]+/up/({NAME})/(join|report|drill|reply|job)/([^/]+)")
 
-_KINDS: dict[str, Kind] = {"join": "join", "report": "report", "drill": "drill", "reply": "reply"}
+_KINDS: dict[str, Kind] = {
+    "join": "join",
+    "report": "report",
+    "drill": "drill",
+    "reply": "reply",
+    "job": "job",
+}
 
 
 class Origin(NamedTuple):

@@ -26,8 +26,7 @@ def calls_of(places: int, *, most_each: int = 1000, all_together: int = 5000) ->
         calls_each = most_each
         calls = all_together
 
-    # The other half is for streams.
-    return CallsUnderWay(SIZE, Few(2 * COPIES * SIZE * places, 10, 1))
+    return CallsUnderWay(SIZE, Few(max_connections=10, groups=1), COPIES * SIZE * places)
 
 
 async def read(calls: CallsUnderWay, who: str, begun: list[str], end: asyncio.Event) -> None:

@@ -39,10 +39,12 @@ def test_all_messages_that_may_arrive_are_within_the_budget(budget, size):
     """Those of calls, in two copies, and one on each stream; but for a few places in any case."""
     limits = ReadingLimits(budget)
     calls, streams = CallsUnderWay(size, limits), ReportStreams(size, limits)
+    jobs = CallsUnderWay(size, limits, limits.job_bytes)
 
+    assert jobs.most <= max(limits.job_bytes, LEAST_PLACES * 2 * size)
     assert calls.most <= max(limits.call_bytes, LEAST_PLACES * 2 * size)
     assert streams.most <= max(limits.stream_bytes, LEAST_PLACES * size)
-    assert limits.call_bytes + limits.stream_bytes == budget
+    assert limits.call_bytes + limits.stream_bytes + limits.job_bytes == budget
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
@@ -80,11 +82,12 @@ def test_an_answer_names_the_child_and_its_group():
 
 
 def test_what_may_be_read_reaches_its_limit_where_all_places_are_taken():
-    """The metric counts open streams in both of its numbers."""
+    """The metric counts open streams, and messages of jobs, in both of its numbers."""
     downlink = GrpcDownlink("127.0.0.1:0", limit=1000, limits=ReadingLimits(64_000))
     calls = downlink.calls
     calls.streams.open()
     calls.readings.read = calls.readings.places
+    calls.job_readings.read = calls.job_readings.places
     before, most = downlink.reading
     kept = [calls.streams.keep(sender(f"c{i}"), ANSWER) for i in range(calls.streams.places)]
 

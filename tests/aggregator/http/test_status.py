@@ -306,7 +306,7 @@ def test_a_fleet_in_alarm_does_not_fill_prometheus(house):
 
 def test_metrics_say_whether_the_parent_is_there(house):
     assert 1 == samples(house)["submerge_parent_reachable",]
-    house.server._notice(Parted("no route to host"))
+    house.server.parent.notice(Parted("no route to host"), None)
     assert 0 == samples(house)["submerge_parent_reachable",]
 
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from papers import frame, ny_kpca, one_pass_rings, one_pass_segments
+from papers import frame, ny_kpca, one_pass_rings, one_pass_segments, page
 from papers.drawing import draw
 from papers.frame import Curve, Figure, Panel
 from report import Table
@@ -99,3 +99,18 @@ def test_figures_of_one_pass_have_ours_and_theirs():
         made = figure(quick=True)
         for panel in made.panels:
             assert ["ours", "theirs"] == [curve.whose for curve in panel.curves]
+
+
+def test_the_page_is_that_of_the_committed_figures():
+    """After figures are measured, the page is made again: python benchmarks/papers/page.py."""
+    committed = (frame.ROOT / "benchmarks" / "papers.md").read_text()
+
+    assert committed == page.page() + "\n"
+
+
+def test_a_figure_of_other_code_is_marked(monkeypatch):
+    """The page says at which commit it was measured."""
+    monkeypatch.setattr(page, "measured_hash", lambda _: "another")
+
+    assert "what it measures has changed since" in page.page(marked=True)
+    assert "what it measures has changed since" not in page.page()

@@ -100,6 +100,34 @@ def test_what_a_line_says(said, line, expected) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"b": 2}', [0, 2, 0]),
+        ('{"b": null}', [0, nan, 0]),
+        ("{}", [0, 0, 0]),
+        ('{"time": "2026-05-04T12:00:00Z"}', [0, 0, 0]),
+        ("[1, null, 3]", [1, nan, 3]),
+    ],
+)
+def test_absent_channels_are_zero_where_that_is_set(spool, line, expected) -> None:
+    """Of sparse rows only what is not zero is written; null is a gap all the same."""
+    blocks: list[np.ndarray] = []
+    sensor = NdjsonReadings(CHANNELS, stream=spool(line.encode()), zero=True)
+    sensor.read(blocks.append, threading.Event())
+
+    np.testing.assert_array_equal([expected], np.concatenate(blocks))
+
+
+def test_an_object_of_other_names_alone_is_no_row_of_zeros(spool) -> None:
+    """It is counted, as elsewhere: its program writes other names than the schema has."""
+    blocks: list[np.ndarray] = []
+    sensor = NdjsonReadings(CHANNELS, stream=spool(b'{"x": 1}'), zero=True)
+    sensor.read(blocks.append, threading.Event())
+
+    assert ([], 1) == (blocks, sensor.counts["empty"])
+
+
+@pytest.mark.parametrize(
     ("line", "error"),
     [
         ("[1, 2]", "expected 3 values, got 2"),

@@ -111,7 +111,8 @@ def test_a_kit_from_before_roles_has_what_the_shipped_rules_grant(pytestconfig):
 
     granted = set(rules_of(entry("pump-1", None)))
 
-    kinds = {f"{own}{kind}" for kind in ("join/+", "report/+", "drill/+", "reply/+", "state")}
+    words = ("join/+", "report/+", "drill/+", "reply/+", "job/+", "state")
+    kinds = {f"{own}{kind}" for kind in words}
     assert (patterns - {f"{own}#"}) | kinds == granted
 
 

@@ -137,6 +137,7 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "schema": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
     "earlier": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical),
     "asked": st.integers(1, 9).map(lambda dim: Schema.anonymous(dim).canonical) | st.just(b""),
+    "job": st.binary(max_size=300),
     "version": st.integers(0, 2**63 - 1),
     "reference": reals,
     "first": positive,

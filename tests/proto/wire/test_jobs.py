@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -18,13 +21,16 @@ from submerge.jobs.parcels import Parcel, all_of
 from submerge.protocol.machine import Start
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_proto.v1 import jobs_pb2 as pb
-from submerge_proto.wire import jobs
+from submerge_proto.wire import codec, jobs, parts
 from support.damage import damaged, mutate
 from support.job_table import ROOT, JobTable, job
 
 STAMP = Stamp("pump-1", "room", Incarnation(1_700_000_000_000, 7), 3)
 PIECE = JobPiece(STAMP, "job-1", True, bytes(range(16)), 4, 1, 3, b"\0data")
 TAKEN = JobPieceTaken(STAMP, "job-1", False, bytes(range(16)), b"\x05", True)
+
+FOLDER = Path(__file__).parents[2] / "golden" / "v1"
+GOLDEN = {"job_piece": PIECE, "job_ask": PIECE._replace(up=False, weight=0), "job_taken": TAKEN}
 
 
 def heard_by(table: JobTable, name: str, piece: JobPiece, above: str) -> None:
@@ -36,7 +42,23 @@ def heard_by(table: JobTable, name: str, piece: JobPiece, above: str) -> None:
 @pytest.mark.parametrize("message", [PIECE, PIECE._replace(up=False, weight=0), TAKEN])
 def test_what_is_sent_arrives(message):
     """Every field comes back."""
-    assert message == jobs.decode(jobs.kind_of(message), jobs.encode(message))
+    assert message == jobs.decode(jobs.encode(message))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_version_1_is_what_it_was(name, monkeypatch):
+    """As `tests/golden/v1` has it, with its text; `SUBMERGE_REWRITE=1` writes what is new."""
+    monkeypatch.setattr(parts, "SOFTWARE", "submerge 0.6.0")  # the version that wrote them
+    path, data = FOLDER / f"{name}.bin", jobs.encode(GOLDEN[name])
+    if os.environ.get("SUBMERGE_REWRITE") and not path.exists():
+        path.write_bytes(data)
+        text = text_format.MessageToString(pb.JobMessage.FromString(data), as_utf8=True)
+        path.with_suffix(".txt").write_text(text, encoding="utf-8")
+    golden, text = path.read_bytes(), path.with_suffix(".txt").read_text(encoding="utf-8")
+
+    assert golden == data
+    assert GOLDEN[name] == jobs.decode(golden)
+    assert pb.JobMessage.FromString(golden) == text_format.Parse(text, pb.JobMessage())
 
 
 def test_the_largest_piece_has_a_bounded_overhead():
@@ -76,17 +98,35 @@ def test_fields_keep_their_numbers():
 def test_a_piece_that_no_node_sends_is_refused(changes, kind):
     """With the word of what is wrong."""
     with pytest.raises(PeerError) as refused:
-        jobs.decode("piece", jobs.encode(PIECE._replace(**changes)))
+        jobs.decode(jobs.encode(PIECE._replace(**changes)))
     assert kind == refused.value.kind
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\x0a\0", b"\x1a\0", bytes(64)])
+def test_what_is_no_message_of_a_job_is_refused(data):
+    """Nothing, an empty piece, and a kind of a later version."""
+    with pytest.raises(PeerError):
+        jobs.decode(data)
+
+
+@pytest.mark.parametrize("message", [PIECE, TAKEN])
+def test_a_watch_carries_messages_of_jobs(message):
+    """They come out as they went in; what else a watch brings is left as it is."""
+    data = jobs.encode(message)
+
+    assert ("job", data) == codec.of_watch(codec.as_watched("job", data))
+    assert ("watch", data) == codec.of_watch(data)
+    with pytest.raises(PeerError):
+        codec.decode("watch", codec.as_watched("job", data))
 
 
 def test_another_version_is_refused_as_such():
     """Its remedy is an update."""
-    message = pb.JobPiece.FromString(jobs.encode(PIECE))
-    message.header.version = 2
+    message = pb.JobMessage.FromString(jobs.encode(PIECE))
+    message.piece.header.version = 2
 
     with pytest.raises(PeerError, match="update the older"):
-        jobs.decode("piece", message.SerializeToString())
+        jobs.decode(message.SerializeToString())
 
 
 @pytest.mark.slow
@@ -95,18 +135,18 @@ def test_another_version_is_refused_as_such():
 def test_damaged_messages_raise_nothing_but_the_refusal(seed, message, by_field):
     """Field by field, or bit by bit: decoded, or a PeerError."""
     rng = np.random.default_rng(seed)
-    kind, data = jobs.kind_of(message), jobs.encode(message)
+    data = jobs.encode(message)
     if by_field:
-        form = (pb.JobPiece if kind == "piece" else pb.JobPieceTaken).FromString(data)
+        form = pb.JobMessage.FromString(data)
         mutate(form, rng)
         data = form.SerializeToString()
     else:
         data = damaged(data, rng)
     try:
-        found = jobs.decode(kind, data)
+        found = jobs.decode(data)
     except PeerError:
         return
-    assert found == jobs.decode(kind, jobs.encode(found))
+    assert found == jobs.decode(jobs.encode(found))
 
 
 ASKS = [

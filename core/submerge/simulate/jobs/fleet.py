@@ -16,7 +16,6 @@ import numpy as np
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.errors import UsageError
-from submerge.jobs.here import ALL_POINTS
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.machine import (
     ChildrenKnown,
@@ -32,6 +31,7 @@ from submerge.jobs.messages import JobMessage, JobPiece
 from submerge.jobs.points import HeldRows
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
+from submerge.jobs.sharing import MOST_PER_DAY, PointBudget
 from submerge.protocol.machine import Effect, Event, Keep, Note, Now, Start, Tick
 from submerge.protocol.messages import Message
 from submerge.simulate.faults import Faults
@@ -154,7 +154,7 @@ class JobFleet(SimulatedFleet):
         elif host.level:
             role = JobRelay(host.name, rng)
         else:
-            role = JobMember(host.name, self._source(host), rng, may_share=ALL_POINTS)
+            role = JobMember(host.name, self._source(host), rng, budget=PointBudget(MOST_PER_DAY))
         self.roles[host.number] = host.process, role
         self._job_wakes[host.number] = math.inf
         disk = self._job_disks.setdefault(host.number, SimulatedDisk())

@@ -15,7 +15,7 @@ from submerge.jobs.here import run_here
 from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds import KINDS
 from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of
-from submerge.jobs.kinds.kpca.job import NOBODY_SHARES, KernelPcaJob
+from submerge.jobs.kinds.kpca.job import NO_ONE_SHARES, KernelPcaJob
 from submerge.jobs.points import JobPoints, check_nodes, node_id, split
 from support import kernels, oracle_kpca
 from support.job_table import JobTable, job
@@ -213,7 +213,7 @@ def test_only_points_leave_a_node_and_no_more_than_it_shares():
 
 def test_where_no_one_may_share_the_root_says_what_to_do():
     """There is no job without points."""
-    with pytest.raises(UsageError, match=NOBODY_SHARES):
+    with pytest.raises(UsageError, match=NO_ONE_SHARES):
         run_here("kpca", SMALL, dealt(clouds(), 3), share_points=0)
 
 
@@ -236,7 +236,7 @@ def test_over_the_machine_the_answer_has_the_same_bytes():
     X = clouds(90, 2)
     parts = {"hall": {"a": X[:40], "b": X[40:60]}, "c": X[60:]}
     settings = {"components": 2, "points": 9, "held_out": 0.2}
-    table = JobTable(parts, may_share=50)
+    table = JobTable(parts, share_points=50)
 
     outcome = table.run(job("kpca", settings=settings))
 

@@ -31,7 +31,7 @@ from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
 from submerge.jobs.points import JobPoints
 from submerge.jobs.settings import check_known
 
-NOBODY_SHARES = "no participant may share points: set share_points at clients"
+NO_ONE_SHARES = "no participant may share points: set share_points at clients"
 
 
 NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")
@@ -183,7 +183,7 @@ class KernelPcaJob:
         if not counts.rows:
             raise UsageError("kernel PCA needs one row or more, and no participant has one")
         if not counts.sharing:
-            raise UsageError(NOBODY_SHARES)
+            raise UsageError(NO_ONE_SHARES)
         gamma = of.kernel.gamma
         if gamma is None:
             mean = up["sums"] / counts.rows

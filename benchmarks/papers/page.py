@@ -1,0 +1,55 @@
+"""The page of all figures, from the JSON that is committed: the same JSON gives the same bytes.
+
+    python benchmarks/papers/page.py >benchmarks/papers.md
+
+Each figure says at which commit it was measured. With `--marked` those whose measured files have
+changed since say so, too: that depends on the working tree, and is not committed.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+# Run as a file: the benchmarks' folder is on the path of modules that import each other.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from papers.frame import RESULTS, markdown, measured_hash
+
+ORDER = ("ny_kpca", "one_pass_rings", "one_pass_segments", "dis_kpca")
+TITLES = {
+    "ny_kpca": "NY-KPCA on single digits",
+    "one_pass_rings": "One-pass kernel k-means: rings",
+    "one_pass_segments": "One-pass kernel k-means: image segmentation",
+    "dis_kpca": "disKPCA: error against communication",
+}
+HEAD = """# Figures of papers
+
+Experiments of the papers behind the [kernel methods](../docs/kernels.md), one command each.
+`--quick` takes seconds; `--json` and `--png` write the figure. Lines of *ours* are solid, those of
+rivals that ran here are dashed. Where a paper prints numbers that we have, they stand beside ours;
+where it has curves alone, they do not. This page is made from `benchmarks/papers/results/*.json` by
+`python benchmarks/papers/page.py`."""
+
+
+def page(*, marked: bool = False) -> str:
+    """Return the page; with marks, it depends on the files that figures measure."""
+    names = [name for name in ORDER if _path(name).exists()]
+    return "\n\n".join([HEAD, *(_section(name, marked=marked) for name in names)])
+
+
+def _path(name: str) -> Path:
+    return RESULTS / f"{name}.json"
+
+
+def _section(name: str, *, marked: bool) -> str:
+    made = json.loads(_path(name).read_text())
+    parts = [f"## {TITLES[name]}"]
+    if made["panels"]:
+        parts.append(f"![{made['what']}](papers/results/{name}.png)")
+    if marked and measured_hash(made["measures"]) != made["measured"]:
+        parts.append(f"Measured at commit {made['commit']}: what it measures has changed since.")
+    return "\n\n".join([*parts, markdown(made)])
+
+
+if __name__ == "__main__":
+    print(page(marked="--marked" in sys.argv))

@@ -1,0 +1,290 @@
+"""detect(): when scores become an alarm, when it ends, and which rows it withholds from learning.
+
+    detector, decision = detect(detector, block, scores, situation)
+
+An `AlarmDetector` is a value: everything that one node remembers for detection. Nothing changes
+it; the same detector, block and scores give the same decision.
+
+1. The k-of-m statistic of a row is the `after`-th largest of the last `of` scores of one kind. An
+   alarm is raised when it is over the limit L of its kind (`limits`). The smoothed distance
+   is compared as it is (`recent_scores`).
+2. The alarm ends when for `LONGER` times `of` rows no statistic was above c = (L + M) / 2,
+   where M is the median of the maxima of the group's hours. This hysteresis keeps an alarm from
+   flickering, and from staying open where normal hours come close to the limit.
+3. Its rows are withheld from learning, so that a fault does not become normal. After
+   `max_withheld_s` they are learnt, clipped to the distance of normal rows, unless a person rejects
+   the alarm (a fault, never learnt) or accepts it (normal from now on: the alarm ends). From that
+   moment on its limits do not change. If readings keep to a new level, it ends as settled
+   (`new_level`).
+4. Other rows are learnt, clipped: a row at a distance d from the mean with a score s above `WILD`
+   limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
+   (Hotelling's T-squared) grow as the square of d. The first rows of a fault are learnt before it
+   can be detected.
+5. A channel that is stuck is an alarm, whatever the scores are.
+6. A restart restores the detector: an open alarm is not raised again.
+
+References
+----------
+The k-of-m rule is a run rule of control charts: Western Electric, Statistical Quality Control
+Handbook (1956). Clipping to a multiple of the limit is Huber's: Robust estimation of a location
+parameter, Annals of Mathematical Statistics 35 (1964). Why it is this rule, and these limits:
+docs/decisions/0017.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.client.alarms.blame import Evidence, last_errors
+from submerge.client.alarms.closeness import NOT_CLOSE, Closeness
+from submerge.client.alarms.detector import AlarmDetector, Situation
+from submerge.client.alarms.follow import Exceedance, follow
+from submerge.client.alarms.peak import InAlarm, is_believed
+from submerge.client.alarms.recent_scores import RecentScores, row_statistics, rows_needed
+from submerge.judge.decision import Decision, Mask
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores
+from submerge.protocol.machine import Now
+from submerge.protocol.settings import AlarmSettings
+from submerge.stats.block_maxima import By
+
+LONGER = 4
+"""An alarm ends after so many times `of` rows below the halfway point."""
+
+WILD = 4.0
+"""Largest score of a row that is learnt, over its limit: twice as far off as a row at the limit."""
+
+
+def detect(
+    detector: AlarmDetector, block: Block, scores: RowScores, situation: Situation
+) -> tuple[AlarmDetector, Decision]:
+    """Take in the scores of a block, made before its rows were learnt, oldest first.
+
+    Parameters
+    ----------
+    detector : AlarmDetector
+    block : Block
+    scores : RowScores
+    situation : Situation
+
+    Returns
+    -------
+    AlarmDetector
+        After the block.
+    Decision
+        Which rows belong to an alarm, which are not learnt, and how the others are.
+    """
+    n = len(block)
+    if not situation.ready:
+        # Scores about a mean that is not known yet mean nothing.
+        detector = _freeze(replace(detector, recent=RecentScores(), errors=(), closeness=NOT_CLOSE))
+        decision = Decision.learn(n)
+        return detector, decision.withholding_all() if situation.paused else decision
+    even = detector.recent.watched(scores.even)
+    detector = detector.with_own_limits(situation.now.wall)
+    if not situation.settled:
+        even.pop("channel", None)
+    predicted = scores.expected is not None
+    detector, alarmed, held = _watch(detector, even, block, scores, situation)
+    if predicted:
+        normal = ~alarmed
+        if not situation.settled or situation.paused:
+            normal = np.zeros(n, dtype=bool)
+        channels = detector.channels.after(block, scores, normal, block.time.seen_s(n))
+        detector = _find_stuck(replace(detector, channels=channels), block, scores, situation)
+    factors = _clip(detector, even, alarmed, settled=situation.settled)
+    if situation.paused:
+        held = np.ones(n, dtype=bool)
+    return _freeze(detector), Decision(alarmed, held, factors)
+
+
+def _watch(
+    detector: AlarmDetector,
+    even: Mapping[By, Array],
+    block: Block,
+    scores: RowScores,
+    situation: Situation,
+) -> tuple[AlarmDetector, Mask, Mask]:
+    """Compare statistics with their limits; return the rows of alarms, and those withheld."""
+    settings, kinds, n = detector.settings, tuple(even), len(block)
+    of, passed_s = settings.of, block.time.seen_s(n)
+    most = [detector.limit(kind, settled=situation.settled) for kind in kinds]
+    was_open, log, limits = detector.log.open is not None, detector.log, detector.limits
+    # After a restart, an open alarm needs that many rows before it can end.
+    unknown = math.inf if was_open else 0.0
+    span = detector.recent.span(even, (LONGER + 1) * of - 2, unknown)
+    recent = span[:, -(n + of - 1) :]
+    raised, close = _statistics(detector, kinds, recent, most, situation.now)
+    alarmed = held = over = np.zeros(n, dtype=bool)
+    if raised is not None:
+        over = np.asarray((raised > np.array(most)[:, None]).any(axis=0))
+    judged_by, predicted = detector.judged_by, scores.expected is not None
+    if was_open or over.any():
+        high = _high(detector, kinds, most, span, predicted=predicted)
+        judged_by = dict(zip(kinds, most, strict=True))
+        seen = _exceedance(recent, kinds, most, over, high, situation.now, settings)
+        evidence = Evidence.of(detector.errors, block, scores, detector.scaling)
+        log, alarmed, held = follow(
+            *(log, seen, evidence),
+            version=situation.version,
+            each_s=passed_s / n,
+            counted=limits.promised,
+            provisional=limits.provisional_s > 0,
+        )
+    if limits.provisional_s and detector.log.serious is None:
+        # Its rows are learnt and counted: most provisional alarms are false.
+        alarmed = held = np.zeros(n, dtype=bool)
+    alarm = InAlarm.of(
+        alarmed,
+        was_open=was_open,
+        believed=is_believed(log, limits, detector.hours.allowed),
+    )
+    hours, highest = detector.counted(even, raised, alarm, situation, passed_s)
+    detector = replace(
+        detector,
+        log=log,
+        hours=hours,
+        highest=highest,
+        judged_by=judged_by,
+        recent=RecentScores(kinds, span[:, n:]),
+        errors=last_errors(detector.errors, scores.errors, of - 1) if predicted else (),
+        closeness=close,
+    )
+    return detector, alarmed, held
+
+
+def _statistics(
+    detector: AlarmDetector, kinds: tuple[By, ...], recent: Array, most: list[float], now: Now
+) -> tuple[Array | None, Closeness]:
+    """Return the statistics (kinds, n) of rows, and how close they came to their limits.
+
+    None if none is over its limit or counted.
+
+    recent : (kinds, of - 1 + n), scores
+    """
+    of, after = detector.settings.of, detector.settings.after
+    n, close = recent.shape[1] - of + 1, detector.closeness.at(now.wall)
+    least = [
+        min(limit, detector.least_news(kind, n)) for kind, limit in zip(kinds, most, strict=True)
+    ]
+    lowest = [[min(pair)] for pair in zip(least, close.bounds(most), strict=True)]
+    # So many scores have to be high for the statistic to be: mostly they are not, and that is all.
+    if not ((recent > lowest).sum(axis=1) >= rows_needed(kinds, after)).any():
+        return None, close.after(most, None)
+    found = row_statistics(kinds, recent, of, after)
+    is_news = bool((found > np.array(least)[:, None]).any())
+    return found if is_news else None, close.after(most, found)
+
+
+def _high(
+    detector: AlarmDetector,
+    kinds: tuple[By, ...],
+    most: list[float],
+    span: Array,
+    *,
+    predicted: bool,
+) -> Mask:
+    """Return at which rows an open alarm stays open: (n,).
+
+    span : (kinds, rows), scores, with those of earlier rows before them
+    predicted : whether a stuck channel keeps an alarm open
+    """
+    log, limits, settings = detector.log, detector.limits, detector.settings
+    calm = np.array([limit * limits.calm(kind) for kind, limit in zip(kinds, most, strict=True)])
+    statistics = row_statistics(kinds, span, settings.of, settings.after)
+    high = _recently(np.asarray((statistics > calm[:, None]).any(axis=0)), LONGER * settings.of)
+    if log.open is None:
+        return high
+    # Without limits, as when a root begins again, it is not known whether the alarm ends.
+    unsure = not (limits.known or log.frozen or log.alarms[0].cause == "stuck")
+    return high | (unsure or (predicted and bool(detector.stuck)))
+
+
+def _exceedance(
+    scores: Array,
+    kinds: tuple[By, ...],
+    most: list[float],
+    over: Mask,
+    high: Mask,
+    now: Now,
+    settings: AlarmSettings,
+) -> Exceedance:
+    """Return scores (kinds, of - 1 + n) divided by their limits, with the time of each row."""
+    n = len(over)
+    limits = np.array([[limit if limit > 0 else math.inf] for limit in most])
+    # Nothing is over an infinite limit, also of rows from before a restart: these are infinite.
+    ratios = np.divide(scores, limits, out=np.zeros_like(scores), where=limits < math.inf)
+    causes = tuple(kinds[i] for i in ratios[:, -n:].argmax(axis=0).tolist())
+    times = np.asarray(now.wall - np.arange(n - 1, -1, -1) * settings.period_s, dtype=np.float64)
+    return Exceedance(over, high, ratios.max(axis=0), causes, times, settings.of)
+
+
+def _recently(high: Mask, span: int) -> Mask:
+    """Return whether any of the last `span` rows was high, for all but the first span - 1."""
+    rows = np.arange(len(high))
+    last = np.maximum.accumulate(np.where(high, rows, -span))
+    return np.asarray(rows - last < span)[span - 1 :]
+
+
+def _find_stuck(
+    detector: AlarmDetector, block: Block, scores: RowScores, situation: Situation
+) -> AlarmDetector:
+    """Raise an alarm if a channel has become stuck; a channel that moved is no longer excused."""
+    log = detector.log
+    if not log.excused and not detector.channels.habits.stuck.any():
+        return detector
+    log = replace(log, excused=log.excused & frozenset(detector.channels.stuck_detector.stuck))
+    detector = replace(detector, log=log)
+    stuck = detector.stuck
+    if stuck:
+        # A trail shows it as just at its limit, for there is no statistic that has one.
+        detector = replace(detector, closeness=detector.closeness.at_least(1.0))
+    if not stuck or log.serious is not None:
+        return detector
+    counted = detector.limits.promised
+    if log.open is not None:
+        log = log.end(situation.now.wall)
+    log = log.begin(situation.now.wall, "stuck", situation.version, counted=counted)
+    shares = np.zeros(len(log.channels))
+    shares[list(stuck)] = 1 / len(stuck)
+    log = log.accuse(shares, 1)
+    evidence = Evidence.of((), block, scores, detector.scaling)
+    if evidence is not None and len(block):
+        log = log.peaking(evidence.at(len(block) - 1, 0.0))
+    return replace(detector, log=log)
+
+
+def _clip(
+    detector: AlarmDetector, even: Mapping[By, Array], alarmed: Mask, *, settled: bool
+) -> Array | None:
+    """Return factors of the rows' distances to the mean, (n,); None if none is clipped.
+
+    Rows of an alarm that are learnt are clipped to the median hour, others to `WILD` limits.
+    """
+    limits, spared = detector.limits, detector.hours.spared
+    known = [kind for kind in even if limits.ordinary.get(kind, 0.0) > 0]
+    if not known:
+        return None
+    scores = np.array([even[kind] for kind in known])
+    most = np.array([[WILD * limits.limit(kind, spared, settled=settled)] for kind in known])
+    if alarmed.any():
+        most = np.where(alarmed, np.array([[limits.ordinary[kind]] for kind in known]), most)
+    ratios = (scores / most).max(axis=0)
+    return np.asarray(1 / np.sqrt(np.maximum(1.0, ratios))) if ratios.max() > 1 else None
+
+
+def _freeze(detector: AlarmDetector) -> AlarmDetector:
+    """Freeze the limits of the open alarm once its rows are learnt, for learning would end it."""
+    log = detector.log
+    if log.serious is None or log.withholds or log.frozen:
+        return detector
+    spared = detector.hours.spared
+    frozen = {
+        kind: detector.limits.limit(kind, spared, settled=True) for kind in detector.limits.known
+    }
+    return replace(detector, log=replace(log, frozen=frozen))

@@ -1,0 +1,349 @@
+"""AlarmDetector: the state of alarm detection at one node; `detect` takes it from block to block.
+
+It holds the alarms of a node, its hours, its channels and its limits, makes the alarm status of
+reports and takes verdicts. `DetectorState` is the part that outlives the process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.client.alarms.blame import PeakRow
+from submerge.client.alarms.blocks import KeptBlocks, WatchedBlocks
+from submerge.client.alarms.channels import ChannelState
+from submerge.client.alarms.closeness import NOT_CLOSE, Closeness
+from submerge.client.alarms.highest import HighestSoFar
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.log import AlarmLog
+from submerge.client.alarms.peak import InAlarm
+from submerge.client.alarms.recent_scores import RecentScores
+from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
+from submerge.protocol.machine import Now
+from submerge.protocol.settings import AlarmSettings
+from submerge.schema import Scaling
+from submerge.stats.block_maxima import KINDS, WITHOUT_FACTORS, BlockMaxima, By
+
+RARE = 1 / 3
+"""Share of the rows of the group, in which provisional limits may be exceeded once at most."""
+
+LEAST_RARE = 2000
+"""Rows in which they may be exceeded once, however many rows the group has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DetectorState:
+    """What a detector keeps for the next process.
+
+    Attributes
+    ----------
+    alarms : tuple of Alarm
+        The open one, and those that ended last.
+    held_s : float
+        For how long the open one has withheld rows.
+    frozen : mapping of kind to float
+        Limits that the open one keeps while its rows are learnt; else empty.
+    blame : (channels,)
+        Blame for the open one, in shares.
+    excused : tuple of int
+        Stuck channels that a person accepted, until they move.
+    raised, confirmed : int
+        As in `AlarmStatus`.
+    hours : KeptBlocks
+    highest : HighestSoFar
+    """
+
+    alarms: tuple[Alarm, ...] = ()
+    held_s: float = 0.0
+    frozen: Mapping[By, float] = field(default_factory=dict)
+    blame: Array = field(default_factory=lambda: np.zeros(0))
+    excused: tuple[int, ...] = ()
+    raised: int = 0
+    confirmed: int = 0
+    hours: KeptBlocks = field(default_factory=KeptBlocks)
+    highest: HighestSoFar = field(default_factory=HighestSoFar)
+
+    @property
+    def under_another_schema(self) -> DetectorState:
+        """The part that stays valid under another schema: alarms, counts and monitored time."""
+        hours = KeptBlocks(watched_s=self.hours.watched_s, allowed=self.hours.allowed)
+        alarms = tuple(each.over(each.peaked) for each in self.alarms)
+        return DetectorState(alarms, raised=self.raised, confirmed=self.confirmed, hours=hours)
+
+
+class Situation(NamedTuple):
+    """What holds for all rows of a block.
+
+    now : Now
+    version : int, of the model that made the scores
+    ready, settled : whether the node's own mean covers a moment, and a day
+    paused : whether an operator has paused learning
+    """
+
+    now: Now
+    version: int
+    ready: bool = True
+    settled: bool = True
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlarmDetector:
+    """The state of alarm detection at one node.
+
+    Attributes
+    ----------
+    settings : AlarmSettings
+    log : AlarmLog
+    hours : WatchedBlocks
+    channels : ChannelState
+    limits : AlarmLimits
+    judged_by : mapping of kind to float
+        The limits that the open alarm was last compared with.
+    scaling : Scaling or None
+        What values of channels are said in their units with.
+    recent : RecentScores
+        Of the rows before.
+    errors : tuple of (n, channels)
+        Errors of the last of - 1 rows before, and of some more.
+    highest : HighestSoFar
+        What provisional limits of its own follow from.
+    group_rows : int
+        Rows that the group had learnt when its newest model was made.
+    held : frozenset of kind
+        Statistics that had promised limits: they keep them while half of their maxima are left.
+    closeness : Closeness
+        How close the rows of the newest minute came to an alarm; at least 1 while a channel is
+        stuck.
+    """
+
+    settings: AlarmSettings
+    log: AlarmLog
+    hours: WatchedBlocks
+    channels: ChannelState
+    limits: AlarmLimits = field(default_factory=AlarmLimits)
+    judged_by: Mapping[By, float] = field(default_factory=dict)
+    scaling: Scaling | None = None
+    recent: RecentScores = field(default_factory=RecentScores)
+    errors: tuple[Array, ...] = ()
+    highest: HighestSoFar = field(default_factory=HighestSoFar)
+    group_rows: int = 0
+    held: frozenset[By] = frozenset()
+    closeness: Closeness = NOT_CLOSE
+
+    @classmethod
+    def of(
+        cls,
+        node: str,
+        settings: AlarmSettings,
+        names: tuple[str, ...],
+        kept: DetectorState | None = None,
+        channels: ChannelState | None = None,
+        scaling: Scaling | None = None,
+    ) -> AlarmDetector:
+        """Return the detector of a node whose channels have these names.
+
+        kept, channels : from the process before
+        scaling : of the schema
+        """
+        kept, n = kept or DetectorState(), len(names)
+        log = AlarmLog(
+            node,
+            names,
+            settings.max_withheld_s,
+            kept.alarms,
+            kept.held_s,
+            dict(kept.frozen),
+            kept.blame if len(kept.blame) == n else np.zeros(n),
+            frozenset(kept.excused),
+            kept.raised,
+            kept.confirmed,
+            PeakRow.kept(next((each for each in kept.alarms[:1] if each.is_open), None), names),
+        )
+        channels = ChannelState.none(n) if channels is None else channels
+        hours = WatchedBlocks.of(kept.hours)
+        return cls(
+            settings,
+            log,
+            hours,
+            channels,
+            judged_by=log.frozen,
+            scaling=scaling,
+            highest=kept.highest,
+            held=frozenset(KINDS if hours.watched_s or kept.raised else ()),
+        )
+
+    @property
+    def kept(self) -> DetectorState:
+        """What the next process has to know."""
+        log = self.log
+        return DetectorState(
+            log.alarms,
+            log.held_s,
+            log.frozen,
+            log.blame,
+            tuple(sorted(log.excused)),
+            log.raised,
+            log.confirmed,
+            self.hours.kept,
+            self.highest,
+        )
+
+    @property
+    def stuck(self) -> tuple[int, ...]:
+        """Channels that are stuck, and not excused."""
+        stuck = np.flatnonzero(self.channels.habits.stuck).tolist()
+        return tuple(each for each in stuck if each not in self.log.excused)
+
+    def limit(self, kind: By, *, settled: bool) -> float:
+        """Return the limit of a statistic now."""
+        if self.log.frozen:
+            return self.log.frozen.get(kind, math.inf)
+        return self.limits.limit(kind, self.hours.spared, settled=settled)
+
+    @property
+    def row_s(self) -> float:
+        """Time that a row stands for; 0 while it is not known."""
+        return self.settings.period_s or self.hours.correlation.row_s
+
+    def least_news(self, kind: By, rows: int) -> float:
+        """Return what a score has to exceed for its statistic to be counted; -1 if any may."""
+        least = self.hours.least_news(kind, rows, self.settings)
+        return least if self.limits.promised else min(least, self.highest.least_news(kind))
+
+    def with_maxima(
+        self,
+        maxima: BlockMaxima | None,
+        kinds: tuple[By, ...] = WITHOUT_FACTORS,
+        widened: float = 1.0,
+        block_s: float = 0.0,
+        group_rows: int = 0,
+    ) -> AlarmDetector:
+        """Return it with the limits by the group's newest block maxima.
+
+        kinds : those of which alarms are raised
+        widened : factor on the limits
+        block_s : as in `Model`
+        group_rows : rows that the group has learnt
+        """
+        limits = AlarmLimits.of(maxima, self.settings, kinds, self.row_s, self.held)
+        limits, held = limits.times(widened), self.held
+        # A root that begins again has no maxima at first; nor is a rate of rows one of time yet.
+        if maxima is not None and self.settings.often_per_s(self.row_s):
+            held = frozenset(limits.known if limits.promised else ())
+        hours = self.hours.of_length(block_s)
+        new = replace(self, limits=limits, hours=hours, group_rows=group_rows, held=held)
+        if new._is_rare(limits):
+            return new
+        return replace(new, limits=AlarmLimits(armed_in_s=limits.armed_in_s))
+
+    def _is_rare(self, limits: AlarmLimits) -> bool:
+        """Return whether limits are exceeded as rarely as the rows of the group allow to say."""
+        rows = self.group_rows + max(self.highest.rows.values(), default=0)
+        wanted_s = min(RARE * rows, LEAST_RARE) * self.row_s
+        return limits.provisional_s == 0.0 or limits.provisional_s >= wanted_s
+
+    def settle(self, at: float, moved: Array | float = 0.0) -> AlarmDetector:
+        """Return it with the open alarm ended; the next rows are measured from a new level.
+
+        moved : how far that is from the level before, for each channel
+        """
+        log, channels = self.log.end(at, settled=True), self.channels.relocated(moved)
+        return replace(self, log=log, channels=channels, recent=RecentScores(), errors=())
+
+    def with_own_limits(self, at: float) -> AlarmDetector:
+        """Return it with provisional limits of its own, if the group has none that are rarer.
+
+        A provisional alarm ends with the promised limits: what is unusual by these begins again.
+        An alarm by promised limits is not compared with others: without them it stays open.
+
+        at : wall time
+        """
+        alarm = self.log.open
+        if self.limits.promised:
+            ends = alarm is not None and alarm.provisional
+            return replace(self, log=self.log.end(at), recent=self.recent.finite) if ends else self
+        if self.log.serious is not None:
+            return self
+        limits = self.highest.over(self.limits, self.row_s)
+        known = limits is not self.limits and self._is_rare(limits)
+        return replace(self, limits=limits) if known else self
+
+    def counted(
+        self,
+        even: Mapping[By, Array],
+        raised: Array | None,
+        alarm: InAlarm,
+        situation: Situation,
+        passed_s: float,
+    ) -> tuple[WatchedBlocks, HighestSoFar]:
+        """Return its blocks, and what its own limits follow from, after more rows.
+
+        even : scores (n,) of each kind
+        raised : (kinds, n), their statistics; None if none raises a maximum
+        alarm : rows of alarms
+        passed_s : time that the rows stand for
+        """
+        promised, settled, n = self.limits.promised, situation.settled, len(alarm.rows)
+        if raised is not None:
+            # After a restart the scores before the first row of an open alarm are infinite.
+            raised = np.where(np.isfinite(raised), raised, -1.0)
+        highest = self.highest if promised else self.highest.after(even, raised)
+        hours = self.hours.after(
+            tuple(even),
+            raised if settled else None,
+            n,
+            passed_s,
+            self.limits,
+            self.settings,
+            young=not settled,
+            scores=next(iter(even.values())),
+            alarm=alarm,
+        )
+        return hours, highest
+
+    def state(self, *, ready: bool, paused: bool, stale: bool) -> State:
+        """Return the state of the node; an open alarm goes first."""
+        if self.log.serious is not None:
+            return "alarm"
+        if paused:
+            return "paused"
+        if not self.limits.promised or not ready:
+            return "learning"
+        return "stale" if stale else "armed"
+
+    def alarm_status(self, state: State, desired: int) -> AlarmStatus:
+        """Return the alarm status of a report."""
+        return AlarmStatus(
+            states=AlarmStatus.at(state),
+            alarms=self.log.alarms,
+            open=int(self.log.serious is not None),
+            watched_s=self.hours.watched_s,
+            allowed=self.hours.allowed,
+            raised=self.log.raised,
+            confirmed=self.log.confirmed,
+            armed_in_s=0.0 if self.limits.promised else self.limits.armed_in_s,
+            desired=desired,
+            provisional_rows=self.limits.provisional_s / self.row_s if self.row_s else 0.0,
+        )
+
+    def decide(self, number: int, *, accept: bool, at: float) -> AlarmDetector:
+        """Return it with a person's verdict on an alarm; itself if nothing changes."""
+        log = self.log.with_verdict(number, "accepted" if accept else "rejected")
+        if log is self.log:
+            return self
+        alarm = self.log.open
+        if not accept or alarm is None or alarm.number != number:
+            return replace(self, log=log)
+        # Everything in the alarm is normal from now on, whatever raised it.
+        return replace(
+            self,
+            log=replace(log, excused=log.excused | frozenset(self.stuck)).end(at),
+            hours=self.hours.spare(alarm.worst, self.judged_by, self.limits),
+            recent=self.recent.finite,
+        )

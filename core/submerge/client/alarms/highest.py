@@ -1,0 +1,105 @@
+"""HighestSoFar: provisional limits from a node's own rows, before its group has any.
+
+Of n rows drawn alike, the next is higher than all before with probability 1 / n. So one kind of
+statistic exceeds the highest value h that it has had about once in n rows, and K kinds do so
+`independent(K)` times as often. Beyond h an exponential tail is assumed: from the mean m to h it
+fell by a factor of n / 4, for successive statistics are of the same rows. It falls by another
+factor of `FURTHER` up to the limit
+
+    h + (h - m) log(FURTHER) / log(n / 4)
+
+which is exceeded that much more rarely. Tails of sums of squares fall faster, and the limit errs on
+the high side. Every row makes the rate rarer.
+
+An alarm by such a limit says that a row was unlike all that this node has seen. It is provisional
+(`AlarmLimits.provisional_s`): it is listed and marked, and sent nowhere. Rows about a mean that has
+not seen a day are compared with each other: no factor for a young mean is needed.
+
+References
+----------
+Chandler, The distribution and frequency of record values, Journal of the Royal Statistical Society
+B 14 (1952).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from submerge._linalg import Array
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.stats.block_maxima import By, independent
+
+LEAST_ROWS = 64
+"""Rows from which the highest value is a limit."""
+
+FURTHER = 3.0
+"""How much rarer a limit is exceeded than the highest value: a third of all rows that a single
+machine has read, with those before its first model, is then within a hundred rows of that model."""
+
+OLD_ENOUGH = 0.75
+"""Share of the rows of the oldest statistic from which another has a limit, too: the rate that is
+stated must not rise when a statistic is new."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HighestSoFar:
+    """The highest value of each k-of-m statistic.
+
+    Attributes
+    ----------
+    rows : mapping of kind to int
+        Rows that it is the highest of.
+    values : mapping of kind to float
+    means : mapping of kind to float
+        The mean score: half of the k-of-m statistics are below it, or more.
+    """
+
+    rows: Mapping[By, int] = field(default_factory=dict)
+    values: Mapping[By, float] = field(default_factory=dict)
+    means: Mapping[By, float] = field(default_factory=dict)
+
+    def after(self, scores: Mapping[By, Array], statistics: Array | None) -> HighestSoFar:
+        """Return it after n more rows.
+
+        scores : (n,) of each kind
+        statistics : (kinds, n); None if none is a new highest
+        """
+        rows, means = dict[By, int](), dict[By, float]()
+        for kind, each in scores.items():
+            rows[kind] = self.rows.get(kind, 0) + len(each)
+            mean = self.means.get(kind, 0.0)
+            means[kind] = mean + (float(each.mean()) - mean) * len(each) / rows[kind]
+        if statistics is None:
+            return replace(self, rows=rows, means=means)
+        new = zip(scores, statistics.max(axis=1).tolist(), strict=True)
+        values = {kind: max(value, self.values.get(kind, 0.0)) for kind, value in new}
+        return HighestSoFar(rows, values, means)
+
+    def least_news(self, kind: By) -> float:
+        """Return what a statistic has to exceed to be the highest; -1 if any may."""
+        return self.values.get(kind, -1.0)
+
+    def over(self, limits: AlarmLimits, row_s: float) -> AlarmLimits:
+        """Return limits by the highest values, if they are rarer exceeded than those given.
+
+        row_s : time that a row stands for
+        """
+        least = max(LEAST_ROWS, OLD_ENOUGH * max(self.rows.values(), default=0))
+        rows = {kind: n for kind, n in self.rows.items() if n >= least}
+        if limits.promised or not rows or not row_s:
+            return limits
+        often = independent(len(rows)) * sum(1 / n for n in rows.values()) / len(rows)
+        provisional_s = FURTHER * row_s / often
+        if limits.known and limits.provisional_s >= provisional_s and not limits.of_node:
+            return limits
+        known = {kind: self._limit(kind) for kind in rows}
+        ordinary = {kind: min(self.means[kind], value) for kind, value in known.items()}
+        return AlarmLimits(known, ordinary, limits.armed_in_s, provisional_s, of_node=True)
+
+    def _limit(self, kind: By) -> float:
+        """Return the limit of one kind, beyond its highest value."""
+        value, mean = self.values.get(kind, 0.0), self.means[kind]
+        beyond = math.log(FURTHER) / math.log(self.rows[kind] / 4)
+        return value + max(value - mean, 0.0) * beyond

@@ -1,0 +1,164 @@
+"""AlarmLog: the alarms of one node, as a value: how one begins, worsens, withholds and ends.
+
+One alarm is open at a time: everything that goes wrong meanwhile is part of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.client.alarms.blame import PeakRow
+from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Verdict
+from submerge.stats.block_maxima import By
+
+BLAMED = 256
+"""Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlarmLog:
+    """The alarms of one node.
+
+    Attributes
+    ----------
+    node : str
+    channels : tuple of str
+    max_withheld_s : float
+        As in `AlarmSettings`.
+    alarms : tuple of Alarm
+        The open one first, then those that ended last.
+    held_s, frozen, blame, raised, confirmed
+        As in `DetectorState`.
+    excused : frozenset of int
+        Likewise.
+    peak : PeakRow
+        Of the open alarm.
+    """
+
+    node: str
+    channels: tuple[str, ...]
+    max_withheld_s: float
+    alarms: tuple[Alarm, ...] = ()
+    held_s: float = 0.0
+    frozen: Mapping[By, float] = field(default_factory=dict)
+    blame: Array = field(default_factory=lambda: np.zeros(0))
+    excused: frozenset[int] = frozenset()
+    raised: int = 0
+    confirmed: int = 0
+    peak: PeakRow = field(default_factory=lambda: PeakRow.kept(None, ()))
+
+    @property
+    def open(self) -> Alarm | None:
+        """The open alarm, if there is one."""
+        return self.alarms[0] if self.alarms and self.alarms[0].is_open else None
+
+    @property
+    def serious(self) -> Alarm | None:
+        """The open alarm, unless it is provisional."""
+        return None if self.open is None or self.open.provisional else self.open
+
+    @property
+    def withholds(self) -> bool:
+        """Whether there is an open alarm whose rows are not learnt."""
+        alarm = self.serious
+        if alarm is None:
+            return False
+        return alarm.verdict == "rejected" or self.held_s < self.max_withheld_s
+
+    def begin(
+        self, at: float, cause: Cause, version: int, *, counted: bool, provisional: bool = False
+    ) -> AlarmLog:
+        """Return it with an alarm that began at a wall time.
+
+        counted : whether limits keep the promised rate: without, it is not counted as raised
+        provisional : as in `Alarm`
+        """
+        number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in self.alarms[:1]))
+        alarm = Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
+        alarm = replace(alarm, provisional=provisional)
+        return replace(
+            self,
+            alarms=(alarm, *self.alarms[:REMEMBERED]),
+            held_s=0.0,
+            blame=np.zeros(len(self.channels)),
+            raised=self.raised + counted,
+            peak=PeakRow.kept(None, self.channels),
+        )
+
+    def worsen(self, ratio: float, cause: Cause, at: float) -> AlarmLog:
+        """Return it with a row of the open alarm whose score is `ratio` times its limit."""
+        alarm = self.alarms[0]
+        if ratio <= alarm.worst:
+            return self
+        cause = alarm.cause if alarm.cause == "stuck" else cause
+        return self._amend(worst=ratio, cause=cause, peaked=at)
+
+    def hold(self, rows: int, each_s: float) -> tuple[AlarmLog, int]:
+        """Return it after more rows of the open alarm, and how many of them are withheld."""
+        alarm, left_s, held = self.alarms[0], self.max_withheld_s - self.held_s, 0
+        if alarm.verdict == "rejected":
+            held = rows
+        elif alarm.provisional:
+            return self, 0
+        elif left_s > 0:
+            held = rows if not each_s else min(rows, math.ceil(left_s / each_s))
+        log = self._amend(withheld=alarm.withheld + held)
+        return replace(log, held_s=self.held_s + each_s * rows), held
+
+    def accuse(self, shares: Array, rows: int) -> AlarmLog:
+        """Return it with the channels to blame for more rows of the open alarm.
+
+        shares : (channels,), sums to 1
+        """
+        alarm = self.alarms[0]
+        blame = max(0.0, 1 - rows / BLAMED) * self.blame + rows * shares
+        whole, log = float(blame.sum()), replace(self, blame=blame)
+        if whole <= 0:
+            return log
+        top = tuple((self.channels[j], float(blame[j]) / whole) for j in _largest(blame))
+        # No row has counted yet: these are the rows that raise it.
+        return log._amend(top=top, first=alarm.first if alarm.worst else top)._deviating()
+
+    def peaking(self, peak: PeakRow) -> AlarmLog:
+        """Return it with a row that is the highest of the open alarm so far."""
+        return replace(self, peak=peak)._deviating()
+
+    def _deviating(self) -> AlarmLog:
+        """Return it with the deviations of the channels to blame for the open alarm."""
+        return self._amend(deviations=self.peak.deviations(self.channels, _largest(self.blame)))
+
+    def end(self, at: float, *, settled: bool = False) -> AlarmLog:
+        """Return it with the open alarm ended.
+
+        settled : whether readings keep to a new level
+        """
+        alarm = self.alarms[0].over(at, settled=settled)
+        return replace(self, alarms=(alarm, *self.alarms[1:]), frozen={})
+
+    def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:
+        """Return it with a verdict on an alarm; the log itself if nothing changes."""
+        for i, alarm in enumerate(self.alarms):
+            if alarm.number == number and alarm.verdict != verdict:
+                confirmed = (verdict == "rejected") - (alarm.verdict == "rejected")
+                new = replace(alarm, verdict=verdict)
+                return replace(
+                    self,
+                    alarms=(*self.alarms[:i], new, *self.alarms[i + 1 :]),
+                    confirmed=self.confirmed + confirmed,
+                )
+        return self
+
+    def _amend(self, **changes: object) -> AlarmLog:
+        alarm = replace(self.alarms[0], **changes)  # type: ignore[arg-type]
+        return replace(self, alarms=(alarm, *self.alarms[1:]))
+
+
+def _largest(blame: Array) -> list[int]:
+    """Return the channels that are most to blame, the first of them the most; none without any."""
+    first: list[int] = np.argsort(-blame, kind="stable")[:TOP].tolist()
+    return [j for j in first if blame[j] > 0]

@@ -1,0 +1,146 @@
+"""NewLevel: whether the readings of an open alarm keep to a new level, and which.
+
+A change that stays and that no person judges must not hide the faults that follow. So the rows of
+an open alarm have a mean of their own, and their scores about it are compared with the limits.
+
+1. The level holds when it covers a day, for half a day no statistic about it was over its limit,
+   and its distance from the level before has not grown by more than a tenth from the first half
+   day to the time after: a fault that goes on growing is no new level.
+2. The level begins again where a statistic about it is twice its limit, where the fault has grown,
+   and after `LONGEST_S`.
+3. Then the alarm ends as settled, if its rows are no longer withheld. It has been raised, and
+   it stays unconfirmed: a machine gets no other limits by a change of its level.
+
+Nothing of this is sent. What it costs is a second score for each row of an open alarm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.client.alarms.detect import LONGER
+from submerge.client.alarms.detector import AlarmDetector
+from submerge.client.alarms.limits import YOUNG
+from submerge.client.alarms.recent_scores import RecentScores, row_statistics
+from submerge.judge.decision import Mask
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores, ScoringModel
+from submerge.stats.node_mean import SETTLED_S, OwnMean
+
+CALM_S = SETTLED_S / 2
+"""Time without a score over its limit after which a level may hold."""
+
+GROWTH = 1.1
+"""Largest growth of a fault at a level that holds: of its squared distance, in some half a day."""
+
+LONGEST_S = 4 * SETTLED_S
+"""Longest time that a mean covers: a mean of weeks would hide how a fault grows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewLevel:
+    """Where the rows of an open alarm are.
+
+    Attributes
+    ----------
+    mean : OwnMean
+        Of its rows, scaled.
+    half : OwnMean or None
+        The mean when it first covered half a day.
+    calm_s : float
+        Time since a statistic about the mean was over its limit.
+    recent : RecentScores
+        Scores about the mean; they do not outlive the process.
+    """
+
+    mean: OwnMean
+    half: OwnMean | None = None
+    calm_s: float = 0.0
+    recent: RecentScores = field(default_factory=RecentScores)
+
+    def after(
+        self, block: Block, alarmed: Mask, scores: RowScores | None, detector: AlarmDetector
+    ) -> NewLevel:
+        """Return it after a block in which the alarm was open to the end.
+
+        Parameters
+        ----------
+        block : Block
+        alarmed : (n,) of bool
+            Rows of alarms: those of the open one are the last of them.
+        scores : RowScores or None
+            Of the block, about the mean; None while the mean is not ready.
+        detector : AlarmDetector
+            After the block.
+        """
+        n = len(block)
+        others = np.flatnonzero(~alarmed)
+        first = int(others[-1]) + 1 if len(others) else 0
+        passed_s = block.time.seen_s(n) * (n - first) / n
+        calm_s, recent = 0.0, RecentScores()
+        if scores is not None:
+            worst, recent = self._watched(scores, first, detector)
+            if worst > YOUNG:
+                return NewLevel(self.mean.restarted())
+            calm_s = self.calm_s + passed_s if worst <= 1 else 0.0
+        mean = self.mean.after(
+            block.rows[first:], block.features[first:], kept=1.0, passed_s=passed_s
+        )
+        if mean.span_s > LONGEST_S:
+            return NewLevel(self.mean.restarted())
+        half = mean if self.half is None and mean.span_s >= CALM_S else self.half
+        return replace(self, mean=mean, half=half, calm_s=calm_s, recent=recent)
+
+    def _watched(
+        self, scores: RowScores, first: int, detector: AlarmDetector
+    ) -> tuple[float, RecentScores]:
+        """Return the largest statistic over its limit from a row on, and the scores to remember."""
+        of, after = detector.settings.of, detector.settings.after
+        even = self.recent.watched({kind: each[first:] for kind, each in scores.even.items()})
+        kinds, before = tuple(even), max(of - 1, 2)  # a smoothed score needs two rows before it
+        span = self.recent.span(even, before)
+        limits = np.array([detector.limit(kind, settled=True) for kind in kinds])
+        raised = row_statistics(kinds, span[:, before - of + 1 :], of, after)
+        raised = raised.max(axis=1, initial=0.0)
+        worst = np.divide(raised, limits, out=np.zeros(len(kinds)), where=limits > 0).max()
+        return float(worst), RecentScores(kinds, span[:, span.shape[1] - before :])
+
+    def holds(self, of: int) -> bool:
+        """Whether it covers a day, and half a day was calm.
+
+        of : rows of a k-of-m statistic
+        """
+        enough = self.half is not None and self.mean.count >= LONGER * of
+        return enough and self.mean.settled and self.calm_s >= CALM_S
+
+    def has_grown(
+        self, scoring: ScoringModel, before: OwnMean | None, limits: AlarmDetector
+    ) -> bool:
+        """Whether its distance from the level before has changed from its first half day on.
+
+        before : the mean that rows are scored about; None for the model's
+        """
+        half, mean = self.half, self.mean
+        if half is None or mean.weight <= half.weight:
+            return True
+        weights = np.array([[half.weight], [mean.weight - half.weight]])
+
+        def both(first: Array, all_: Array) -> Array:
+            """Return the mean of the first half day and that of the time after."""
+            later = (mean.weight * all_ - half.weight * first) / weights[1]
+            return np.array([first, later])
+
+        rows = both(half.rows, mean.rows)
+        features = rows
+        if half.features is not None and mean.features is not None:
+            features = both(half.features, mean.features)
+        spe, t2, linear, sizes, _ = scoring.scorer.statistics(rows, features, before)
+        if sizes is None:
+            sizes = spe / limits.limit("spe", settled=True) + t2 / limits.limit("t2", settled=True)
+            if linear is not None:
+                sizes = sizes + linear / limits.limit("linear", settled=True)
+        low, high = sorted(sizes.tolist())
+        return not high <= GROWTH * low

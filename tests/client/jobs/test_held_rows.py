@@ -1,0 +1,108 @@
+"""The rows that a client holds for jobs: complete, learnt, scaled, bounded, of one schema."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from submerge import Schema
+from submerge.judge.decision import Decision
+from submerge.judge.prepare import prepare
+from submerge.protocol.machine import Scored
+from submerge.schema import Channel, Scaling
+from submerge_client.jobs.held_rows import HeldSample
+
+SCHEMA = Schema((Channel("a", "K"), Channel("b", "K")), scaling=Scaling((10.0, 20.0), (2.0, 4.0)))
+ROWS = np.array([[12.0, 24.0], [14.0, 28.0], [16.0, 32.0]])
+
+
+def node(schema: Schema = SCHEMA, *, learns: bool = True, monitor: Any = None) -> Any:
+    """What a sample asks of a client."""
+    current = SimpleNamespace(learns=learns, fingerprint=schema.fingerprint, schema=schema)
+    settings = SimpleNamespace(learn_when=None)
+    return SimpleNamespace(current=current, settings=settings, monitor=monitor)
+
+
+def sample(most: int = 10) -> HeldSample:
+    return HeldSample(most, np.random.default_rng(0))
+
+
+def scored(rows: np.ndarray, withheld: list[bool], filled: int | None = None) -> list[Scored]:
+    """The effect of a step that has scored rows; the gaps of one were filled."""
+    gappy = rows.copy()
+    if filled is not None:
+        gappy[filled, 1] = np.nan
+    fill = None if filled is None else np.nan_to_num
+    block = prepare(gappy, SCHEMA, fill=fill)
+    decision = Decision(np.zeros(len(rows), dtype=bool), np.array(withheld))
+    return [Scored(block, None, decision, 1, False)]  # type: ignore[arg-type]
+
+
+def test_rows_are_as_the_schema_scales_them():
+    """In the order in which they came."""
+    held = sample()
+    held.see(ROWS, (), node())
+
+    fingerprint, rows = held.read()
+    assert SCHEMA.fingerprint == fingerprint
+    np.testing.assert_array_equal([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], rows)
+
+
+def test_what_is_withheld_or_filled_is_not_held():
+    """Rows of an alarm, and rows with a gap, whatever it was filled with."""
+    held = sample()
+    held.see(ROWS, scored(ROWS, [False, True, False], filled=0), node())
+
+    np.testing.assert_array_equal([[3.0, 3.0]], held.read()[1])
+
+
+@pytest.mark.parametrize("withholds", [True, False])
+def test_without_a_model_an_operators_pause_counts(withholds):
+    """All rows are learnt, or none."""
+    held = sample()
+    held.see(ROWS, (), node(monitor=SimpleNamespace(withholds=withholds)))
+
+    assert (0 if withholds else 3) == len(held)
+
+
+def test_gaps_before_there_is_a_model_are_left_out():
+    """A row is held whole or not at all."""
+    rows = ROWS.copy()
+    rows[1, 0] = np.nan
+    held = sample()
+    held.see(rows, (), node())
+
+    np.testing.assert_array_equal([[1.0, 1.0], [3.0, 3.0]], held.read()[1])
+
+
+def test_another_schema_empties_it():
+    """Rows of two schemas never meet."""
+    held = sample()
+    held.see(ROWS, (), node())
+    other = Schema((Channel("a", "K"), Channel("b", "K")), scaling=None)
+    held.see(ROWS[:1], (), node(other))
+
+    assert other.fingerprint == held.read()[0]
+    np.testing.assert_array_equal(ROWS[:1], held.read()[1])
+
+
+def test_nothing_is_held_while_the_scaling_is_open_or_if_none_may_be():
+    """Neither before the fleet has settled it, nor with job_rows = 0."""
+    held, none = sample(), sample(0)
+    held.see(ROWS, (), node(learns=False))
+    none.see(ROWS, (), node())
+
+    assert (0, 0) == (len(held), len(none))
+    assert ("", (0, 0)) == (held.read()[0], held.read()[1].shape)
+
+
+def test_the_memory_is_bounded():
+    """However many rows come, so many are held."""
+    held = sample(4)
+    for _ in range(100):
+        held.see(ROWS, (), node())
+
+    assert (4, 2) == held.read()[1].shape
