@@ -293,6 +293,18 @@ def test_honest_arrays_of_these_phases_pass():
     kind.check_up(PhaseDown("measure", {}), bins(1.0))
 
 
+def test_sums_of_no_rows_are_an_error_in_one_line():
+    """A child that says so, and sends sums all the same, does not end the root's process."""
+    kind = KernelPcaJob({**SMALL, "merge": "sketch", "readings": False}, 3)
+    state, _ = kind.first()
+    down = PhaseDown("project", {"points": np.ones((2, 3), np.float32), "size": np.full(1, 2.0)})
+    up = {"triangle": np.ones(6), "mean": np.zeros(2), "sums": np.zeros(3)}
+    kind.check_up(down, up)
+
+    with np.errstate(all="ignore"), pytest.raises(UsageError, match="of no rows"):
+        kind.next(state._replace(points=2), down, up)
+
+
 @pytest.mark.parametrize(
     "down",
     [

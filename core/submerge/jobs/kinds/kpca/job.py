@@ -121,7 +121,11 @@ class KernelPcaJob:
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Go on to the next round, or to the answer."""
-        result = self._next(state, down, up)
+        try:
+            result = self._next(state, down, up)
+        except np.linalg.LinAlgError as error:
+            # A child may say that it has no rows, and send sums all the same.
+            raise UsageError(f"what came up in {down.phase} is of no rows: {error}") from error
         if not isinstance(result, JobAnswer):
             self._remember(result[1])
         return result
