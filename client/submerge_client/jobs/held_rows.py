@@ -18,6 +18,7 @@ import numpy as np
 from submerge import Schema
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
+from submerge.features import OpenLandmarks
 from submerge.jobs.row_sample import RowSample
 from submerge.judge.prepare import prepare
 from submerge.protocol.machine import Effect, Scored
@@ -56,8 +57,10 @@ class HeldSample:
         effects : of the step that read them
         """
         current = node.current
-        if not self.most or not current.learns:
-            return  # while the scaling is not settled there is nothing to hold
+        # While the scaling is open there is nothing to hold, but for a choice of landmarks.
+        chooses = isinstance(current.schema.features, OpenLandmarks)
+        if not self.most or not (current.learns or chooses):
+            return
         if current.fingerprint != self._fingerprint:
             self._begin(current.fingerprint, current.schema)
         scored = next((each for each in effects if isinstance(each, Scored)), None)

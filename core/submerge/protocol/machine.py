@@ -161,6 +161,15 @@ class ForgetHistory(NamedTuple):
     name: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SettleLandmarks:
+    """The fleet has chosen landmarks (m, channels) among rows of the schema of a fingerprint."""
+
+    group: str
+    fingerprint: str
+    points: Array
+
+
 class Ask(NamedTuple):
     """An operator asks a node below; `Replied` follows, or nothing where a reply is lost."""
 
@@ -189,6 +198,7 @@ Event = (
     | SetBan
     | PushHistory
     | ForgetHistory
+    | SettleLandmarks
     | Ask
     | Answered
 )

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
@@ -50,7 +51,7 @@ class ChosenSoFar(NamedTuple):
     """What the root knows between rounds; counts: rows, participants, those that may share."""
 
     counts: Array
-    points: Array
+    points: npt.NDArray[np.float32]
 
 
 class LandmarksJob:

@@ -85,6 +85,8 @@ class Known:
         return np.asarray(SLACK * own_squares(self._scaled(rows), self.kernel))
 
     def _scaled(self, rows: Array) -> Array:
+        if self.offset is None or self.scale is None:
+            return rows
         return np.asarray((rows - self.offset) / self.scale)
 
 
