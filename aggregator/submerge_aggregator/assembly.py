@@ -21,6 +21,7 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
+from submerge_aggregator.jobs.board import JobBoard, jobs_path
 from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits import allocator
 from submerge_aggregator.limits.budget import MessageBudget
@@ -89,6 +90,8 @@ def server_of(
     downlinks = _downlinks(config, refusals, admits, admission)
     downlinks += _inside(config, refusals) if inside else []
     notifier = make_notifier(config, now)
+    # Below the root there is nothing to list: jobs are opened there, and answers are the root's.
+    board = JobBoard(jobs_path(config.store)) if parent is None else None
     # Last, for it makes a file: a configuration that is refused leaves none.
     worker = CommitWorker(
         *(make_node, Store(config.store), now),
@@ -110,12 +113,9 @@ def server_of(
         audit=audit,
         history=_history(config),
         last_backup=LastBackup(config.store),
+        board=board,
         budget=MessageBudget(_waiting_bytes(config)),
-        jobs=JobRuntime(
-            admits=_pace(config, now),  # of its own: a job takes no report's turn
-            budget=MessageBudget(_job_bytes(config)),
-            largest=_smallest_limit(config),
-        ),
+        jobs=_jobs(config, now, board),
     )
 
 
@@ -127,6 +127,16 @@ def _pace(config: AggregatorConfig, now: Callable[[], Now]) -> Admits:
         return pace.takes(who, now().steady, size)
 
     return admits
+
+
+def _jobs(config: AggregatorConfig, now: Callable[[], Now], board: JobBoard | None) -> JobRuntime:
+    """Return its part in jobs, with a pace of its own: a job takes no report's turn."""
+    return JobRuntime(
+        board,
+        admits=_pace(config, now),
+        budget=MessageBudget(_job_bytes(config)),
+        largest=_smallest_limit(config),
+    )
 
 
 def _smallest_limit(config: AggregatorConfig) -> int:

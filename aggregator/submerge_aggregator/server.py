@@ -25,6 +25,7 @@ from submerge_aggregator.history import answers
 from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
+from submerge_aggregator.jobs.board import JobBoard
 from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
@@ -68,8 +69,10 @@ class Server:
         Keeps scores, past alarms and versions, for people.
     budget : MessageBudget or None
         Bytes of messages that wait for their batch, or are in it.
+    board : JobBoard or None
+        What is known of jobs.
     jobs : JobRuntime or None
-        Its part in jobs.
+        Its part in jobs, which tells the board.
 
     Attributes
     ----------
@@ -85,6 +88,7 @@ class Server:
     clock : callable
     budget : MessageBudget
     parent : ParentLink
+    board : JobBoard
     jobs : JobRuntime
     """
 
@@ -102,6 +106,7 @@ class Server:
         history: HistoryRecorder | None = None,
         last_backup: LastBackup | None = None,
         budget: MessageBudget | None = None,
+        board: JobBoard | None = None,
         jobs: JobRuntime | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
@@ -114,7 +119,8 @@ class Server:
         self.history = HistoryRecorder(None) if history is None else history
         self.last_backup = LastBackup(None) if last_backup is None else last_backup
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
-        self.jobs = JobRuntime() if jobs is None else jobs
+        self.board = JobBoard() if board is None else board
+        self.jobs = JobRuntime(self.board) if jobs is None else jobs
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()

@@ -22,6 +22,7 @@ from submerge_client.config.sensors import InfluxSensor, MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.jobs.held_rows import HeldSample
 from submerge_client.jobs.member_thread import ClientJobs
+from submerge_client.jobs.shared_points import SharedPoints
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
 from submerge_client.score_outputs.lines import ScoreLines, ScoreWriter
@@ -67,9 +68,13 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         groups=(config.group,),
         kit=config.kit,
     )
+    if config.share_points:
+        say("readings may leave this client as they are", in_24_hours=config.share_points)
     rng = SystemEntropy()
     jobs = ClientJobs(
         *(config.node, config.group, config.parent, HeldSample(config.job_rows, rng)),
+        share_points=config.share_points,
+        shared=SharedPoints(config.state.with_name(f"{config.state.name}.shared")),
         send=partial(uplink.send, "job", config.group),
         clock=clock.now,
         rng=rng,

@@ -42,6 +42,8 @@ SUBCOMMANDS = {
     "nodes": Subcommand("fleet.operate.nodes", "List who reports; forget or quarantine a node."),
     "alarms": Subcommand("fleet.operate.alarms", "List alarms; accept or reject one."),
     "learn": Subcommand("fleet.operate.learn", "Pause or resume what a node learns."),
+    "job": Subcommand("fleet.operate.jobs.command", "Compute something of all rows, in rounds."),
+    "jobs": Subcommand("fleet.operate.jobs.listing", "List what a fleet computes in rounds."),
     "audit": Subcommand("fleet.operate.audit", "Show who joined, and what was refused or ordered."),
     "token": Subcommand("fleet.operate.tokens", "Make and revoke tokens of operators."),
     "backup": Subcommand("fleet.backup.command", "Copy the store of a running root; check a copy."),

@@ -417,7 +417,7 @@ def test_a_broker_that_acknowledges_nothing_is_left(monkeypatch):
         visitor.recv(999)
         visitor.sendall(b"\x20\x02\x00\x00")
         visitor.recv(999)
-        visitor.sendall(b"\x90\x09\x00\x01" + 7 * b"\x01")  # seven topics, granted
+        visitor.sendall(b"\x90\x0a\x00\x01" + 8 * b"\x01")  # eight topics, granted
         while visitor.recv(999):
             pass
 

@@ -34,6 +34,7 @@ from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.http import admin as control
 from submerge_aggregator.http import status
+from submerge_aggregator.jobs.board import JobBoard, jobs_path
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.identify import at_socket
@@ -140,6 +141,7 @@ class House:
             notifier=self._notifier,
             history=self.history,
             last_backup=LastBackup(self.store),
+            board=JobBoard(jobs_path(self.store)),
         )
 
     def lets_go(self) -> None:

@@ -85,14 +85,14 @@ def trusts_the_name(self):
     return b"".join(self._pieces[i] for i in range(self._total))
 
 
-def takes_part_again(self, part, ask):
+def takes_part_again(self, part, ask, now, effects):
     """A process that was not there takes part with what it has now."""
     if ask.place is not None and ask.phase != "end":
         if part.points is None:
             part.why = _opened_by(self, part, ask.job)
         part.expected = ask.attempt, ask.round
         ask = replace(ask, place=self.incarnation)
-    return _share(self, part, ask)
+    return _share(self, part, ask, now, effects)
 
 
 def says_what_is_expected(self, ask, share):
@@ -105,12 +105,12 @@ def says_what_is_expected(self, ask, share):
 _answer = JobLink.answer
 
 
-def asks_for_rows_each_time(self, part, ask):
+def asks_for_rows_each_time(self, part, ask, now, effects):
     """Points are what the client has now, in every round."""
     if part.kind is not None and part.points is not None and ask.round:
         held = self._source(ask.job)
         part.points = member.split(held.rows, ask.job.settings, self.node)
-    return _share(self, part, ask)
+    return _share(self, part, ask, now, effects)
 
 
 def goes_on(self, share):

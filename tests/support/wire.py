@@ -327,6 +327,7 @@ joins = st.builds(
     st.lists(st.builds(Left, fences, numbers), max_size=70).map(tuple),
     schemas,
     readings,
+    share_points=st.integers(0, 2**32 - 1),
 )
 
 joineds = st.builds(

@@ -66,6 +66,9 @@ class BatchEntries:
             "incarnation": str(stamp.incarnation),
             "address": address or ("broker" if inbound.shared else "unknown"),
         }
+        if join.share_points:
+            # Readings of this node may come up as they are.
+            facts["share_points"] = join.share_points
         identity = inbound.identity
         permission = Permission.of(identity.uris)  # admitted, so it can be read
         if permission is not None:

@@ -57,6 +57,11 @@ ROUTES: dict[tuple[str, str], RouteRule] = {
     ("POST", "/backup/{name}/end"): RouteRule("operate", "all"),
     ("POST", "/histories/{group}"): RouteRule("operate", "path"),
     ("POST", "/histories/{group}/{name}/forget"): RouteRule("operate", "path"),
+    ("GET", "/jobs"): RouteRule("read", "query"),
+    ("POST", "/jobs/{group}"): RouteRule("operate", "path"),
+    ("GET", "/jobs/{group}/{id}"): RouteRule("read", "path"),
+    ("GET", "/jobs/{group}/{id}/answer/{first:int}"): RouteRule("read", "path"),
+    ("POST", "/jobs/{group}/{id}/cancel"): RouteRule("operate", "path"),
 }
 
 UNKNOWN = RouteRule("operate", "all")

@@ -44,6 +44,11 @@ JobRows = Annotated[
     int, Meta(ge=0, le=MOST_JOB_ROWS, description=f"a whole number from 0 to {MOST_JOB_ROWS}")
 ]
 
+MOST_SHARED = 1_000_000
+SharedPerDay = Annotated[
+    int, Meta(ge=0, le=MOST_SHARED, description=f"a whole number from 0 to {MOST_SHARED}")
+]
+
 SILENCE_S, DEVICES_SILENCE_S = 600.0, 7200.0
 """The default of `silence_s` for short periods."""
 
@@ -149,7 +154,11 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     job_rows : int
         Most rows that are held in memory for jobs, a uniform sample of what is learnt: 8 bytes for
         each channel of each. Raising it makes their answers better and takes memory; 0 takes no
-        part in jobs. No row leaves the node as it is.
+        part in jobs.
+    share_points : int
+        Most of these rows that may leave the node as they are in 24 hours, as points that a job or
+        the group's landmarks take. They can be read by every aggregator above and by all members of
+        the group. Raising it makes the points better; with 0 no row leaves the node as it is.
     watch : WatchConfig
     log : {"debug", "info", "warning", "error"}
         The least level of a log line.
@@ -173,6 +182,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     scores: ScoresConfig = ScoresConfig()
     share_values: bool = False
     job_rows: JobRows = 256
+    share_points: SharedPerDay = 0
     watch: WatchConfig = WatchConfig()
     log: Literal["debug", "info", "warning", "error"] = "info"
     advanced: RetryConfig = RetryConfig()
@@ -287,6 +297,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             fills_gaps=self.gaps == "fill",
             alarms=self.alarms.settings(self.learn, self.period_s),
             learn_when=self._learn_when,
+            share_points=self.share_points,
             **timing,
         )
 

@@ -33,8 +33,11 @@ state = "pump-1.state"
 # only while a person looks, and no aggregator stores them.
 #share_values = false
 # Most rows that are held in memory for jobs, which are computed over a whole fleet in rounds: 8
-# bytes for each channel of each row. 0 takes no part in jobs. No row leaves the node as it is.
+# bytes for each channel of each row. 0 takes no part in jobs.
 #job_rows = 256
+# Most of these rows that may leave the device as they are in 24 hours, as points of kernel PCA:
+# all aggregators above, and all members of the group, can then read them.
+#share_points = 0
 # The least level of a log line: "debug", "info", "warning" or "error".
 #log = "info"
 

@@ -5,7 +5,8 @@
 2. Messages that wait are bounded, and what goes up waits for reports (`Uplink.send`).
 3. An error in a job ends this client's part in all its jobs, and nothing else: its parent hears
    that the process is another one.
-4. No row leaves the client as it is: `JobPoints.may_share` is 0.
+4. No row leaves the client as it is, but for `share_points` of them a day: how many have left is on
+   disk before they go. If it cannot be written, they do not.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from submerge import PeerError
-from submerge.protocol.machine import Note, Now, Start, Tick
+from submerge.protocol.machine import Keep, Note, Now, Start, Tick
 from submerge.protocol.randomness import RandomSource
 from submerge_client.jobs.held_rows import HeldSample
+from submerge_client.jobs.shared_points import SharedPoints
 from submerge_client.logs import Notes, say
 from submerge_client.uplink import TooLarge
 from submerge_client.uplink.job_queue import JobQueue
@@ -46,6 +48,10 @@ class ClientJobs:
     ----------
     node, group, parent : str
     rows : HeldSample
+    share_points : int
+        Rows that may leave as they are in 24 hours.
+    shared : SharedPoints
+        Where those that have left are counted.
     send : callable
         Sends a message of a job to the parent; it may raise TooLarge.
     clock : callable
@@ -65,6 +71,8 @@ class ClientJobs:
         parent: str,
         rows: HeldSample,
         *,
+        share_points: int = 0,
+        shared: SharedPoints | None = None,
         send: Callable[[bytes], None],
         clock: Callable[[], Now],
         rng: RandomSource,
@@ -72,6 +80,7 @@ class ClientJobs:
         self.rows, self.sent_bytes = rows, 0
         self._node, self._group, self._parent = node, group, parent
         self._send, self._clock, self._rng = send, clock, rng
+        self._share_points, self._shared = share_points, shared
         self._inbox: JobQueue[JobHeard] = JobQueue()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -144,12 +153,20 @@ class ClientJobs:
         """Let the member take an event, and perform its effects."""
         now = self._clock()
         if self._member is None:
-            from submerge.jobs.member import JobMember
-
-            self._member = JobMember(self._node, self._held, self._rng)
-            self._member.step(Start({}), now)
+            self._member = self._begun(now)
         for effect in self._member.step(event, now):
             self._perform(effect, now)
+
+    def _begun(self, now: Now) -> JobMember:
+        """Return a part in jobs that knows what has been shared before."""
+        from submerge.jobs.member import JobMember
+        from submerge.jobs.sharing import RECORD, PointBudget
+
+        budget = PointBudget(self._share_points if self._shared is not None else 0)
+        record = None if self._shared is None or not budget.per_day else self._shared.read()
+        member = JobMember(self._node, self._held, self._rng, budget=budget)
+        member.step(Start({} if record is None else {RECORD: record}), now)
+        return member
 
     def _perform(self, effect: JobEffect, now: Now) -> None:
         from submerge.jobs.machine import JobEnded, SendJob
@@ -164,6 +181,9 @@ class ClientJobs:
                 except TooLarge as error:
                     facts: dict[str, Any] = {"job": message.job, "why": str(error)}
                     self._notes.write(Note("message of a job not sent", facts), now.steady)
+            case Keep(records) if self._shared is not None:
+                for record in records.values():
+                    self._shared.write(bytes(record or b""))
             case JobEnded(outcome):
                 facts = {"job": outcome.job.id, "kind": outcome.job.kind}
                 facts |= {"why": outcome.failure} if outcome.failure else {}

@@ -8,7 +8,8 @@ knows only the topics that it is given, and does not read messages.
    anything newer, and a message that the broker refuses would end every later connection.
 3. Only the newest publication of each key waits. At most `WINDOW` messages, one for each key,
    are unacknowledged; they are lost with their connection. What is put `later` goes when nothing
-   else waits, at most `LATER` at a time, and is lost without a connection.
+   else waits, at most `LATER` at a time, and is lost without a connection. A broker may hang up
+   because its rules forbid such a message: after the second time none is put for `BARRED_S`.
 4. Any exception, of paho, of the network or of a callback, ends the connection and is given as
    the reason; then it is tried again. paho's own thread would end in silence.
 5. The wait is `Retry`'s, up to `LONGEST_WAIT_S`. It is short again only after a connection that
@@ -23,6 +24,7 @@ refused. Nodes do not need that: they acknowledge each other's messages.
 
 from __future__ import annotations
 
+import math
 import selectors
 import threading
 import time
@@ -44,6 +46,10 @@ WINDOW = 20
 
 LATER = 4
 """Most unacknowledged messages that were put `later`."""
+
+HANGS_UP_S, BARRED_S = 2.0, 600.0
+"""A broker that hangs up so soon after a message that was put `later`, twice, gets none for a
+while: else messages that it forbids would cost all others their connection, again and again."""
 
 KEEPALIVE_S = 60
 """Seconds of silence before either side pings. Less detects a dead connection sooner."""
@@ -120,6 +126,7 @@ class BrokerConnection:
         self._lock = threading.Lock()
         self._waiting: dict[Hashable, Publication] = {}
         self._later: JobQueue[Publication] = JobQueue()
+        self._later_at, self._later_from, self._hang_ups = -math.inf, -math.inf, 0
         self._unacknowledged: dict[int, tuple[Hashable, float]] = {}
         self._closing = threading.Event()
         self._ring: Callable[[], None] = _no_ring
@@ -140,7 +147,8 @@ class BrokerConnection:
     def put_later(self, publication: Publication) -> None:
         """Publish when nothing else waits; it is lost if there is no connection, or no room."""
         with self._lock:
-            if not self._closing.is_set() and self.is_open:
+            barred = time.monotonic() < self._later_from
+            if not self._closing.is_set() and self.is_open and not barred:
                 self._later.put(publication, len(publication.data))
         self._ring()
 
@@ -177,10 +185,18 @@ class BrokerConnection:
             except Exception as error:  # rule 4
                 self._part(error)
             ended = time.monotonic()
+            self._note_hang_up(ended)
             if ended - began >= LONGEST_WAIT_S:
                 retry.stop()
             retry.tried(ended, rng)
             self._closing.wait(retry.at - ended)
+
+    def _note_hang_up(self, ended: float) -> None:
+        """Bar what is put `later`, if it seems to be what ends connections."""
+        self._hang_ups = self._hang_ups + 1 if ended < self._later_at + HANGS_UP_S else 0
+        self._later_at = -math.inf
+        if self._hang_ups == 2:
+            self._hang_ups, self._later_from = 0, ended + BARRED_S
 
     def _part(self, error: Exception) -> None:
         """Report why the connection is closed."""
@@ -265,6 +281,7 @@ class BrokerConnection:
                     topic, data, retain = self._waiting.pop(key)
                 elif self._later and sum(isinstance(key, _Later) for key in busy) < LATER:
                     key, (topic, data, retain) = _Later(), self._later.take()
+                    self._later_at = time.monotonic()
                 else:
                     return
             sent = client.publish(topic, data, qos=1, retain=retain)

@@ -374,7 +374,8 @@ class ClientNode:
         settings, current, session = self.settings, self.current, self._session
         if session.joining or session.joins_again_first() or current.pin is None:
             stamp = Stamp(settings.node, settings.group, current.incarnation, current.seq)
-            join = Join(stamp, b"", (), self.fleet.configured.canonical, current.early)
+            schema, shares = self.fleet.configured.canonical, settings.share_points
+            join = Join(stamp, b"", (), schema, current.early, shares)
             effects.append(Send(settings.parent, join))
             session.join.tried(now.steady, self._rng)
             return

@@ -6,7 +6,7 @@ tree under the same names: contributions and merges are the same calls in the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Union
 
 from submerge._linalg import Array
@@ -32,6 +32,7 @@ def run_here(
     left_after: Mapping[str, int] | None = None,
     share_points: int = ALL_POINTS,
     rounds: int = 10_000,
+    began: Callable[[str, int], object] = lambda *_: None,
 ) -> Arrays:
     """Return the answer of a job over parts.
 
@@ -48,6 +49,8 @@ def run_here(
         How many rows of a node may become known to the others as they are.
     rounds : int
         Most rounds.
+    began : callable
+        Takes the phase of each round that begins, and its number, from 1.
 
     Raises
     ------
@@ -64,7 +67,8 @@ def run_here(
     shared = {name: part._replace(may_share=share_points) for name, part in points.items()}
     here = _Here(made, shared, left_after or {})
     state, down = made.first()
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
+        began(down.phase, number)
         up = here.gather(parts, down)
         if up is None:
             raise UsageError("a job needs one participant or more, got none")

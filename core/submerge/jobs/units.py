@@ -1,7 +1,7 @@
 """in_channel_units(): a job's answer in the units of the channels.
 
 Jobs see rows as the schema scales them, and so are their answers: a center of k-means is a scaled
-row. The schema takes them back.
+row. The schema takes them back. Which arrays these are, a kind lists (`kind.AnswerArray`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import ShapeError
 from submerge.jobs.arrays import Arrays
+from submerge.jobs.kind import AnswerForm
+from submerge.jobs.kinds import KINDS
 from submerge.schema import Schema
 
-ROWS = {"kmeans": ("centers",), "moments": ("mean",)}
-"""Arrays of an answer that are scaled rows, (..., channels), by kind."""
 
-SQUARES = {"moments": ("variance",)}
-"""Arrays that are squares of scaled deviations, (..., channels)."""
+def scaled_arrays(kind: str) -> dict[str, AnswerForm]:
+    """Return the arrays of a kind's answer that are scaled, and how; none of an unknown kind."""
+    listed = KINDS[kind].answers if kind in KINDS else ()
+    return {each.name: each.form for each in listed if each.form != "plain"}
 
 
 def in_channel_units(kind: str, answer: Arrays, schema: Schema) -> dict[str, Array]:
@@ -26,13 +28,12 @@ def in_channel_units(kind: str, answer: Arrays, schema: Schema) -> dict[str, Arr
     Counts, costs and all that is not of a channel stay as they are: a cost is a sum of squares
     over channels of different units, and has none.
     """
-    rows, squares = ROWS.get(kind, ()), SQUARES.get(kind, ())
     found = dict(answer)
-    for name in rows + squares:
+    for name, form in scaled_arrays(kind).items():
         if name in answer:
             if answer[name].shape[-1:] != (schema.width,):
                 raise ShapeError(name, expected=f"(..., {schema.width})", got=answer[name].shape)
-            found[name] = _unscaled(answer[name], schema, squared=name in squares)
+            found[name] = _unscaled(answer[name], schema, squared=form == "squares")
     return found
 
 

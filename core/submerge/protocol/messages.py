@@ -251,6 +251,7 @@ class Join(NamedTuple):
     stamp : its seq is the newest that the child has given out
     schema : canonical text of the configured schema; empty: the child takes the parent's
     early : readings that a client's incarnation has learnt before it had any parent; 0 after that
+    share_points : readings that may leave it as they are in 24 hours, by its own configuration
     """
 
     stamp: Stamp
@@ -258,6 +259,7 @@ class Join(NamedTuple):
     past_fences: tuple[Left, ...]
     schema: bytes
     early: int = 0
+    share_points: int = 0
 
 
 class Joined(NamedTuple):

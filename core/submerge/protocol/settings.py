@@ -101,6 +101,8 @@ class ClientSettings:
         Rows in a vector, the newest first: a channel is all its copies.
     learn_when : Condition or None
         Rows for which it does not hold are neither learnt nor scored.
+    share_points : int
+        Rows that may leave it as they are in 24 hours: said when it joins, so that parents log it.
     """
 
     node: str
@@ -120,6 +122,7 @@ class ClientSettings:
     alarms: AlarmSettings | None = field(default_factory=AlarmSettings)
     learn_when: Condition | None = None
     lags: int = 1
+    share_points: int = 0
 
     def __post_init__(self) -> None:
         check_names(self.node, self.group, self.parent)

@@ -40,6 +40,12 @@ def run_checks(config: ClientConfig) -> Iterator[Finding]:
     yield from machine.disk("state", config.state, spare=4 * config.largest_report)
     yield from machine.memory(memory_of(config))
     yield messages(config)
+    if config.share_points:
+        yield ok(
+            "readings",
+            f"at most {config.share_points} in 24 hours may leave as they are (share_points),"
+            " for jobs that an aggregator above opens",
+        )
     yield from links.parent(
         uplink,
         name=config.parent,

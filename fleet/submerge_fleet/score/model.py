@@ -102,6 +102,8 @@ def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> N
             " of their configuration"
         )
     notes = []
+    if model.limits is None:
+        notes.append("no limits: none were measured for this model, and `over` stays empty")
     if shown is None:
         shown = ShownRank(rank or 1)
     if rank is not None and rank != shown.rank and model.limits is not None:

@@ -49,18 +49,20 @@ class Left(_message.Message):
     def __init__(self, fence: _Optional[bytes] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("header", "fence", "past_fences", "schema", "early")
+    __slots__ = ("header", "fence", "past_fences", "schema", "early", "share_points")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     PAST_FENCES_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     EARLY_FIELD_NUMBER: _ClassVar[int]
+    SHARE_POINTS_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     fence: bytes
     past_fences: _containers.RepeatedCompositeFieldContainer[Left]
     schema: bytes
     early: int
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., fence: _Optional[bytes] = ..., past_fences: _Optional[_Iterable[_Union[Left, _Mapping]]] = ..., schema: _Optional[bytes] = ..., early: _Optional[int] = ...) -> None: ...
+    share_points: int
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., fence: _Optional[bytes] = ..., past_fences: _Optional[_Iterable[_Union[Left, _Mapping]]] = ..., schema: _Optional[bytes] = ..., early: _Optional[int] = ..., share_points: _Optional[int] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
     __slots__ = ("header", "reason", "fence", "pinned", "top", "floor_ms", "schema", "lines", "whole_scatter")

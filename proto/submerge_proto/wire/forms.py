@@ -51,6 +51,7 @@ def join(value: Join) -> pb.JoinRequest:
         past_fences=parts.left(value.past_fences),
         schema=value.schema,
         early=min(value.early, parts.MOST_READINGS),
+        share_points=value.share_points,
     )
 
 
@@ -65,6 +66,7 @@ def join_of(message: pb.JoinRequest) -> Join:
         parts.left_of(message.past_fences),
         _schema_of(message.schema),
         parts.number("readings", message.early, parts.MOST_READINGS),
+        message.share_points,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,9 +57,9 @@ class FakePaho:
         return SimpleNamespace(mid=len(self.sent))
 
 
-def test_a_broker_gets_reports_before_messages_of_jobs():
-    """A report goes first though it was put last, and few of a job are under way at once."""
-    line = BrokerConnection(
+def connection() -> BrokerConnection:
+    """A connection whose thread does not run."""
+    return BrokerConnection(
         Broker("127.0.0.1", 1),
         name="n",
         topics=(),
@@ -67,6 +68,11 @@ def test_a_broker_gets_reports_before_messages_of_jobs():
         parted=lambda _: None,
         came=lambda *_: None,
     )
+
+
+def test_a_broker_gets_reports_before_messages_of_jobs():
+    """A report goes first though it was put last, and few of a job are under way at once."""
+    line = connection()
     line.put_later(Publication("job", b"lost", False))
     line.is_open = True
     for number in range(WINDOW):
@@ -80,3 +86,27 @@ def test_a_broker_gets_reports_before_messages_of_jobs():
     line._publish(paho)  # type: ignore[arg-type]
     assert b"%d" % LATER == paho.sent[-1]
     assert LATER + 2 == len(paho.sent)
+
+
+def hang_up(line: BrokerConnection, *, after_s: float) -> int:
+    """Publish a message of a job, and end the connection; return how many are published."""
+    line.is_open, paho = True, FakePaho()
+    line.put_later(Publication("job", b"x", False))
+    line._publish(paho)  # type: ignore[arg-type]
+    line._unacknowledged.clear()
+    line._note_hang_up(time.monotonic() + after_s)
+    return len(paho.sent)
+
+
+def test_a_broker_that_hangs_up_at_messages_of_jobs_gets_no_more_of_them():
+    """Its rules may have no topic for them: reports keep their connection after the second time."""
+    line = connection()
+
+    assert [1, 1, 0, 0] == [hang_up(line, after_s=0.1) for _ in range(4)]
+
+
+def test_a_connection_that_holds_is_not_taken_for_a_forbidden_message():
+    """It ends later, for another reason."""
+    line = connection()
+
+    assert [1] * 6 == [hang_up(line, after_s=after) for after in (0.1, 60.0) * 3]

@@ -221,8 +221,8 @@ def test_a_client_takes_part_for_itself_alone():
     table = JobTable({"c": rows(3), "d": rows(4)})
     table.step(ROOT, ChildrenKnown(frozenset("cd"), frozenset("cd")))
     honest = table.roles["d"]._share
-    table.roles["d"]._share = lambda part, ask: JobShare(
-        {"c": table.roles["d"].incarnation}, {}, honest(part, ask).arrays
+    table.roles["d"]._share = lambda part, ask, *rest: JobShare(
+        {"c": table.roles["d"].incarnation}, {}, honest(part, ask, *rest).arrays
     )
 
     outcome = table.run(job("moments"))

@@ -453,5 +453,7 @@ def test_folds_of_moments_are_skipped():
 def test_no_golden_file_is_forgotten():
     """What is no longer written is still read: nothing is taken out of the folder."""
     assert {
-        f"{name}{suffix}" for name in (*GOLDEN, "report_of_folds") for suffix in (".bin", ".txt")
+        f"{name}{suffix}"
+        for name in (*GOLDEN, "report_of_folds", "job_piece", "job_ask", "job_taken")
+        for suffix in (".bin", ".txt")
     } == {path.name for path in FOLDER.iterdir()}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -18,13 +21,16 @@ from submerge.jobs.parcels import Parcel, all_of
 from submerge.protocol.machine import Start
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_proto.v1 import jobs_pb2 as pb
-from submerge_proto.wire import codec, jobs
+from submerge_proto.wire import codec, jobs, parts
 from support.damage import damaged, mutate
 from support.job_table import ROOT, JobTable, job
 
 STAMP = Stamp("pump-1", "room", Incarnation(1_700_000_000_000, 7), 3)
 PIECE = JobPiece(STAMP, "job-1", True, bytes(range(16)), 4, 1, 3, b"\0data")
 TAKEN = JobPieceTaken(STAMP, "job-1", False, bytes(range(16)), b"\x05", True)
+
+FOLDER = Path(__file__).parents[2] / "golden" / "v1"
+GOLDEN = {"job_piece": PIECE, "job_ask": PIECE._replace(up=False, weight=0), "job_taken": TAKEN}
 
 
 def heard_by(table: JobTable, name: str, piece: JobPiece, above: str) -> None:
@@ -37,6 +43,22 @@ def heard_by(table: JobTable, name: str, piece: JobPiece, above: str) -> None:
 def test_what_is_sent_arrives(message):
     """Every field comes back."""
     assert message == jobs.decode(jobs.encode(message))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_version_1_is_what_it_was(name, monkeypatch):
+    """As `tests/golden/v1` has it, with its text; `SUBMERGE_REWRITE=1` writes what is new."""
+    monkeypatch.setattr(parts, "SOFTWARE", "submerge 0.6.0")  # the version that wrote them
+    path, data = FOLDER / f"{name}.bin", jobs.encode(GOLDEN[name])
+    if os.environ.get("SUBMERGE_REWRITE") and not path.exists():
+        path.write_bytes(data)
+        text = text_format.MessageToString(pb.JobMessage.FromString(data), as_utf8=True)
+        path.with_suffix(".txt").write_text(text, encoding="utf-8")
+    golden, text = path.read_bytes(), path.with_suffix(".txt").read_text(encoding="utf-8")
+
+    assert golden == data
+    assert GOLDEN[name] == jobs.decode(golden)
+    assert pb.JobMessage.FromString(golden) == text_format.Parse(text, pb.JobMessage())
 
 
 def test_the_largest_piece_has_a_bounded_overhead():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -303,6 +304,34 @@ def test_sums_of_no_rows_are_an_error_in_one_line():
 
     with np.errstate(all="ignore"), pytest.raises(UsageError, match="of no rows"):
         kind.next(state._replace(points=2), down, up)
+
+
+PHASES_UP = {
+    "count": {"counts": np.array([5.0, 0, 1, 1])},
+    "keys-1": {"keys": np.array([1.0, 2.0])},
+    "points-1": {
+        "nodes": np.array([7], np.uint64),
+        "supplied": np.array([1], np.uint64),
+        "rows": np.array([3], np.uint64),
+        "points": np.ones((1, 3), np.float32),
+    },
+    "project": {"factor": np.eye(3), "mean": np.zeros(3), "sums": np.ones(4)},
+    "measure": bins(1.0),
+}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("asked", "sent"), [*itertools.permutations(PHASES_UP, 2)])
+def test_what_another_phase_asks_is_refused(asked, sent, restarted):
+    """A late share of any other phase is an error of its sender, at a new parent, too."""
+    kind = KernelPcaJob({**SMALL, "readings": False}, 3)
+    arrays = {"largest": np.ones(1), "size": np.full(1, 3.0)}
+    if not restarted:
+        kind.check_down(PhaseDown("count", {}))
+        kind.check_down(PhaseDown("keys-1", {"gamma": np.ones(1), "limit": np.full(1, 4.0)}))
+
+    with pytest.raises(PeerError):
+        kind.check_up(PhaseDown(asked, arrays), PHASES_UP[sent])
 
 
 @pytest.mark.parametrize(

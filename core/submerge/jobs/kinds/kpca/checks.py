@@ -104,8 +104,9 @@ def _check_points(
         size = of.stages[stage - 1]
         chosen.check_rows(up, width, chosen.PointChoice(of.seed, stage, size, size))
         return
-    choice, rows = seen.choice(stage), up["points"].astype(np.float64)
+    choice = seen.choice(stage)
     chosen.check_rows(up, width, choice)
+    rows = up["points"].astype(np.float64)
     try:
         scores = seen.scores(stage, rows)
     except UsageError as error:

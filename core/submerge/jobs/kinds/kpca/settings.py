@@ -45,7 +45,7 @@ LISTED: tuple[JobSetting, ...] = (
     ),
     JobSetting("features", "whole", "Of the map that leverage is taken from.", "2048"),
     JobSetting("sketch", "whole", "To how many these are sketched, t.", "5 k"),
-    JobSetting("sketched_by", "text", f"How: {', '.join(get_args(Sketch))}.", "srht"),
+    JobSetting("sketched_by", "text", f"How: {', '.join(get_args(Sketch))}.", "countsketch"),
     JobSetting(
         "merge", "text", f"How directions are merged: {', '.join(get_args(Merge))}.", "ranks"
     ),

@@ -1,0 +1,71 @@
+"""What operators see of jobs: plain values for JSON and tables, read back by the commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+JobState = Literal["running", "done", "failed"]
+
+Plain = int | float | str | bool | None
+"""A value of a job's settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job, in a line.
+
+    Attributes
+    ----------
+    settings : dict
+        Of the kind, as they were given.
+    exact, least : bool, int
+        As in `submerge.jobs.job.Job`.
+    phase : str
+        What the round that is under way is for; "open" while participants are asked; empty once
+        the job is over.
+    round, attempt : int
+        From 1; 0 while it opens. Of a job that is over: how many there were.
+    members : int
+        Participants that are in it; of an answer, whose rows it is of.
+    left, declined : int
+        Participants that did not stay, and nodes that took no part; 0 while it runs.
+    opened_s, ended_s : float
+        Unix seconds; 0 for not yet.
+    failure : str
+        Why there is no answer, of a job that is over.
+    """
+
+    id: str
+    group: str
+    kind: str
+    settings: dict[str, Plain]
+    exact: bool
+    least: int
+    state: JobState
+    phase: str
+    round: int
+    attempt: int
+    members: int
+    left: int
+    declined: int
+    opened_s: float
+    ended_s: float
+    failure: str = ""
+
+
+class LeftView(NamedTuple):
+    """Why a participant left, and in how many rounds of the answer it counts."""
+
+    why: str
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetails:
+    """One job with its nodes by name; none while it runs."""
+
+    job: JobView
+    stayed: tuple[str, ...] = ()
+    left: dict[str, LeftView] = field(default_factory=dict)
+    declined: dict[str, str] = field(default_factory=dict)

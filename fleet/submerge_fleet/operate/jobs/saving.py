@@ -1,0 +1,110 @@
+"""An answer as files: `.npz` has all arrays, `.csv` a table, any other name is a model's."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+from pathlib import Path
+
+import numpy as np
+
+from submerge.errors import UsageError
+from submerge.history.learnt import Learnt
+from submerge_client.atomic_file import atomic_write
+from submerge_fleet.operate import model_file
+from submerge_fleet.operate.jobs.models import MODELS
+from submerge_fleet.operate.jobs.results import JobResult
+from submerge_fleet.operate.jobs.tables import TABLES
+
+ZIP = b"PK\x03\x04"
+
+
+def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
+    """Refuse places where the answer of a kind cannot go, before the work.
+
+    Raises
+    ------
+    UsageError
+        If a kind has no such form, or a file is in the way that is none.
+    """
+    for path in paths:
+        if not path.parent.is_dir():
+            raise UsageError(f"expected a folder {path.parent} for {path.name}, got none: make it")
+        suffix = path.suffix.lower()
+        if suffix == ".csv" and kind not in TABLES:
+            raise UsageError(f"a {kind} job has no table, got {path}: name a file .npz")
+        if suffix not in (".npz", ".csv") and kind not in MODELS:
+            forms = ".npz or .csv" if kind in TABLES else ".npz"
+            raise UsageError(f"a {kind} job gives no model, got {path}: name a file {forms}")
+        if path.exists():
+            _check_older(path, suffix)
+
+
+def save(result: JobResult, path: Path) -> int:
+    """Write an answer, whole or not at all; return the bytes of the file."""
+    suffix = path.suffix.lower()
+    if suffix not in (".npz", ".csv"):
+        return model_file.save(path, _model(result))
+    data = _archive(result) if suffix == ".npz" else _table(result)
+    try:
+        atomic_write(path, data)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise  # the command reports a full disk
+        raise UsageError(f"cannot write the answer to {path}: {error.strerror}") from error
+    return len(data)
+
+
+def check_whole(result: JobResult) -> None:
+    """Refuse an answer that lacks arrays, for what is made of all of them.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not result.is_whole:
+        raise UsageError(_other_version(result))
+
+
+def _check_older(path: Path, suffix: str) -> None:
+    """Refuse to replace a file that is no older answer of the same form."""
+    if suffix not in (".npz", ".csv"):
+        model_file.check_older(path)
+        return
+    with path.open("rb") as file:
+        begin = file.read(64)
+    firsts = (ZIP,) if suffix == ".npz" else tuple(f"{each},".encode() for each in FIRSTS)
+    if begin and not begin.startswith(firsts):
+        raise UsageError(f"{path} exists and is no answer of a job: name another file")
+
+
+FIRSTS = ("cluster", "channel")
+"""First columns of tables."""
+
+
+def _archive(result: JobResult) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **result.archived())
+    return file.getvalue()
+
+
+def _table(result: JobResult) -> bytes:
+    check_whole(result)
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(TABLES[result.kind](result))
+    return file.getvalue().encode()
+
+
+def _model(result: JobResult) -> Learnt:
+    try:
+        return MODELS[result.kind](result)
+    except KeyError as error:  # some arrays of a kind are there or not, by its settings
+        raise UsageError(_other_version(result)) from error
+
+
+def _other_version(result: JobResult) -> str:
+    return (
+        f"the answer of this {result.kind} job has only arrays {', '.join(sorted(result.answer))}:"
+        " the root has another version; name a file .npz, which takes them all"
+    )

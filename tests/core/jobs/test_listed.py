@@ -1,0 +1,50 @@
+"""What a kind lists of itself is what it takes and gives: commands are made of the list."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from submerge.errors import UsageError
+from submerge.jobs.here import run_here
+from submerge.jobs.kinds import KINDS, settings_of
+
+NEEDED = 3
+"""The value of settings without a default."""
+
+ROWS = np.random.default_rng(0).normal(size=(60, 4))
+
+
+def needed(kind: str) -> dict[str, int]:
+    """The fewest settings that a kind takes."""
+    return {each.name: NEEDED for each in KINDS[kind].listed if not each.default}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_knows_the_settings_that_it_lists_and_no_others(kind):
+    """It names those that it knows when it is given another one."""
+    with pytest.raises(UsageError, match="settings are") as error:
+        KINDS[kind]({**needed(kind), "nonsense": 1}, 4)
+    known = str(error.value).removeprefix("settings are ").split(", got ")[0].split(", ")
+
+    assert sorted(each.name for each in settings_of(kind)) == sorted(known)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_has_the_arrays_that_are_listed(kind):
+    """No others, and all of them where rows are held out. Places have a number a channel."""
+    answer = run_here(kind, {**needed(kind), "held_out": 0.2}, {"a": ROWS[:30], "b": ROWS[30:]})
+    listed = {each.name: each.form for each in KINDS[kind].answers}
+
+    assert {*listed} == {*answer}
+    assert {4} == {answer[name].shape[-1] for name, form in listed.items() if form != "plain"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_setting_and_array_is_explained(kind):
+    """In one line that ends with a full stop; a setting that is needed stands first."""
+    settings = settings_of(kind)
+    texts = [each.meaning for each in (*settings, *KINDS[kind].answers)]
+
+    assert [] == [text for text in texts if "\n" in text or not text.endswith(".")]
+    assert sorted(settings, key=lambda each: bool(each.default)) == [*settings]

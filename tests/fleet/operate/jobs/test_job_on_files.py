@@ -1,0 +1,153 @@
+"""The same jobs on files, in one process: each file is a node, and the answer is the library's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from submerge.jobs.here import run_here
+from support import pump_files
+from support.commands import shell
+from support.data import shared
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    return shell(monkeypatch, capsys)
+
+
+@pytest.fixture
+def pumps(tmp_path) -> list[Path]:
+    """Two machines, one of them with two files."""
+    return [
+        pump_files.write(tmp_path / name, pump_files.readings(200, seed, level=level), timed=False)
+        for name, seed, level in (("pump-1.csv", 0, 0.0), ("pump-2.csv", 1, 3.0))
+    ]
+
+
+def rows_of(path: Path) -> np.ndarray:
+    return np.genfromtxt(path, delimiter=",", skip_header=1)
+
+
+def scaled(paths: list[Path]) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Rows of each file with the spread of all channels at 1, and by what."""
+    parts = {path.stem: rows_of(path) for path in paths}
+    all_rows = np.concatenate([*parts.values()])
+    mean, deviation = all_rows.mean(axis=0), all_rows.std(axis=0)
+    return {name: (rows - mean) / deviation for name, rows in parts.items()}, mean, deviation
+
+
+def test_kmeans_on_files_is_that_of_the_scaled_rows(run, pumps):
+    """Each file is a node, called as it is; centers are in the channels' units."""
+    ran = run("job", "kmeans", "--clusters", 3, "--held-out", 0.2, "--json", "--files", *pumps)
+    found = json.loads(ran.out)
+    parts, mean, deviation = scaled(pumps)
+    expected = run_here("kmeans", {"clusters": 3, "held_out": 0.2}, parts)
+
+    assert ["pump-1", "pump-2"] == found["stayed"]
+    assert expected["counts"].tolist() == found["answer"]["counts"]
+    assert np.allclose(expected["centers"] * deviation + mean, found["answer"]["centers"])
+    assert np.allclose(expected["held_out"], found["answer"]["held_out"])
+
+
+def test_moments_on_files_are_those_of_all_rows(run, pumps):
+    """In the channels' units, whether rows were scaled or not."""
+    rows = np.concatenate([rows_of(path) for path in pumps])
+    for flags in ((), ("--unscaled",)):
+        found = json.loads(run("job", "moments", "--json", *flags, *pumps).out)["answer"]
+        assert np.allclose(rows.mean(axis=0), found["mean"])
+        assert np.allclose(rows.var(axis=0), found["variance"])
+
+
+def test_unscaled_rows_are_clustered_as_they_are(run, pumps):
+    ran = run("job", "kmeans", "--clusters", 2, "--json", "--unscaled", *pumps)
+    found = json.loads(ran.out)["answer"]
+    parts = {path.stem: rows_of(path) for path in pumps}
+
+    assert np.allclose(run_here("kmeans", {"clusters": 2}, parts)["centers"], found["centers"])
+    assert "centers_scaled" in found
+
+
+def test_rows_with_a_gap_are_left_out_and_counted(run, tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("a,b\n1,2\n3,\n5,6\n,\n")
+    ran = run("job", "moments", "--json", path)
+
+    assert [2.0] == json.loads(ran.out)["answer"]["count"]
+    assert "2 rows with a gap are left out" in ran.err
+
+
+def test_a_column_may_name_the_nodes(run, tmp_path):
+    path = tmp_path / "all.csv"
+    path.write_text("unit,a,b\n" + "".join(f"u{i % 3},{i},{i * i % 7}\n" for i in range(90)))
+    ran = run("job", "moments", "--json", "--node-by", "unit", path)
+
+    assert ["u0", "u1", "u2"] == json.loads(ran.out)["stayed"]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("--clusters", 3, "nowhere.csv"), "nowhere.csv"),
+        (("--clusters", 3, "--least", 2, "PUMP"), "--least is for a running fleet"),
+        (("--clusters", 3, "--config", "root.toml", "PUMP"), "--config is for a running fleet"),
+        (("--clusters", 3, "--columns", "flaw", "PUMP"), "flaw"),
+        (("--clusters", 500, "PUMP"), "clusters must be at most the 200 different points"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(run, pumps, given, why):
+    ran = run("job", "kmeans", *(pumps[0] if each == "PUMP" else each for each in given))
+
+    assert (2, 1, True) == (ran.status, len(ran.err.splitlines()), why in ran.err), ran.err
+
+
+def test_files_without_a_whole_row_are_refused(run, tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("a,b\n1,\n,2\n")
+    ran = run("job", "moments", path)
+
+    assert 2 == ran.status
+    assert "expected rows without a gap, got none" in ran.err
+
+
+@pytest.mark.parametrize(("kind", "held_out"), [("kpca", ("--held-out", "20%")), ("nystrom", ())])
+def test_an_answer_of_kernel_pca_is_a_model_that_scores(run, pumps, tmp_path, kind, held_out):
+    """With limits of rows that were held out; `score` says that there are none where none were."""
+    path = tmp_path / "pumps.model"
+    ran = run("job", kind, "--components", 2, "--points", 20, *held_out, "--out", path, *pumps)
+    assert 0 == ran.status, ran.err
+    scored = run("score", pumps[0], "--model", path)
+    heading, *lines = scored.out.splitlines()
+
+    assert 0 == scored.status, scored.err
+    assert 200 == len(lines)
+    over = [line.split(",")[heading.split(",").index("over")] for line in lines]
+    assert bool(held_out) == any(over)
+    assert bool(held_out) != ("no limits" in scored.err)
+
+
+@pytest.mark.slow
+def test_centers_are_drawn(run, pumps, tmp_path):
+    """As a PNG; another file is not replaced by it."""
+    picture = tmp_path / "centers.png"
+    assert 0 == run("job", "kmeans", "--clusters", 3, "--plot", picture, *pumps).status
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    picture.write_text("no picture")
+    assert 2 == run("job", "kmeans", "--clusters", 3, "--plot", picture, *pumps).status
+
+
+@pytest.mark.slow
+def test_kmeans_of_real_data(run):
+    """Wine: 1,599 rows of eleven channels in units of their own."""
+    found = json.loads(run("job", "kmeans", "--clusters", 3, "--json", shared("wine.csv")).out)
+    counts = found["answer"]["counts"]
+
+    assert (1599.0, 11, 11) == (
+        sum(counts),
+        len(found["channels"]),
+        len(found["answer"]["centers"][0]),
+    )
+    assert min(counts) > 300
