@@ -217,7 +217,7 @@ class Schema:
         return isinstance(self.features, Identity)
 
     def is_like(self, other: Schema) -> bool:
-        """Return whether they differ at most in scaling, gamma or landmarks that `other` leaves open."""
+        """Return whether they differ at most in scaling, gamma, landmarks `other` leaves open."""
         scaling = None if other.scaling is None else self.scaling
         features = as_left_open(self.features, other.features)
         return replace(self, scaling=scaling, features=features) == other
