@@ -60,7 +60,7 @@ ONLY_FOR = {
 
 
 FLEET = "fleet"
-"""The word for landmarks that the fleet chooses."""
+"""The word for landmarks that the fleet chooses: a table has another name, such as fleet.csv."""
 
 
 class FeaturesConfig(Section, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
     nu: float | None = None
     degree: Whole | None = None
     coef0: NotBelowZero | None = None
-    landmarks: Path | Literal["fleet"] | None = None
+    landmarks: Path | None = None
     buckets: Whole | None = None
 
     def __post_init__(self) -> None:
@@ -178,7 +178,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         """
         if self.landmarks is None or self.of_fleet:
             return self.built
-        points = _landmarks(Path(self.landmarks), names)
+        points = _landmarks(self.landmarks, names)
         if len(points) != self.features:
             raise refusal(
                 "features",
@@ -193,7 +193,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
     @property
     def of_fleet(self) -> bool:
         """Whether the fleet chooses the landmarks."""
-        return self.landmarks is not None and str(self.landmarks) == FLEET
+        return self.landmarks == Path(FLEET)
 
     @property
     def _map(self) -> str:

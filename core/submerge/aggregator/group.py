@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from submerge._linalg import Array
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
 from submerge.aggregator.earlier_sums import earlier_sums, within_room
@@ -23,17 +22,15 @@ from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import census, scores
-from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, schema_with, wanted
 from submerge.aggregator.root.new_model import begins_to_score, new_model, without_energies
 from submerge.aggregator.root.settling import settle
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
 from submerge.aggregator.versions import newest_version
-from submerge.errors import SubmergeError
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredStates
-from submerge.protocol.machine import Effect, Key, Note, Now, Records, settled_note
+from submerge.protocol.machine import Effect, Key, Note, Now, Records
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
@@ -383,27 +380,6 @@ class Group:
             self._rejections.append(rejection_note(self.name, kind, found))
         made: Said | None = found.made
         return made
-
-    @property
-    def landmarks_wanted(self) -> LandmarksWanted | None:
-        """The choice of landmarks that a root waits for, once it has enough readings."""
-        if self.ledger is None:
-            return None
-        return wanted(self.plan, self.ledger, self._settings.scaling_rows)
-
-    def settle_landmarks(self, points: Array, fingerprint: str) -> Note:
-        """Settle the schema with landmarks, chosen among rows of the schema of a fingerprint."""
-        facts: dict[str, Any] = {"group": self.name, "landmarks": len(points)}
-        if self.ledger is None or self.ledger.fingerprint != fingerprint:
-            return Note("landmarks ignored", facts | {"why": "they are of another schema"})
-        try:
-            schema = schema_with(self.plan, self.ledger, points)
-        except SubmergeError as error:
-            return Note("landmarks refused", facts | {"why": str(error)})
-        self.learn_schema(schema.canonical, 0.0)
-        self.stir(now=True)  # the model's text is how nodes below hear of it
-        note = settled_note(schema)
-        return note._replace(facts=facts | note.facts)
 
     def _settle(self, ledger: Ledger) -> None:
         """Settle what the schema leaves open, and the rank, once there are enough rows."""

@@ -23,7 +23,6 @@ from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.operators import inquiries
 from submerge.aggregator.operators.orders import Order, apply_order, keep_bans, take_orders
 from submerge.aggregator.operators.quarantine import QuarantineEntry
-from submerge.aggregator.root.fleet_landmarks import LandmarksWanted
 from submerge.aggregator.store_records import STORE, StoreIdentity, StoreRecords
 from submerge.aggregator.upward import Lineage
 from submerge.errors import UsageError
@@ -46,7 +45,6 @@ from submerge.protocol.machine import (
     Received,
     Records,
     Send,
-    SettleLandmarks,
     Start,
     settled_note,
 )
@@ -145,10 +143,6 @@ class AggregatorNode:
         """Return what a group waits for; None once it has a model."""
         return self._groups[group].waiting
 
-    def landmarks_wanted(self, group: str) -> LandmarksWanted | None:
-        """Return the choice of landmarks that a root's group waits for."""
-        return self._groups[group].landmarks_wanted if self.top else None
-
     def model(self, group: str) -> Model | None:
         """Return the newest model of a group."""
         return self._groups[group].model
@@ -211,9 +205,6 @@ class AggregatorNode:
             case PushHistory() | ForgetHistory() if event.group in self._groups:
                 root = self.incarnation if self.top else None
                 effects += apply_to_histories(self._groups[event.group], event, root, now)
-            case SettleLandmarks() if self.top and event.group in self._groups:
-                group = self._groups[event.group]
-                effects.append(group.settle_landmarks(event.points, event.fingerprint))
             case _:
                 pass  # a tick: what is due is due below
         from_below = isinstance(event, Received) and isinstance(event.message, FromBelow)

@@ -33,11 +33,13 @@ class LandmarksWanted(NamedTuple):
     settings: dict[str, int | float | str | bool | None]
 
 
-def wanted(plan: GroupPlan, ledger: Ledger, least: int) -> LandmarksWanted | None:
-    """Return the choice that a group waits for; None if there is none, or too few readings."""
-    moments = ledger.moments()
-    if not isinstance(ledger.schema.features, OpenLandmarks) or not plan.settles:
+def wanted(plan: GroupPlan, ledger: Ledger | None, least: int) -> LandmarksWanted | None:
+    """Return the choice that a root's group waits for; None for none, or too few readings."""
+    if ledger is None or not isinstance(ledger.schema.features, OpenLandmarks):
         return None
+    if not plan.settles:
+        return None  # an aggregator below the root has its schema from there
+    moments = ledger.moments()
     if moments is None or moments.count < max(1, least):
         return None
     return choice_for(plan, ledger.schema)
@@ -73,6 +75,7 @@ def schema_with(plan: GroupPlan, ledger: Ledger, points: Array) -> Schema:
     """
     schema, moments = ledger.schema, ledger.moments()
     features = schema.features
+    choice_for(plan, schema)  # whether it leaves them to the fleet
     if isinstance(features, Landmarks):
         asked = OpenLandmarks(features.kernel, max(len(features.points), len(points)))
         return replace(schema, features=asked.chosen(points))

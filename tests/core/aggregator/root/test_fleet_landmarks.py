@@ -9,7 +9,7 @@ import pytest
 
 from submerge import Scaling, Schema, UsageError
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.root.fleet_landmarks import choice_for
+from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, choice_for, wanted
 from submerge.features import Gaussian, Landmarks, Matern, OpenLandmarks, Polynomial, parse
 from submerge.features.open_landmarks import as_left_open
 from submerge.jobs.here import run_here
@@ -48,9 +48,14 @@ def reads(table: Table, n: int, first: int = 0) -> np.ndarray:
     return np.vstack(blocks)
 
 
+def asked_of(table: Table, label: str = "r") -> LandmarksWanted | None:
+    node = table.hosts[label].node
+    return wanted(node.plan(GROUP), node.ledger(GROUP), node.settings.scaling_rows)
+
+
 def chosen(table: Table) -> SettleLandmarks:
     """Choose as the root's job does, over rows as clients hold them."""
-    asked = table.hosts["r"].node.landmarks_wanted(GROUP)
+    asked = asked_of(table)
     parts = {f"c{i}": rows(300, i) for i in range(2)}
     answer = run_here("landmarks", asked.settings, parts)
     return SettleLandmarks(GROUP, asked.fingerprint, answer["points"].astype(float))
@@ -69,12 +74,12 @@ def test_nothing_is_settled_before_the_landmarks_are_there():
     """Neither scaling nor gamma: the schema changes once."""
     table = house()
     reads(table, 299)
-    assert table.hosts["r"].node.landmarks_wanted(GROUP) is None
+    assert asked_of(table) is None
     reads(table, 300, 7)
 
     assert schema_of(table, "r") == OPEN
     assert schema_of(table, "c0") == OPEN
-    assert table.hosts["r"].node.landmarks_wanted(GROUP) is not None
+    assert asked_of(table) is not None
 
 
 def test_landmarks_settle_the_schema_and_what_was_measured_counts():
@@ -107,7 +112,7 @@ def test_a_restarted_root_keeps_its_landmarks():
     table.passes(3000)
 
     assert before == schema_of(table, "r")
-    assert table.hosts["r"].node.landmarks_wanted(GROUP) is None
+    assert asked_of(table) is None
 
 
 def test_a_root_that_restarts_before_asks_again():
@@ -117,7 +122,7 @@ def test_a_root_that_restarts_before_asks_again():
     table.restarts("r")
     table.passes(3000)
 
-    assert table.hosts["r"].node.landmarks_wanted(GROUP) is not None
+    assert asked_of(table) is not None
 
 
 def test_with_a_given_scaling_rows_are_scaled_already():
@@ -125,7 +130,7 @@ def test_with_a_given_scaling_rows_are_scaled_already():
     scaling = Scaling(tuple((5 * UNITS).tolist()), tuple(UNITS.tolist()))
     table = house(replace(OPEN, scaling=scaling), learns=False)
     reads(table, 300)
-    asked = table.hosts["r"].node.landmarks_wanted(GROUP)
+    asked = asked_of(table)
     points = (rows(M) - 5 * UNITS) / UNITS
     table.step("r", SettleLandmarks(GROUP, asked.fingerprint, points))
 
@@ -152,6 +157,18 @@ def test_other_landmarks_change_nothing(fingerprint, points, what):
 
     assert what in [note.what for note in table.hosts["r"].notes]
     assert schema_of(table, "r") == OPEN
+
+
+def test_only_a_root_chooses():
+    """An aggregator below it has the schema from there."""
+    table = house()
+    reads(table, 1200)
+    event = SettleLandmarks(GROUP, schema_of(table, "a").fingerprint, rows(3))
+    table.step("a", event)
+
+    assert asked_of(table, "a") is None
+    assert schema_of(table, "a") == OPEN
+    assert "landmarks refused" in [note.what for note in table.hosts["a"].notes]
 
 
 def test_landmarks_can_be_chosen_again():
