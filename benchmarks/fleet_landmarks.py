@@ -2,15 +2,15 @@
 
 The error is what l = 50 directions in the span of m = 300 landmarks miss of the rows' features,
 about zero, over what the best l miss: those of batch kernel PCA. Each device holds B rows. "Uniform
-rows" are a uniform sample of what it has seen, as for other jobs. "By weight" is what it holds while
-its group waits for landmarks: of a polynomial kernel, half of the rows are drawn by k(x, x). "Chosen"
-are landmarks of the job `landmarks`: a quarter alike, the rest by what the earlier ones miss, in
-three steps. "By chance" are as many of the rows held, all alike.
+rows" are a uniform sample of what it has seen, as for other jobs. "By weight" is what it holds
+while its group waits for landmarks: of a polynomial kernel, half of the rows are drawn by k(x, x).
+"Chosen" are landmarks of the job `landmarks`: a quarter alike, the rest by what the earlier ones
+miss, in three steps. "By chance" are as many of the rows held, all alike.
 
 Rows are those of `plants/uneven.py`: few rows hold most of a polynomial kernel.
 """
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,43 +39,50 @@ KERNELS: dict[str, tuple[Kernel, dict[str, object]]] = {
     "gaussian": (Gaussian(GAMMA), {"kernel": "gaussian", "gamma": GAMMA}),
 }
 
-Sample = RowSample | LandmarkSample
 
+class Choice(NamedTuple):
+    """A kernel, how it is named in a job, and what landmarks are held against."""
 
-def held(X: measure.Array, make: Callable[[np.random.Generator], Sample], seed: int) -> dict:
-    """Return the rows that each device holds of a stream."""
-    found = {}
-    for i, rows in enumerate(np.array_split(X, NODES)):
-        sample = make(np.random.default_rng((seed, i)))
-        for start in range(0, len(rows), BLOCK):
-            sample.add(rows[start : start + BLOCK])
-        found[f"node-{i}"] = sample.rows
-    return found
+    kernel: Kernel
+    settings: dict[str, object]
+    batch: Batch
+
+    def error(self, parts: dict[str, measure.Array], m: int, *, uniform: float, seed: int) -> float:
+        """Return the error of landmarks chosen among the rows of some devices."""
+        asked = {**self.settings, "landmarks": m, "uniform": uniform, "seed": seed}
+        return self.batch.pooled(run_here("landmarks", asked, parts)["points"].astype(float))
+
+    def held(self, most: int, seed: int, *, by_weight: bool) -> dict[str, measure.Array]:
+        """Return the rows that each device holds of a stream."""
+        found = {}
+        for i, rows in enumerate(np.array_split(self.batch.X, NODES)):
+            rng, width = np.random.default_rng((seed, i)), rows.shape[1]
+            sample: RowSample | LandmarkSample = RowSample(most, width, rng)
+            if by_weight:
+                sample = LandmarkSample(most, width, self.kernel, rng)
+            for start in range(0, len(rows), BLOCK):
+                sample.add(rows[start : start + BLOCK])
+            found[f"node-{i}"] = sample.rows
+        return found
 
 
 def on_held(quick: bool) -> Table:
     """Measure the error over the rows that a device holds."""
     rows, repeats = [], 1 if quick else 3
     X = uneven(ROWS // 3 if quick else ROWS)
-    width = X.shape[1]
     for name, (kernel, settings) in measure.progress(KERNELS.items(), "landmarks: rows held"):
-        batch = Batch(X, kernel, RANK)
+        choice = Choice(kernel, settings, Batch(X, kernel, RANK))
         for most in HELD:
-            errors: dict[str, list[float]] = {"chance": [], "uniform": [], "weight": []}
+            errors = []
             for seed in range(repeats):
-
-                def choose(parts: dict, uniform: float, seed: int = seed) -> float:
-                    asked = {**settings, "landmarks": LANDMARKS, "uniform": uniform, "seed": seed}
-                    points = run_here("landmarks", asked, parts)["points"]
-                    return batch.pooled(points.astype(float))
-
-                alike = held(X, lambda rng: RowSample(most, width, rng), seed)
-                weighed = held(X, lambda rng: LandmarkSample(most, width, kernel, rng), seed)
-                errors["chance"].append(choose(alike, 1.0))
-                errors["uniform"].append(choose(alike, 0.25))
-                errors["weight"].append(choose(weighed, 0.25))
-            means = [float(np.mean(errors[way])) for way in errors]
-            rows.append((name, most, *means, max(errors["weight"]), ALLOWED.get(most)))
+                alike, weighed = (choice.held(most, seed, by_weight=way) for way in (False, True))
+                ways = ((alike, 1.0), (alike, 0.25), (weighed, 0.25))
+                errors.append(
+                    [choice.error(of, LANDMARKS, uniform=share, seed=seed) for of, share in ways]
+                )
+            means = np.mean(errors, axis=0).tolist()
+            worst = max(each[-1] for each in errors)
+            rows.append((name, most, *means, worst, ALLOWED.get(most)))
     return Table(
         f"{NODES} devices, {len(X)} rows: error over batch kernel PCA, l = {RANK}, m = {LANDMARKS}",
         {
@@ -96,14 +103,13 @@ def on_limits(quick: bool) -> Table:
     """Measure how well any choice of 300 rows does for the Gaussian, and more landmarks."""
     X = uneven(ROWS // 3 if quick else ROWS)
     kernel, settings = KERNELS["gaussian"]
-    batch = Batch(X, kernel, RANK)
+    choice = Choice(kernel, settings, Batch(X, kernel, RANK))
     parts = {f"node-{i}": rows for i, rows in enumerate(np.array_split(X, NODES))}
-    rows: list[tuple[object, ...]] = []
+    pool = X[:: max(1, len(X) // 1500)]
+    rows = []
     for m in (300, 350, 400, 500):
-        asked = {**settings, "landmarks": m}
-        chosen = run_here("landmarks", asked, parts)["points"].astype(float)
-        pool = X[:: max(1, len(X) // 1500)]
-        rows.append((m, batch.pooled(chosen), batch.pooled(greedy(pool, m, kernel))))
+        chosen = choice.error(parts, m, uniform=0.25, seed=0)
+        rows.append((m, chosen, choice.batch.pooled(greedy(pool, m, kernel))))
     return Table(
         "The Gaussian, all rows held: how good a choice can be",
         {"landmarks": "d", "chosen": ".4f", "greedily": ".4f"},

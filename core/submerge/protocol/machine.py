@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from submerge._linalg import Array
+from submerge.features import Landmarks
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
@@ -292,6 +293,8 @@ def settled_note(schema: Schema) -> Note:
     facts: dict[str, Any] = {"scaled": schema.scaling is not None}
     if isinstance(gamma, str):
         facts["gamma"] = float(f"{float.fromhex(gamma):.6g}")
+    if isinstance(schema.features, Landmarks):
+        facts["landmarks"] = len(schema.features.points)  # readings that all members can read
     return Note("schema settled", facts)
 
 
