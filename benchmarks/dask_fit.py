@@ -110,7 +110,7 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
 
 def _imported() -> None:
     """Import what tasks need, and call BLAS once."""
-    import submerge_fleet.files.arrow_file as arrow_file
+    import submerge_fleet.files.formats.arrow_file as arrow_file
     import submerge_fleet.on_dask.tasks as _  # noqa: F401
 
     arrow_file.import_pyarrow()

@@ -19,8 +19,8 @@ from plants.plant import Plant
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
-from submerge.client.detect import detect
-from submerge.client.detector import AlarmDetector
+from submerge.client.alarms.detect import detect
+from submerge.client.alarms.detector import AlarmDetector
 from submerge.client.monitor import NodeMonitor
 from submerge.client.node import ClientNode
 from submerge.judge.decision import Decision

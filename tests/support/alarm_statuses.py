@@ -9,8 +9,8 @@ from typing import Any, get_args
 import numpy as np
 from hypothesis import strategies as st
 
-from submerge.client.alarm_blocks import KeptBlocks
-from submerge.client.detector import DetectorState
+from submerge.client.alarms.blocks import KeptBlocks
+from submerge.client.alarms.detector import DetectorState
 from submerge.client.monitor_state import MonitorState
 from submerge.protocol.alarm_status import (
     MOST_ALARMS,

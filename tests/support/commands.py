@@ -18,11 +18,11 @@ class Ran(NamedTuple):
     err: str
 
 
-def shell(monkeypatch: Any, capsys: Any) -> Callable[..., Ran]:
-    """Return what runs `submerge` with arguments."""
+def shell(monkeypatch: Any, capsys: Any, *first: str) -> Callable[..., Ran]:
+    """Return what runs `submerge` with arguments, behind those that are always first."""
 
     def run(*arguments: object) -> Ran:
-        monkeypatch.setattr("sys.argv", ["submerge", *map(str, arguments)])
+        monkeypatch.setattr("sys.argv", ["submerge", *first, *map(str, arguments)])
         try:
             cli.main()
             status = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge.client.recent_scores import RecentScores, row_statistics
+from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
 from submerge.history.recorded import Recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from submerge.client.highest import HighestSoFar
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor_state import MonitorState
 from submerge.protocol.alarm_status import Alarm, Waiting
 from submerge.protocol.messages import Model, Report

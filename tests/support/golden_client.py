@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from submerge.client.alarm_blocks import KeptBlocks
-from submerge.client.detector import DetectorState
+from submerge.client.alarms.blocks import KeptBlocks
+from submerge.client.alarms.detector import DetectorState
 from submerge.client.incarnation import Checkpoint
 from submerge.client.measuring import MeasuredRows
 from submerge.client.monitor_state import MonitorState

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from submerge.client.alarm_blocks import KeptBlocks
-from submerge.client.detector import DetectorState
-from submerge.client.highest import HighestSoFar
+from submerge.client.alarms.blocks import KeptBlocks
+from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor_state import MonitorState
 from submerge.history.learnt import Learnt
 from submerge.protocol.desired_state import DesiredState

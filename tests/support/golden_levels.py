@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from submerge.client.alarms.new_level import NewLevel
 from submerge.client.monitor_state import MonitorState
-from submerge.client.new_level import NewLevel
 from submerge.protocol.alarm_status import Alarm, Deviation
 from submerge.stats.node_mean import OwnMean
 from support.golden_parts import numbers

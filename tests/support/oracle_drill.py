@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from submerge.client.alarm_limits import AlarmLimits
-from submerge.client.detect import detect
-from submerge.client.detector import AlarmDetector, Situation
+from submerge.client.alarms.detect import detect
+from submerge.client.alarms.detector import AlarmDetector, Situation
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.drill.response import DrillModel
 from submerge.judge.prepare import prepare
 from submerge.judge.score import score

@@ -112,13 +112,16 @@ class LandmarkChooser:
             kind=KIND,
             settings={**asked.settings, "seed": secrets.randbits(62)},
             group=group,
-            fingerprint=asked.fingerprint,
-            width=asked.width,
+            fingerprint=asked.schema.fingerprint,
+            width=asked.schema.width,
         )
         self._choosing[group] = job
+        board = self._server.board
+        board.announce(job, asked.schema.canonical)
         try:
             await self._server.jobs.open(job)
         except SubmergeError as error:
+            board.withdraw(job)
             self._choosing.pop(group, None)
             self._failed(group, str(error))
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array, Storage
+from submerge.client.alarms.channels import ChannelState
+from submerge.client.alarms.detect import detect
+from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation
+from submerge.client.alarms.new_level import NewLevel
 from submerge.client.asked.drilling import DrillTask
 from submerge.client.asked.recent_rows import RecentRows
-from submerge.client.channels import ChannelState
-from submerge.client.detect import detect
-from submerge.client.detector import AlarmDetector, DetectorState, Situation
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
-from submerge.client.new_level import NewLevel
 from submerge.drill.response import DrillModel
 from submerge.judge.clock import RowTime
 from submerge.judge.decision import Decision, Mask

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from submerge._linalg import Array
-from submerge.client.channels import ChannelState
-from submerge.client.detector import DetectorState
-from submerge.client.new_level import NewLevel
+from submerge.client.alarms.channels import ChannelState
+from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.new_level import NewLevel
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Model
 from submerge.schema import Schema

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from submerge.client.alarms.recent_scores import row_statistics
 from submerge.client.monitor import NodeMonitor
-from submerge.client.recent_scores import row_statistics
 from submerge.stats.block_maxima import By
 
 

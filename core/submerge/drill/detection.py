@@ -1,8 +1,9 @@
 """In which spans of rows scores raise an alarm, by the limits of a node.
 
-A span is some rows from the start of a fault. The rows before it are as they were read. The rule
-is that of `client.detect`: an alarm is raised when the k-of-m statistic of one kind of score, the
-k-th largest of the last m scores, is over the limit of its kind; or when the smoothed distance is.
+A span is some rows from the start of a fault. The rows before it are as they were read. The rule is
+that of `client.alarms.detect`: an alarm is raised when the k-of-m statistic of one kind of score,
+the k-th largest of the last m scores, is over the limit of its kind; or when the smoothed distance
+is.
 """
 
 from __future__ import annotations

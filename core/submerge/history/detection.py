@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.blame import Evidence
-from submerge.client.detect import LONGER
+from submerge.client.alarms.blame import Evidence
+from submerge.client.alarms.detect import LONGER
+from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
-from submerge.client.recent_scores import RecentScores, row_statistics
 from submerge.condition import Condition
 from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from submerge.client.detector import DetectorState
+from submerge.client.alarms.detector import DetectorState
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.batches import Batch

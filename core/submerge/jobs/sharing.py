@@ -1,7 +1,7 @@
 """PointBudget: how many readings may leave a client as they are, in any 24 hours.
 
-1. What is shared is kept before it is sent, so that a process that dies in between has counted what
-   nobody got, and never the other way round.
+1. What is shared is kept before it is sent. A process that dies in between has counted readings
+   that did not arrive, and never the other way round.
 2. A contribution that is sent again is not counted again: it is made once.
 3. Time is that of the wall, for a budget outlives processes; within one process it has to pass on
    the steady clock as well. A wall clock that goes back gives nothing back. One that was far ahead

@@ -14,7 +14,7 @@ from hashlib import blake2b
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.alarm_log import AlarmLog
+from submerge.client.alarms.log import AlarmLog
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
 from submerge.client.monitor import Judgement, NodeMonitor

@@ -12,17 +12,17 @@ from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush
 from submerge.protocol.messages import Counts
 from submerge.schema import Schema
-from submerge.simulate.alarm_oracle import AlarmOracle
-from submerge.simulate.audit import audit
 from submerge.simulate.channel_operator import first_schema
 from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Ids, Rows
 from submerge.simulate.fleet import SimulatedFleet
-from submerge.simulate.history_oracle import HistoryOracle
 from submerge.simulate.injected_failures import HOUR, InjectedFailures
 from submerge.simulate.malicious import MaliciousNode, Wire
 from submerge.simulate.observer import Observers
-from submerge.simulate.oracle import Oracle
+from submerge.simulate.oracles.alarm_oracle import AlarmOracle
+from submerge.simulate.oracles.audit import audit
+from submerge.simulate.oracles.history_oracle import HistoryOracle
+from submerge.simulate.oracles.oracle import Oracle
 from submerge.simulate.plan import Plan
 from submerge.simulate.transcript import Transcript
 

@@ -60,7 +60,7 @@ def command(
     """
     from submerge_fleet.detect.lines import as_object, as_text
     from submerge_fleet.detect.run import request_of
-    from submerge_fleet.files.remote_path import path_of
+    from submerge_fleet.files.formats.remote_path import path_of
 
     curves: Curves | None = None
     if plot is not None:

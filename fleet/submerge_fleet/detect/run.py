@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from submerge import UsageError
-from submerge.client.alarm_limits import AlarmLimits
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
 from submerge.history.detection import FoundAlarm, HistoryDetector
@@ -34,8 +34,8 @@ from submerge_fleet.detect.curves import Curves
 from submerge_fleet.detect.level import AnotherLevel
 from submerge_fleet.detect.notes import other_pace, unknown_machines
 from submerge_fleet.files import ReadingOptions, open_recordings
+from submerge_fleet.files.formats.remote_path import path_of
 from submerge_fleet.files.parts import Digests, digests_here
-from submerge_fleet.files.remote_path import path_of
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.model_file import SavedModel
 

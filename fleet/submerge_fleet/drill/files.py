@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge.client.alarm_limits import AlarmLimits
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.drill.detection import Spans, spans
 from submerge.drill.drill import ChannelAnswer, Drill
 from submerge.drill.response import DrillModel

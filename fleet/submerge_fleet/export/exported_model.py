@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from submerge._linalg import EPS, Array
-from submerge.client.detect import LONGER
-from submerge.client.detector import AlarmDetector
+from submerge.client.alarms.detect import LONGER
+from submerge.client.alarms.detector import AlarmDetector
 from submerge.errors import UsageError
 from submerge.history.settings import SOON
 from submerge.pca.precision import Precision

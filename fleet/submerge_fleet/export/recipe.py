@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
-from submerge.client.detect import LONGER
+from submerge.client.alarms.detect import LONGER
 from submerge.errors import UsageError
 from submerge.history.settings import SOON
 from submerge.judge.prepare import LARGEST_SCALED

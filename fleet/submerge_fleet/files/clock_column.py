@@ -21,9 +21,9 @@ from submerge import Array
 from submerge_client.datasets.day_order import orders_of
 from submerge_client.datasets.instants import is_clock, is_slashed, is_time
 from submerge_fleet.files import time_errors
+from submerge_fleet.files.formats.tables import Kind, RawRows, TableFile, names_of
 from submerge_fleet.files.options import NO_TIME, ReadingOptions
 from submerge_fleet.files.selecting import place_of
-from submerge_fleet.files.tables import Kind, RawRows, TableFile, names_of
 from submerge_fleet.files.time_form import (
     COMPACT,
     TEXT,

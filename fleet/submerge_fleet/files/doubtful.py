@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from submerge_fleet.files.tables import ColumnHead
+from submerge_fleet.files.formats.tables import ColumnHead
 from submerge_fleet.files.time_signs import scale_of, values_of
 
 FEWEST = 20

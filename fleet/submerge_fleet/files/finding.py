@@ -11,7 +11,7 @@ from typing import NamedTuple
 from submerge import UsageError
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
-from submerge_fleet.files.remote_path import is_remote, remote_matches
+from submerge_fleet.files.formats.remote_path import is_remote, remote_matches
 
 SUFFIXES = frozenset(
     ".csv .tsv .txt .dat .npy .parquet .pq .arrow .arrows .feather .ipc .log".split()  # noqa: SIM905

@@ -13,10 +13,10 @@ import numpy as np
 
 from submerge import Array
 from submerge_client.datasets.source import refusal
+from submerge_fleet.files.formats.tables import TableFile
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.reading import FileReading, Names, Span, joined
 from submerge_fleet.files.selecting import matching
-from submerge_fleet.files.tables import TableFile
 
 MOST_CHANNELS = 10_000
 """More names than this are no channels: the columns are the wrong way round."""

@@ -18,6 +18,7 @@ from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
 from submerge_fleet.files import long_table
 from submerge_fleet.files.clock_column import clock_of
+from submerge_fleet.files.formats.tables import Kind, TableFile, names_of
 from submerge_fleet.files.options import BY_FILE, ReadingOptions
 from submerge_fleet.files.reading import FileReading
 from submerge_fleet.files.selecting import (
@@ -28,7 +29,6 @@ from submerge_fleet.files.selecting import (
     some,
     unknown,
 )
-from submerge_fleet.files.tables import Kind, TableFile, names_of
 from submerge_fleet.files.time_errors import either_order
 
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from submerge import Array
 from submerge_client.datasets.source import refusal
-from submerge_fleet.files.arrow_file import ArrowFile
 from submerge_fleet.files.clock_column import ClockColumn
-from submerge_fleet.files.tables import RawRows, TableFile
+from submerge_fleet.files.formats.arrow_file import ArrowFile
+from submerge_fleet.files.formats.tables import RawRows, TableFile
 
 Indices = npt.NDArray[np.intp]
 Names = npt.NDArray[np.object_]

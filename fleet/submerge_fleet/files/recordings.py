@@ -27,13 +27,13 @@ from submerge_fleet.files import long_table
 from submerge_fleet.files.ahead import ahead
 from submerge_fleet.files.column_ranges import ColumnRanges
 from submerge_fleet.files.finding import files_of
+from submerge_fleet.files.formats.opening import open_file
+from submerge_fleet.files.formats.tables import TableFile, names_of
 from submerge_fleet.files.freed_memory import keep_freed_memory
-from submerge_fleet.files.opening import open_file
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import Digests, MachinePart, digests_here, parts_of
 from submerge_fleet.files.plan import planned
 from submerge_fleet.files.reading import FileReading, Span
-from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 
 

@@ -14,8 +14,8 @@ from submerge.judge.prepare import LARGEST_SCALED
 from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Place, refusal
 from submerge_fleet.files.doubtful import doubts, is_index
+from submerge_fleet.files.formats.tables import ColumnHead, Kind, TableFile, names_of
 from submerge_fleet.files.options import ReadingOptions
-from submerge_fleet.files.tables import ColumnHead, Kind, TableFile, names_of
 
 RANGE = ".."
 SHOWN = 5

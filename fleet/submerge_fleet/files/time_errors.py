@@ -11,7 +11,7 @@ import numpy as np
 from submerge import UsageError
 from submerge_client.datasets.day_order import patterns_of, readings_of
 from submerge_client.datasets.source import Place, refusal, shown
-from submerge_fleet.files.tables import Kind, TableFile
+from submerge_fleet.files.formats.tables import Kind, TableFile
 from submerge_fleet.files.time_form import EXCEL, TimeForm
 
 FORMS = "2026-11-23 10:00, 2026-11-23T10:00:00Z, 23.11.2026 10:00:00 or numbers since 1970"

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from submerge import Array, UsageError
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
+from submerge_fleet.files.formats.tables import BLOCK_ROWS, TableFile
 from submerge_fleet.files.reading import Indices, Span, joined
-from submerge_fleet.files.tables import BLOCK_ROWS, TableFile
 
 SORT_BYTES = 512 << 20
 """Most bytes of one machine's rows and times that are sorted."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from submerge import Array
 from submerge_client.datasets.fields import TRUTH, is_number
-from submerge_fleet.files.tables import ColumnHead, TableFile
+from submerge_fleet.files.formats.tables import ColumnHead, TableFile
 from submerge_fleet.files.time_form import compact_seconds
 
 _WORDS = frozenset("time times timestamp timestamps date datetime ts epoch unixtime utc".split())  # noqa: SIM905

@@ -91,7 +91,7 @@ def command(
 
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
-    from submerge_fleet.files.remote_path import path_of
+    from submerge_fleet.files.formats.remote_path import path_of
     from submerge_fleet.fit.likeness import open_like
     from submerge_fleet.fit.run import FitRequest, run
     from submerge_fleet.fit.saving import check_target

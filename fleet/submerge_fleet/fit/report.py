@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from submerge.client.alarm_limits import AlarmLimits
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.history.fit import Fitted
 from submerge.history.folds import Deviant
 from submerge.history.settings import SOON

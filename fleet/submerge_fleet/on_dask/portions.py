@@ -15,11 +15,11 @@ import numpy as np
 from submerge.condition import Condition
 from submerge.history.recorded import Recorded
 from submerge_fleet.files.clock_column import clock_of
-from submerge_fleet.files.opening import open_file
+from submerge_fleet.files.formats.opening import open_file
+from submerge_fleet.files.formats.remote_path import path_of
 from submerge_fleet.files.options import ReadingOptions
 from submerge_fleet.files.parts import MachinePart
 from submerge_fleet.files.reading import FileReading
-from submerge_fleet.files.remote_path import path_of
 from submerge_fleet.files.time_order import TimeOrder
 from submerge_fleet.on_dask.stretch import Stretch, spans_in
 from submerge_fleet.on_dask.tables import table_of

@@ -12,7 +12,7 @@ import numpy as np
 from submerge import UsageError
 from submerge.history.recorded import Recorded
 from submerge_fleet.files import ReadingOptions, open_recordings
-from submerge_fleet.files.remote_path import path_of
+from submerge_fleet.files.formats.remote_path import path_of
 from submerge_fleet.fit.saving import learnt_of
 from submerge_fleet.on_dask.cluster import Cluster, connected
 from submerge_fleet.on_dask.command import digests_on

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from submerge import UsageError
-from submerge_fleet.files.remote_path import SCHEME, path_of
+from submerge_fleet.files.formats.remote_path import SCHEME, path_of
 from submerge_fleet.on_dask.answers import answering
 from submerge_fleet.on_dask.cluster import Call, Cluster
 from submerge_fleet.on_dask.packing import packed, unpacked

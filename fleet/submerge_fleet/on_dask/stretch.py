@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.history.chunk_keys import ROWS
-from submerge_fleet.files.arrow_file import ArrowFile
+from submerge_fleet.files.formats.arrow_file import ArrowFile
+from submerge_fleet.files.formats.tables import TableFile
 from submerge_fleet.files.parts import MachinePart
 from submerge_fleet.files.reading import FileReading, Span
-from submerge_fleet.files.tables import TableFile
 
 MOST_ROWS = 16 * ROWS
 """Rows of a stretch, where a file can be read from its middle."""

@@ -16,10 +16,10 @@ from submerge.condition import Condition
 from submerge.headings import channels_of
 from submerge.history.recorded import Recorded
 from submerge_client.datasets.source import refusal
+from submerge_fleet.files.formats.tables import BLOCK_ROWS
 from submerge_fleet.files.options import NO_TIME
 from submerge_fleet.files.parts import ONLY_MACHINE
 from submerge_fleet.files.selecting import place_in, some
-from submerge_fleet.files.tables import BLOCK_ROWS
 from submerge_fleet.files.time_order import iso
 from submerge_fleet.python.frames import PLACE, Frame
 

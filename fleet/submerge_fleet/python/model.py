@@ -172,7 +172,7 @@ class HistoryModel:
     @property
     def limits(self) -> str:
         """The rate of false alarms that its alarm limits keep."""
-        from submerge.client.alarm_limits import AlarmLimits
+        from submerge.client.alarms.limits import AlarmLimits
         from submerge.history.settings import SOON
         from submerge.stats.block_maxima import WITH_FACTORS
         from submerge_fleet.fit.report import rate_of

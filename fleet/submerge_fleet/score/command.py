@@ -110,7 +110,7 @@ def command(
     blame with their shares; how many numbers were filled. A row that cannot be scored has the
     reason: lead-in, gaps, too large, other state.
     """
-    from submerge_fleet.files.remote_path import path_of
+    from submerge_fleet.files.formats.remote_path import path_of
     from submerge_fleet.score.order import ScoreOrder
     from submerge_fleet.score.run import all_files
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, TextIO
 
 from submerge import UsageError
 from submerge_client.atomic_file import atomic_file
-from submerge_fleet.files.remote_path import is_remote, written
+from submerge_fleet.files.formats.remote_path import is_remote, written
 from submerge_fleet.score.lines import CSV_HEAD, JSON_HEAD, CsvScoreLines, JsonScoreLines
 from submerge_fleet.score.parquet import SUFFIX, ParquetScores, begins_as_scores
 from submerge_fleet.score.rows import FileRows

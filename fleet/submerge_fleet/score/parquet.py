@@ -11,7 +11,7 @@ import numpy as np
 
 from submerge.judge.prepare import REASONS
 from submerge_fleet.console.printable import printable
-from submerge_fleet.files.arrow_file import import_pyarrow
+from submerge_fleet.files.formats.arrow_file import import_pyarrow
 from submerge_fleet.score.lines import FILLED, TIME, ScoreHeadings
 from submerge_fleet.score.rows import FileRows
 

@@ -18,7 +18,7 @@ from submerge.condition import Condition
 from submerge.judge.prepare import Block
 from submerge_client.sensors.lags import Lags
 from submerge_fleet.files.finding import files_of
-from submerge_fleet.files.remote_path import source_of
+from submerge_fleet.files.formats.remote_path import source_of
 from submerge_fleet.files.selecting import matching
 from submerge_fleet.score.centers import Centers
 from submerge_fleet.score.columns import Columns, columns_of

@@ -15,7 +15,7 @@ from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
 from submerge_client.score_outputs.lines import limits_passed
 from submerge_fleet.console.printable import printable
-from submerge_fleet.files.remote_path import path_of
+from submerge_fleet.files.formats.remote_path import path_of
 from submerge_fleet.score.model import Normal
 from submerge_fleet.score.rows import FileRows
 

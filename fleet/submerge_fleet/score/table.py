@@ -18,12 +18,13 @@ from submerge import Array, UsageError
 from submerge_client.datasets import intel_lab, text
 from submerge_client.datasets.reading import check_quantity, format_of
 from submerge_client.datasets.source import Source, refusal
-from submerge_fleet.files import ReadingOptions, arrow_file, open_recordings
+from submerge_fleet.files import ReadingOptions, open_recordings
 from submerge_fleet.files.clock_column import ClockColumn, clock_of
-from submerge_fleet.files.opening import is_log, open_file
-from submerge_fleet.files.remote_path import source_of
+from submerge_fleet.files.formats import arrow_file
+from submerge_fleet.files.formats.opening import is_log, open_file
+from submerge_fleet.files.formats.remote_path import source_of
+from submerge_fleet.files.formats.tables import TableFile, names_of
 from submerge_fleet.files.selecting import check_numbers, place_of
-from submerge_fleet.files.tables import TableFile, names_of
 from submerge_fleet.files.time_errors import either_order
 from submerge_fleet.files.time_form import TEXT, TimeForm
 from submerge_fleet.files.time_order import iso

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.client.alarm_limits import AlarmLimits
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.newest_score import NewestScore, newest_score
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from submerge import PeerError, Schema
-from submerge.client.detector import DetectorState
+from submerge.client.alarms.detector import DetectorState
 from submerge.client.monitor_state import MonitorState
 from submerge.protocol.desired_state import DesiredState
 from submerge.stats.run_lengths import RunLengths

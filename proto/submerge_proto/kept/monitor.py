@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from submerge import PeerError
-from submerge.client.alarm_blocks import KeptBlocks
-from submerge.client.detector import DetectorState
-from submerge.client.highest import HighestSoFar
+from submerge.client.alarms.blocks import KeptBlocks
+from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.highest import HighestSoFar
+from submerge.client.alarms.new_level import NewLevel
 from submerge.client.monitor_state import MonitorState
-from submerge.client.new_level import NewLevel
 from submerge.protocol.alarm_status import REMEMBERED
 from submerge.protocol.messages import Model
 from submerge.stats.block_maxima import By

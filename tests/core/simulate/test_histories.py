@@ -12,7 +12,8 @@ from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.node import AggregatorNode
 from submerge.features import RandomFourier
 from submerge.protocol.machine import ForgetHistory, PushHistory
-from submerge.simulate import Faults, Plan, history_oracle, run
+from submerge.simulate import Faults, Plan, run
+from submerge.simulate.oracles import history_oracle
 from support.mutants import answers_first, holds_nothing, loads_nothing
 
 OFTEN = ("histories", 8.0)

@@ -9,7 +9,8 @@ import pytest
 
 from submerge.client.monitor import NodeMonitor
 from submerge.protocol.messages import Model
-from submerge.simulate import Faults, Plan, alarm_oracle, run
+from submerge.simulate import Faults, Plan, run
+from submerge.simulate.oracles import alarm_oracle
 from submerge.simulate.samples import SampleSets
 from submerge_fleet.simulate.run import as_received
 from support.mutants import MUTANTS, PRESET, SEED

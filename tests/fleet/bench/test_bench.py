@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from submerge_fleet import cli
+from support.commands import shell
 
 MINE = """
 import numpy as np
@@ -38,15 +38,7 @@ def bench(monkeypatch, capsys, tmp_path):
     rows = np.random.default_rng(0).standard_normal((300, 6)) * np.arange(1, 7)
     np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="a,b,c,d,e,f", comments="")
 
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["submerge", "bench", "--quiet", *map(str, arguments)])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        return status, *capsys.readouterr()
-
+    run = shell(monkeypatch, capsys, "bench", "--quiet")
     run.rows = tmp_path / "rows.csv"
     return run
 

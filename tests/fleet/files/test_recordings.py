@@ -19,10 +19,10 @@ from submerge_fleet.files import (
     Recordings,
     open_recordings,
     parts,
-    tables,
     time_order,
 )
 from submerge_fleet.files.column_ranges import FOLDED, ColumnRanges
+from submerge_fleet.files.formats import tables
 
 START = 1_795_428_000.0
 NAMES = ("flow", "temp", "load")

@@ -14,7 +14,7 @@ import submerge.dask
 from submerge import UsageError
 from submerge.history.settings import FitSettings
 from submerge_fleet.files import ReadingOptions, open_recordings
-from submerge_fleet.files.remote_path import path_of
+from submerge_fleet.files.formats.remote_path import path_of
 from submerge_fleet.on_dask.cluster import Cluster
 from submerge_fleet.on_dask.history import ClusterFit
 from submerge_fleet.on_dask.sources import ClusterRows

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge.protocol.messages import Report
-from submerge_fleet import cli
 from submerge_fleet.plan.levels import (
     DAY_S,
     FleetPlan,
@@ -23,6 +22,7 @@ from submerge_fleet.plan.levels import (
 from submerge_fleet.plan.measure import CHILDREN, Measured, measured
 from submerge_fleet.plan.messages import Sizes, sizes
 from submerge_fleet.plan.units import INSIDE_BYTES, INSIDE_CORE_S, recorded, remeasured
+from support.commands import shell
 
 UNITS = recorded(Sizes(4800, 100, 5000), "grpc")
 
@@ -30,18 +30,7 @@ UNITS = recorded(Sizes(4800, 100, 5000), "grpc")
 @pytest.fixture
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["submerge", "plan", *map(str, arguments)])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+    return shell(monkeypatch, capsys, "plan")
 
 
 @given(st.integers(1, 10**7), st.integers(2, 5000), st.sampled_from(["grpc", "mqtt"]))

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from submerge_fleet import cli
 from submerge_fleet.replay.rows import deal
 from support import oracle
+from support.commands import shell
 from support.data import shared
 from support.strategies import rows_of
 
@@ -35,18 +36,7 @@ KEYS = [
 @pytest.fixture
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["submerge", *map(str, arguments)])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+    return shell(monkeypatch, capsys)
 
 
 @pytest.fixture

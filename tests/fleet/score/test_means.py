@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import hotelling, spe
-from submerge.client.detector import DetectorState
+from submerge.client.alarms.detector import DetectorState
 from submerge.client.monitor_state import MonitorState
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.summaries import Subspaces

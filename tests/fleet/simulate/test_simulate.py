@@ -24,6 +24,7 @@ from submerge_fleet.simulate import run as simulate_run
 from submerge_fleet.simulate.command import repeat_command
 from submerge_fleet.simulate.report import INVARIANTS, SHOWN, excerpt_of, print_findings
 from submerge_fleet.simulate.run import Findings, collect
+from support.commands import shell
 
 SMALL = ("--nodes", 4, "--fan-in", 2, "--depth", 2, "--hours", 0.5)
 
@@ -31,18 +32,7 @@ SMALL = ("--nodes", 4, "--fan-in", 2, "--depth", 2, "--hours", 0.5)
 @pytest.fixture
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["submerge", "simulate", *map(str, arguments)])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+    return shell(monkeypatch, capsys, "simulate")
 
 
 @pytest.fixture
@@ -241,7 +231,7 @@ def test_the_tables_fit(width):
 
 def test_every_invariant_has_a_meaning():
     """Those that the oracle knows."""
-    from submerge.simulate import oracle
+    from submerge.simulate.oracles import oracle
 
     assert list(INVARIANTS) == re.findall(r"^(I\d+) +", str(oracle.__doc__), re.MULTILINE)
 

@@ -8,10 +8,10 @@ import pytest
 
 from submerge import UsageError
 from submerge.simulate import Plan
-from submerge_fleet import cli
 from submerge_fleet.simulate import memory
 from submerge_fleet.simulate.command import repeat_command
 from submerge_fleet.simulate.memory import MANY, announce
+from support.commands import shell
 
 SMALL = ("--nodes", 3, "--fan-in", 2, "--depth", 2, "--hours", 0.2, "--dim", 8, "--rank", 2)
 
@@ -19,18 +19,7 @@ SMALL = ("--nodes", 3, "--fan-in", 2, "--depth", 2, "--hours", 0.2, "--dim", 8, 
 @pytest.fixture
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["submerge", "simulate", *map(str, arguments)])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+    return shell(monkeypatch, capsys, "simulate")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import PeerError, UsageError
-from submerge.client.highest import HighestSoFar
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.history.learnt import Learnt
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk

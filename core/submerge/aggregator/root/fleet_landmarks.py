@@ -24,12 +24,11 @@ from submerge.schema import Schema
 class LandmarksWanted(NamedTuple):
     """A choice that a group waits for.
 
-    fingerprint, width : of the rows that nodes hold
+    schema : of the rows that nodes hold
     settings : of the job
     """
 
-    fingerprint: str
-    width: int
+    schema: Schema
     settings: dict[str, int | float | str | bool | None]
 
 
@@ -62,7 +61,7 @@ def choice_for(plan: GroupPlan, schema: Schema) -> LandmarksWanted:
     settings = _kernel_settings(asked.kernel) | {"landmarks": asked.landmarks, "scale": raw}
     if schema.features.kernel.gamma is not None:
         settings["gamma"] = schema.features.kernel.gamma
-    return LandmarksWanted(schema.fingerprint, schema.width, settings)
+    return LandmarksWanted(schema, settings)
 
 
 def schema_with(plan: GroupPlan, ledger: Ledger, points: Array) -> Schema:

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array
+from submerge.client.alarms.detector import AlarmDetector
+from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.client.asked.drilling import DrillTask
-from submerge.client.detector import AlarmDetector
 from submerge.client.monitor import NodeMonitor
-from submerge.client.recent_scores import RecentScores, row_statistics
 from submerge.errors import UsageError
 from submerge.judge.prepare import in_units
 from submerge.judge.score import RowScores

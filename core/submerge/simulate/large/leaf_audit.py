@@ -29,13 +29,13 @@ from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
 from submerge.protocol.messages import ANOTHER, Answer, Reason, Report
-from submerge.simulate.at_rest import row_limits
-from submerge.simulate.audit import ROUNDING
 from submerge.simulate.hosts import Host
 from submerge.simulate.large.fleet import LargeFleet, LeafHost
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.observer import FleetObserver
-from submerge.simulate.oracle import SUSPECT
+from submerge.simulate.oracles.at_rest import row_limits
+from submerge.simulate.oracles.audit import ROUNDING
+from submerge.simulate.oracles.oracle import SUSPECT
 
 CONTRADICTED = {Reason.EQUIVOCATION, Reason.SHRUNK}
 

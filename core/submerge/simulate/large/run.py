@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from submerge.schema import Schema
-from submerge.simulate.audit import audit
-from submerge.simulate.history_oracle import HistoryOracle
 from submerge.simulate.injected_failures import HOUR, InjectedFailures
 from submerge.simulate.large.fleet import LargeFleet
 from submerge.simulate.large.leaf import LeafNode
@@ -18,6 +16,8 @@ from submerge.simulate.large.sample import SampledLeaf
 from submerge.simulate.large.spans import SpanSummaries
 from submerge.simulate.large.support import refuse_unsupported
 from submerge.simulate.observer import Observers
+from submerge.simulate.oracles.audit import audit
+from submerge.simulate.oracles.history_oracle import HistoryOracle
 from submerge.simulate.plan import Plan
 from submerge.simulate.run import Sample, SeedOutcome, begun, coverage, flush, other_violations
 from submerge.simulate.transcript import Transcript

@@ -58,7 +58,7 @@ def chosen(table: Table) -> SettleLandmarks:
     asked = asked_of(table)
     parts = {f"c{i}": rows(300, i) for i in range(2)}
     answer = run_here("landmarks", asked.settings, parts)
-    return SettleLandmarks(GROUP, asked.fingerprint, answer["points"].astype(float))
+    return SettleLandmarks(GROUP, asked.schema.fingerprint, answer["points"].astype(float))
 
 
 def schema_of(table: Table, label: str) -> Schema:
@@ -132,7 +132,7 @@ def test_with_a_given_scaling_rows_are_scaled_already():
     reads(table, 300)
     asked = asked_of(table)
     points = (rows(M) - 5 * UNITS) / UNITS
-    table.step("r", SettleLandmarks(GROUP, asked.fingerprint, points))
+    table.step("r", SettleLandmarks(GROUP, asked.schema.fingerprint, points))
 
     assert asked.settings["scale"] is False
     np.testing.assert_array_equal(points, schema_of(table, "r").features.points)
@@ -180,7 +180,7 @@ def test_landmarks_can_be_chosen_again():
     before = schema_of(table, "r")
     plan = table.hosts["r"].node.plan(GROUP)
     asked, points = choice_for(plan, before), np.eye(4)
-    table.step("r", SettleLandmarks(GROUP, asked.fingerprint, points))
+    table.step("r", SettleLandmarks(GROUP, asked.schema.fingerprint, points))
     table.passes(3000)
 
     after = schema_of(table, "c1")

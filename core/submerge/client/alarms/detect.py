@@ -6,7 +6,7 @@ An `AlarmDetector` is a value: everything that one node remembers for detection.
 it; the same detector, block and scores give the same decision.
 
 1. The k-of-m statistic of a row is the `after`-th largest of the last `of` scores of one kind. An
-   alarm is raised when it is over the limit L of its kind (`alarm_limits`). The smoothed distance
+   alarm is raised when it is over the limit L of its kind (`limits`). The smoothed distance
    is compared as it is (`recent_scores`).
 2. The alarm ends when for `LONGER` times `of` rows no statistic was above c = (L + M) / 2,
    where M is the median of the maxima of the group's hours. This hysteresis keeps an alarm from
@@ -40,12 +40,12 @@ from dataclasses import replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.alarm_peak import InAlarm, is_believed
-from submerge.client.blame import Evidence, last_errors
-from submerge.client.closeness import NOT_CLOSE, Closeness
-from submerge.client.detector import AlarmDetector, Situation
-from submerge.client.follow import Exceedance, follow
-from submerge.client.recent_scores import RecentScores, row_statistics, rows_needed
+from submerge.client.alarms.blame import Evidence, last_errors
+from submerge.client.alarms.closeness import NOT_CLOSE, Closeness
+from submerge.client.alarms.detector import AlarmDetector, Situation
+from submerge.client.alarms.follow import Exceedance, follow
+from submerge.client.alarms.peak import InAlarm, is_believed
+from submerge.client.alarms.recent_scores import RecentScores, row_statistics, rows_needed
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores

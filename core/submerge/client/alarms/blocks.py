@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.alarm_limits import AlarmLimits
-from submerge.client.alarm_peak import AlarmPeak, InAlarm, larger
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.peak import AlarmPeak, InAlarm, larger
 from submerge.judge.decision import Mask
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import ScoreCorrelation, block_rows

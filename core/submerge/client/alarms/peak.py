@@ -6,7 +6,7 @@ when the alarm was raised, just over the limit, the limit could rise by no more 
 high scores go each morning: alarms were twice as frequent as promised (docs/decisions/0041).
 
 So that block waits until the alarm has ended, and then counts with the highest score of the alarm,
-by at most `alarm_blocks.BEYOND` over the limit. No machine can buy silence so: it is done only for
+by at most `blocks.BEYOND` over the limit. No machine can buy silence so: it is done only for
 alarms that ended by themselves before their rows were learnt, that no person has judged, in groups
 of `LEAST_NODES` nodes, and at each node for at most twice as many as were promised, and one.
 """
@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge.client.alarm_limits import AlarmLimits
-from submerge.client.alarm_log import AlarmLog
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.log import AlarmLog
 from submerge.judge.decision import Mask
 from submerge.stats.alarm_account import EACH, LEAST_NODES
 from submerge.stats.block_maxima import By

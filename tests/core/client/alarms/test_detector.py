@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.client.alarm_limits import AlarmLimits
-from submerge.client.channels import ChannelState
-from submerge.client.detect import detect
-from submerge.client.detector import AlarmDetector, DetectorState, Situation
+from submerge.client.alarms.channels import ChannelState
+from submerge.client.alarms.detect import detect
+from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.judge.clock import RowClock
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import REMEMBERED, Alarm, AlarmStatus, Deviation

@@ -12,7 +12,7 @@ from submerge_client.datasets.fields import cure, is_missing, is_number, unit
 from submerge_client.datasets.instants import is_time
 from submerge_client.datasets.source import Place, Source, refusal, shown
 from submerge_client.datasets.table import check_distinct
-from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
+from submerge_fleet.files.formats.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 
 @dataclass(frozen=True, eq=False)

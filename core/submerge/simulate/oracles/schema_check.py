@@ -13,11 +13,11 @@ from operator import or_
 
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
-from submerge.simulate.at_rest import bits_in, bits_under
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
-from submerge.simulate.measured_ids import family_in, fingerprint_in
+from submerge.simulate.oracles.at_rest import bits_in, bits_under
+from submerge.simulate.oracles.measured_ids import family_in, fingerprint_in
 
 
 class SchemaCheck:

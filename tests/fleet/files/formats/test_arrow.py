@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge_fleet.files import ReadingOptions, arrow_file, open_recordings
+from submerge_fleet.files import ReadingOptions, open_recordings
+from submerge_fleet.files.formats import arrow_file
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")

@@ -7,11 +7,11 @@ from pathlib import Path
 from submerge_client.datasets import intel_lab, npy
 from submerge_client.datasets.reading import format_of
 from submerge_client.datasets.source import refusal
-from submerge_fleet.files import arrow_file
-from submerge_fleet.files.matrix_file import MatrixFile
-from submerge_fleet.files.remote_path import is_remote, source_of
-from submerge_fleet.files.tables import TableFile
-from submerge_fleet.files.text_file import TextFile
+from submerge_fleet.files.formats import arrow_file
+from submerge_fleet.files.formats.matrix_file import MatrixFile
+from submerge_fleet.files.formats.remote_path import is_remote, source_of
+from submerge_fleet.files.formats.tables import TableFile
+from submerge_fleet.files.formats.text_file import TextFile
 
 
 def open_file(path: Path) -> TableFile:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from submerge.client.detector import AlarmDetector
-from submerge.client.new_level import LONGEST_S, NewLevel
+from submerge.client.alarms.detector import AlarmDetector
+from submerge.client.alarms.new_level import LONGEST_S, NewLevel
 from submerge.judge.clock import RowTime
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_maxima import WITH_FACTORS, BlockMaxima

@@ -14,7 +14,7 @@ import numpy as np
 from submerge import Array
 from submerge_client.datasets.instants import MICRO, is_time
 from submerge_client.datasets.source import refusal
-from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind
+from submerge_fleet.files.formats.tables import HEAD_ROWS, ColumnHead, Kind
 
 EXTENSION = b"ARROW:extension:name"
 INDEX = "__index_level_"

@@ -17,7 +17,7 @@ from submerge_client.datasets import intel_lab, npy
 from submerge_client.datasets.instants import to_seconds
 from submerge_client.datasets.source import Source, refusal
 from submerge_client.datasets.table import counted
-from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
+from submerge_fleet.files.formats.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 QUANTITY = "temperature"
 """What is read of a log."""

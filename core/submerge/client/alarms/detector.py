@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.alarm_blocks import KeptBlocks, WatchedBlocks
-from submerge.client.alarm_limits import AlarmLimits
-from submerge.client.alarm_log import AlarmLog
-from submerge.client.alarm_peak import InAlarm
-from submerge.client.blame import PeakRow
-from submerge.client.channels import ChannelState
-from submerge.client.closeness import NOT_CLOSE, Closeness
-from submerge.client.highest import HighestSoFar
-from submerge.client.recent_scores import RecentScores
+from submerge.client.alarms.blame import PeakRow
+from submerge.client.alarms.blocks import KeptBlocks, WatchedBlocks
+from submerge.client.alarms.channels import ChannelState
+from submerge.client.alarms.closeness import NOT_CLOSE, Closeness
+from submerge.client.alarms.highest import HighestSoFar
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.log import AlarmLog
+from submerge.client.alarms.peak import InAlarm
+from submerge.client.alarms.recent_scores import RecentScores
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings

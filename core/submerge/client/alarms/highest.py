@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
-from submerge.client.alarm_limits import AlarmLimits
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.stats.block_maxima import By, independent
 
 LEAST_ROWS = 64

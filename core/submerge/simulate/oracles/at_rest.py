@@ -19,8 +19,8 @@ from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.history import History
 from submerge.protocol.machine import Records
 from submerge.simulate.hosts import Host
-from submerge.simulate.measured_ids import family_in, fingerprint_in
 from submerge.simulate.nodes import GROUP
+from submerge.simulate.oracles.measured_ids import family_in, fingerprint_in
 from submerge.simulate.samples import bits_of
 
 

@@ -31,16 +31,16 @@ from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST, Past
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
 from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report
-from submerge.simulate.at_rest import bits_in, left_out, violations_at_rest
 from submerge.simulate.feeds import Ids
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.hosts import Host
-from submerge.simulate.measured_ids import MeasuredIds, held_by, kept_by
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.observer import FleetObserver
-from submerge.simulate.quarantine_check import QuarantineCheck
+from submerge.simulate.oracles.at_rest import bits_in, left_out, violations_at_rest
+from submerge.simulate.oracles.measured_ids import MeasuredIds, held_by, kept_by
+from submerge.simulate.oracles.quarantine_check import QuarantineCheck
+from submerge.simulate.oracles.schema_check import SchemaCheck
 from submerge.simulate.samples import bits_of
-from submerge.simulate.schema_check import SchemaCheck
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
 """Answers that a client gets only if its card was copied or restored, or it was forgotten."""

@@ -22,16 +22,16 @@ import numpy as np
 from submerge import UsageError
 from submerge_client.datasets.source import Source, refusal
 from submerge_client.datasets.table import check_distinct
-from submerge_fleet.files.arrow_columns import (
+from submerge_fleet.files.formats.arrow_columns import (
     check_types,
     column_of,
     kind_of,
     numbers_in,
     strings_in,
 )
-from submerge_fleet.files.arrow_sizes import DAMAGE, unpacked_sizes
-from submerge_fleet.files.remote_path import is_remote
-from submerge_fleet.files.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
+from submerge_fleet.files.formats.arrow_sizes import DAMAGE, unpacked_sizes
+from submerge_fleet.files.formats.remote_path import is_remote
+from submerge_fleet.files.formats.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 FEATHER_1 = b"FEA1"

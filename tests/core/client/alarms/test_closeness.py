@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.client.channels import ChannelState
-from submerge.client.closeness import NOT_CLOSE
-from submerge.client.detect import detect
-from submerge.client.detector import AlarmDetector, Situation
-from submerge.client.recent_scores import row_statistics
+from submerge.client.alarms.channels import ChannelState
+from submerge.client.alarms.closeness import NOT_CLOSE
+from submerge.client.alarms.detect import detect
+from submerge.client.alarms.detector import AlarmDetector, Situation
+from submerge.client.alarms.recent_scores import row_statistics
 from submerge.judge.clock import RowClock
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings

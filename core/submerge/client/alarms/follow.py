@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.alarm_log import AlarmLog
-from submerge.client.blame import Evidence
+from submerge.client.alarms.blame import Evidence
+from submerge.client.alarms.log import AlarmLog
 from submerge.judge.decision import Mask
 from submerge.stats.block_maxima import By
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from submerge.client.alarm_limits import AlarmLimits
-from submerge.client.highest import LEAST_ROWS, HighestSoFar
+from submerge.client.alarms.highest import LEAST_ROWS, HighestSoFar
+from submerge.client.alarms.limits import AlarmLimits
 
 
 def test_the_limit_is_beyond_the_highest_value_and_a_third_as_often_exceeded():

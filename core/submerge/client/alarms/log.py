@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.blame import PeakRow
+from submerge.client.alarms.blame import PeakRow
 from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Verdict
 from submerge.stats.block_maxima import By
 
