@@ -8,6 +8,7 @@ from submerge.jobs.kind import JobKind, JobSetting, MakeKind
 from submerge.jobs.kinds.cluster import ClusterJob
 from submerge.jobs.kinds.kmeans import KMeansJob
 from submerge.jobs.kinds.kpca.job import KernelPcaJob, NystromJob
+from submerge.jobs.kinds.landmarks.job import LandmarksJob
 from submerge.jobs.kinds.moments import MomentsJob
 from submerge.jobs.settings import COMMON_SETTINGS
 
@@ -17,6 +18,7 @@ KINDS: dict[str, MakeKind] = {
     "moments": MomentsJob,
     "kpca": KernelPcaJob,
     "nystrom": NystromJob,
+    "landmarks": LandmarksJob,
 }
 
 
