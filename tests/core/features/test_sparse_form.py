@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -151,3 +152,29 @@ def test_whole_numbers_and_bools_are_numbers(dtype):
     X = sparse.csr_array(np.eye(4, 10, dtype=dtype))
 
     np.testing.assert_allclose(MAPS[1].lift(X.toarray().astype(float)), MAPS[1].lift(X), atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("map_", "channels"),
+    [
+        (RandomFourier(G, 256), 20_000),
+        (CountSketch(G, 256), 10**6),
+        (TensorSketch(Polynomial(2, 0.1), 256), 10**6),
+        (Sketched(CountSketch(G, 256), 32), 10**6),
+    ],
+    ids=repr,
+)
+def test_rows_are_never_made_dense(map_, channels):
+    """400 rows of few entries: beside its weights, a lift holds a few times its features."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((400, channels), density=1e-5, rng=rng, format="csr")
+    map_.lift(X[:1])  # draws the weights
+    tracemalloc.start()
+    try:
+        map_.lift(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 8 * 2**20 < 8 * 400 * channels
