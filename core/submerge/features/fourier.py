@@ -74,8 +74,8 @@ class RandomFourier(OfKernel):
         return self.features
 
     def lift(self, X: Array) -> Storage:
-        self._check_channels(X.shape[1])
         rows = sparse.checked(X)
+        self._check_channels(X.shape[1])
         form = _form(self, X.shape[1], rows is not X)
         phi = np.empty((X.shape[0], self.features), dtype=np.float32)
         with np.errstate(invalid="ignore", over="ignore"):  # NaN passes through

@@ -85,8 +85,8 @@ class Landmarks(OfKernel):
         return len(self.points)
 
     def lift(self, X: Array) -> Array:
-        self.dim(X.shape[1])
         rows = sparse.checked(X)
+        self.dim(X.shape[1])
         root = self.whitening
         with np.errstate(invalid="ignore", over="ignore"):  # NaN passes through
             return np.asarray(self.kernel(rows, self.points) @ root)
@@ -126,7 +126,7 @@ def unpacked(text: str, channels: int) -> Array:
 
 
 def _points(given: Any) -> Array:
-    points = given.toarray() if sparse.is_sparse(given) else np.asarray(given)
+    points = sparse.as_csr(given).toarray() if sparse.is_sparse(given) else np.asarray(given)
     if points.ndim != 2 or not 1 <= len(points) <= MOST or points.shape[1] < 1:
         raise ShapeError("landmarks", expected=f"(1 to {MOST}, channels)", got=points.shape)
     with np.errstate(over="ignore"):

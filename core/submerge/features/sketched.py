@@ -98,9 +98,10 @@ class Sketched:
         return self.features
 
     def lift(self, X: Array) -> Array:
+        features = self.of.lift(X)  # which checks the rows
         form = _form(self, self._inner(X.shape[1]))
         with np.errstate(invalid="ignore", over="ignore"):  # NaN passes through
-            return form.times(self.of.lift(X))
+            return form.times(features)
 
     def pullback(self, X: Array, V: Array) -> Array:
         form = _form(self, self._inner(X.shape[1]))

@@ -1,4 +1,8 @@
-"""Sparse rows, recognised by their methods: scipy is never imported here."""
+"""Sparse rows, recognised by their methods: scipy is never imported here.
+
+scipy trusts indices that were set after construction, and its loops then read and write outside
+of their arrays. `as_csr` is the one place where rows come in, and looks at them first.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.errors import ValuesError
+from submerge.errors import ShapeError, UsageError, ValuesError
 
 
 def is_sparse(X: Any) -> bool:
@@ -20,12 +24,14 @@ def checked(X: Any) -> Any:
 
     Raises
     ------
+    ShapeError, UsageError
+        As `as_csr` does.
     ValuesError
         If a stored entry is NaN or infinite, with the first one's row and column.
     """
     if not is_sparse(X):
         return X
-    X = X.tocsr().astype(np.float64)
+    X = as_csr(X)
     bad = np.flatnonzero(~np.isfinite(X.data))
     if len(bad):
         row, column = int(rows_of(X)[bad[0]]), int(X.indices[bad[0]])
@@ -36,6 +42,59 @@ def checked(X: Any) -> Any:
             column=column,
         )
     return X
+
+
+def as_csr(X: Any) -> Any:
+    """Return a copy of sparse rows (n, channels) as CSR of float64, entries as they are.
+
+    Entries may be in any order, and several at one place stand for their sum. O(entries + n).
+
+    Raises
+    ------
+    ShapeError, UsageError
+        If they are no table, no real numbers, or their indices point outside of it.
+    """
+    if X.ndim != 2:
+        raise ShapeError("rows", expected="(n, channels)", got=X.shape)
+    if X.dtype.kind not in "fiub":
+        raise UsageError(f"rows must be real numbers, got dtype {X.dtype}")
+    n, channels = X.shape
+    if X.format == "csr":
+        _check_starts(X, n)
+        _check_places("columns", X.indices[: X.indptr[-1]], channels)
+    elif X.format == "csc":
+        _check_starts(X, channels)
+        _check_places("rows", X.indices[: X.indptr[-1]], n)
+    else:
+        X = X.tocoo()
+        _check_places("rows", X.row, n)
+        _check_places("columns", X.col, channels)
+    X = X.tocsr().astype(np.float64)
+    X.prune()  # scipy allows room behind the last entry
+    return X
+
+
+def _check_starts(X: Any, lines: int) -> None:
+    """Refuse starts of the rows (or columns) that are not 0, ..., the number of entries."""
+    starts, entries = X.indptr, min(len(X.indices), len(X.data))
+    if len(starts) != lines + 1 or starts[0] != 0 or starts[-1] > entries or _falls(starts):
+        raise UsageError(
+            f"indptr of sparse rows must be {lines + 1} numbers that rise from 0 to at most"
+            f" {entries}, got {len(starts)} from {starts[:1]} to {starts[-1:]}"
+            + (", some falling" if _falls(starts) else "")
+        )
+
+
+def _falls(starts: Any) -> bool:
+    return bool((starts[1:] < starts[:-1]).any())
+
+
+def _check_places(what: str, places: Any, most: int) -> None:
+    """Refuse row or column numbers that are outside of the table."""
+    if len(places) and not 0 <= places.min() <= places.max() < most:
+        raise UsageError(
+            f"{what} of sparse rows must be 0 to {most - 1}, got {places.min()} to {places.max()}"
+        )
 
 
 def rows_of(X: Any) -> Any:

@@ -55,6 +55,7 @@ def choose(
     UsageError
         If `how` is none of these, or a kernel value overflows.
     """
+    X = sparse.checked(X)
     if how == "leverage":
         return by_leverage(X, m, kernel, rank=rank, rng=rng)
     if how == "residual":

@@ -25,7 +25,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import ShapeError, UsageError, whole
-from submerge.features import draws
+from submerge.features import draws, sparse
 from submerge.features.checks import MOST_SEED
 from submerge.features.eigen import Solid
 from submerge.features.hadamard import sylvester
@@ -81,8 +81,9 @@ def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
     Raises
     ------
     UsageError
-        If a value is not finite.
+        If a value is not finite, or `sparse.checked` refuses the rows.
     """
+    X = sparse.checked(X)
     for start in range(0, X.shape[0], whole("block_size", block_size, least=1)):
         # The check below refuses overflow.
         with np.errstate(over="ignore", invalid="ignore"):

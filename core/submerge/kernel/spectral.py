@@ -105,6 +105,7 @@ def scores(X: Any, schema: Schema, summary: Subspace, *, n_clusters: int) -> Arr
 
 def _lifted(X: Any, schema: Schema) -> Iterator[Array]:
     """Yield the features of rows X (n, channels), a few at a time."""
+    X = sparse.checked(X)
     # Scaling shifts rows, and zeros do not stay zero.
     as_it_is = sparse.is_sparse(X) and schema.scaling is None
     for start in range(0, X.shape[0], BLOCK):

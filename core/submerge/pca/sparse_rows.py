@@ -29,24 +29,15 @@ def checked(X: Any, dim: int | None, largest: float, gaps: object = None) -> Any
     Raises
     ------
     ShapeError, UsageError, ValuesError
-        If they have another width, are no real numbers, have gaps, or one is NaN or not below
+        If they have another width or gaps, `as_csr` refuses them, or one is NaN or not below
         `largest`.
     """
     if gaps is not None:
         raise UsageError("sparse rows have no gaps: an entry that is absent is zero")
     if X.ndim != 2 or dim not in (None, X.shape[1]):
         raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=X.shape)
-    if X.dtype.kind not in "fiub":
-        raise UsageError(f"rows must be real numbers, got dtype {X.dtype}")
-    rows = X.tocsr().astype(np.float64)
-    if len(rows.indices) and not 0 <= rows.indices.min() <= rows.indices.max() < rows.shape[1]:
-        raise UsageError(
-            f"columns of sparse rows must be 0 to {rows.shape[1] - 1},"
-            f" got {rows.indices.min()} to {rows.indices.max()}"
-        )
-    if not rows.has_canonical_format:
-        rows = rows.copy() if rows is X else rows
-        rows.sum_duplicates()
+    rows = sparse.as_csr(X)
+    rows.sum_duplicates()
     bad = np.flatnonzero(~(np.abs(rows.data) < largest))
     if len(bad):
         row, column = int(sparse.rows_of(rows)[bad[0]]), int(rows.indices[bad[0]])

@@ -18,7 +18,7 @@ from submerge.features import (
     TensorSketch,
 )
 from submerge.features.checks import MOST_FEATURES
-from submerge.features.sparse import is_sparse
+from submerge.features.sparse import checked, is_sparse
 from submerge.features.weights import Kind
 
 AT_ONCE = 64
@@ -55,6 +55,7 @@ def lifted(rows: Any, features: FeatureMap) -> Iterator[Array]:
     if isinstance(features, Identity):
         yield wide(rows)
         return
+    rows = checked(rows)  # before scipy cuts them
     for start in range(0, rows.shape[0], AT_ONCE):
         yield features.lift(wide(rows[start : start + AT_ONCE]))
 

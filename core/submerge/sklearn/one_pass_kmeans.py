@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from submerge._linalg import Array
 from submerge.errors import UsageError, whole
+from submerge.features import sparse
 from submerge.features.kernels import Kernel
 from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
@@ -190,5 +191,6 @@ class _Extension:
 
     def scores(self, X: Any) -> Array:
         """Return the scores (m, r) of rows X (m, n_features), dense or CSR."""
+        X = sparse.checked(X)
         parts = (X[i : i + self.block_size] for i in range(0, X.shape[0], self.block_size))
         return np.vstack([self.kernel(part, self.rows) @ self.coefficients for part in parts])

@@ -257,12 +257,6 @@ def test_sparse_rows_are_taken_where_the_map_takes_them(estimator):
     assert dense.__sklearn_tags__().input_tags.sparse
 
 
-def test_one_pass_takes_no_sparse_rows():
-    """It needs all pairs of them: scikit-learn's own refusal."""
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        clone(ONE_PASS).fit(sparse.csr_matrix(normal(9)))
-
-
 # -- what they are for ---------------------------------------------------------
 
 
