@@ -15,8 +15,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.plan import GroupPlan
 from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, wanted
 from submerge.errors import SubmergeError
+from submerge.features import OpenLandmarks
 from submerge.jobs.job import Job, JobOutcome
 from submerge.protocol.machine import Now, SettleLandmarks
 from submerge_client.logs import say
@@ -51,7 +53,7 @@ class LandmarkChooser:
         self._settling = set[asyncio.Task[None]]()
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to look, if a group leaves its landmarks to the fleet."""
         self._server.jobs.effects.on_end = self.ended
         self._task = asyncio.create_task(self._run())
 
@@ -98,7 +100,10 @@ class LandmarkChooser:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                for group, asked in (await self._server.ask(_wanted)).items():
+                found = await self._server.ask(_wanted)
+                if found is None:
+                    return  # no group leaves them to the fleet
+                for group, asked in found.items():
                     await self._open(group, asked)
             except SubmergeError as error:  # the store cannot be written now
                 say("landmarks wait", level=logging.WARNING, why=str(error))
@@ -126,8 +131,14 @@ class LandmarkChooser:
             self._failed(group, str(error))
 
 
-def _wanted(node: AggregatorNode, _: Now) -> dict[str, LandmarksWanted]:
-    """Return the choices that groups wait for."""
+def _leaves_open(plan: GroupPlan) -> bool:
+    return plan.schema is not None and isinstance(plan.schema.features, OpenLandmarks)
+
+
+def _wanted(node: AggregatorNode, _: Now) -> dict[str, LandmarksWanted] | None:
+    """Return the choices that groups wait for; None if no group ever waits for one."""
+    if not any(_leaves_open(node.plan(each)) for each in node.groups):
+        return None
     least = node.settings.scaling_rows
     found = {g: wanted(node.plan(g), node.ledger(g), least) for g in node.groups}
     return {group: asked for group, asked in found.items() if asked is not None}

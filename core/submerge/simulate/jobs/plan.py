@@ -115,6 +115,8 @@ def draw_job(name: str, rng: np.random.Generator) -> Job:
         settings |= {"clusters": int(rng.integers(1, 5)), "steps": 6, "sample": 64}
     elif kind in ("kpca", "nystrom"):
         settings |= _draw_kernel(kind, rng)
+        if kind == "nystrom" and settings["seed"] % 2:
+            kind, settings = "landmarks", _of_landmarks(settings)
     elif kind == "cluster":
         settings |= {"clusters": int(rng.integers(1, 4)), "steps": 4, "features": 32}
         settings |= {"gamma": 0.1} if rng.random() < 0.3 else {}
@@ -146,6 +148,13 @@ def _draw_kernel(kind: str, rng: np.random.Generator) -> dict[str, Any]:
             "sketch": 8,
         }
     return settings
+
+
+def _of_landmarks(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a choice of landmarks in place of those of NY-KPCA."""
+    known = ("seed", "kernel", "degree", "gamma")
+    kept = {name: settings[name] for name in known if name in settings}
+    return kept | {"landmarks": settings["points"], "scale": settings["seed"] % 4 == 1}
 
 
 def bank_of(name: str, seed: int) -> Array:
