@@ -37,8 +37,8 @@ from submerge.features import (
     Polynomial,
     RandomFourier,
     TensorSketch,
+    features_for,
 )
-from submerge.features.enough import features_for
 from submerge.kernel.auto_gamma import spread_of
 from support.mnist import digits
 
@@ -82,7 +82,7 @@ def times(quick: bool) -> Table:
             for entries, X in rows.items()
         }
         lift(rows[2][:10])
-        taken = measure.interleaved(runs, 3 if quick else 9)
+        taken = measure.interleaved(runs, 3 if quick else 25)
         seconds = np.array([taken[str(entries)].median for entries in ENTRIES])
         design = np.column_stack([ENTRIES, np.full(len(ENTRIES), features)])
         (a, b), *_ = np.linalg.lstsq(design / seconds[:, None], np.ones(len(ENTRIES)), rcond=None)

@@ -5,6 +5,7 @@ every machine. Nothing here learns from a stream: `submerge.pca` learns features
 """
 
 from submerge.features.count_sketch import CountSketch
+from submerge.features.enough import features_for
 from submerge.features.feature_map import FeatureMap, Identity
 from submerge.features.fourier import RandomFourier
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
@@ -28,6 +29,7 @@ __all__ = [
     "RandomFourier",
     "Sketched",
     "TensorSketch",
+    "features_for",
     "parse",
     "plain",
 ]

@@ -44,6 +44,7 @@ def features_for(share: float, eps: float, *, failure: float = 0.1) -> int:
 
     Examples
     --------
+    >>> from submerge.features import features_for
     >>> features_for(0.1, 0.5)
     788
     """

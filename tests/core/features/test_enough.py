@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge.features import Gaussian, RandomFourier
-from submerge.features.enough import features_for
+from submerge.features import Gaussian, RandomFourier, features_for
 
 
 def error(X: np.ndarray, gamma: float, ridge: float, features: int, seed: int) -> float:
