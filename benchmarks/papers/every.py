@@ -2,8 +2,8 @@
 
     python benchmarks/papers/every.py --quick --into build/papers
 
-Without `--into` the committed results are measured again; make their page afterwards. A quick run
-never goes over them. Each figure is a process of its own, with its own progress.
+Without `--into` the committed results are measured again; then `page.py` makes their page. A quick
+run never goes over them. Each figure is a process of its own, with its own progress.
 """
 
 import subprocess
@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import click
 
 from papers.frame import RESULTS
-
-FIGURES = ("ny_kpca", "one_pass_rings", "one_pass_segments", "dis_kpca")
+from papers.page import ORDER
 
 
 def command_of(name: str, into: Path, *, quick: bool) -> list[str]:
@@ -30,7 +29,7 @@ def command_of(name: str, into: Path, *, quick: bool) -> list[str]:
 @click.command(help=__doc__)
 @click.option("--quick", is_flag=True, help="Smaller and fewer: minutes become seconds.")
 @click.option(
-    "--only", type=click.Choice(FIGURES), multiple=True, help="This figure; may be repeated."
+    "--only", type=click.Choice(ORDER), multiple=True, help="This figure; may be repeated."
 )
 @click.option(
     "--into",
@@ -49,7 +48,7 @@ def main(quick: bool, only: tuple[str, ...], into: Path) -> None:
     into.mkdir(parents=True, exist_ok=True)
     failed = [
         name
-        for name in only or FIGURES
+        for name in only or ORDER
         if subprocess.run(command_of(name, into, quick=quick), check=False).returncode  # noqa: S603 (our own)
     ]
     if failed:

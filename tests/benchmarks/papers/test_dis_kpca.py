@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from papers import dis_kpca, every
+from papers import dis_kpca, every, page
 from papers.frame import RESULTS
 from submerge.jobs.here import run_here
 
@@ -73,8 +73,8 @@ def test_every_figure_is_measured_by_make_bench():
     folder = RESULTS.parent
     figures = {path.stem for path in folder.glob("*.py") if "command(figure)" in path.read_text()}
 
-    assert figures - {"frame"} == set(every.FIGURES)
-    assert set(every.FIGURES) <= {path.stem for path in RESULTS.glob("*.json")}
+    assert figures - {"frame"} == set(page.ORDER)
+    assert set(page.ORDER) <= {path.stem for path in RESULTS.glob("*.json")}
 
 
 @pytest.mark.slow
