@@ -38,6 +38,9 @@ IDLE_S = 60.0
 CLOSE_S = 2.0
 """For a round that is being computed when the client ends."""
 
+LEAST_ROWS = 8
+"""Sums over fewer rows say too much of each."""
+
 TAKES_NONE = "it takes no part in jobs: job_rows = 0"
 
 
@@ -206,4 +209,5 @@ class ClientJobs:
             return TAKES_NONE
         fingerprint, rows = self.rows.read()
         say("job begins", job=job.id, kind=job.kind, rows=len(rows))
-        return HeldRows(fingerprint, rows) if len(rows) else "it has no complete rows yet"
+        few = f"it has {len(rows)} complete rows yet, {LEAST_ROWS} needed"
+        return HeldRows(fingerprint, rows) if len(rows) >= LEAST_ROWS else few

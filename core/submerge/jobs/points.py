@@ -108,14 +108,14 @@ def held_out_of(settings: Settings) -> float:
 def split(rows: Array, settings: Settings, node: str) -> JobPoints:
     """Return a copy of rows (n, width), in those to learn from and those held out.
 
-    Rows with a gap, or with a number too large to square and sum, are left out.
+    Rows with a gap, or with a number too large to square and sum, are left out. A single row to
+    learn from is held out as well: sums over it alone would be that row.
     """
     if rows.ndim != 2:
         raise ShapeError("rows", expected="(n, width)", got=rows.shape)
     fits = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not
     rows = np.array(rows[fits], dtype=np.float64, order="C")
-    share = held_out_of(settings)
-    if not share:
-        return JobPoints(rows, rows[:0])
-    out = draws(seed_of(settings), node, "held out", len(rows)) < share
+    out = draws(seed_of(settings), node, "held out", len(rows)) < held_out_of(settings)
+    if (~out).sum() == 1:
+        out[:] = True
     return JobPoints(rows[~out], rows[out])

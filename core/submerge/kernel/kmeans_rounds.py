@@ -110,6 +110,37 @@ def local_summary(rows: Array, k: int, rng: UnitDraws) -> ClusterTally:
     return tally(rows, centers)
 
 
+def without_singles(summary: ClusterTally) -> ClusterTally:
+    """Return a summary in which no cluster has a single row: such a one joins its nearest other.
+
+    The sum of a single row is that row, which a node may not want to send. Of a summary of one row
+    nothing is left. Counts are whole numbers; clusters that are emptied keep their place.
+    """
+    counts, sums = summary.counts.copy(), summary.sums.copy()
+    for i in np.flatnonzero(counts == 1):
+        if counts[i] != 1:
+            continue  # another one has joined it
+        others = np.flatnonzero(counts > 0)
+        others = others[others != i]
+        if len(others):
+            away = ((sums[others] / counts[others, None] - sums[i]) ** 2).sum(axis=1)
+            j = others[int(np.argmin(away))]
+            counts[j] += 1
+            sums[j] += sums[i]
+        counts[i], sums[i] = 0, 0.0
+    return ClusterTally(counts, sums, summary.cost)
+
+
+def singles_left_out(summary: ClusterTally) -> ClusterTally:
+    """Return a summary without the clusters that have a single row of the node; cost as it is."""
+    single = summary.counts == 1
+    return ClusterTally(
+        np.where(single, 0.0, summary.counts),
+        np.where(single[:, None], 0.0, summary.sums),
+        summary.cost,
+    )
+
+
 def initial_centers(
     summaries: Sequence[ClusterTally], k: int, rng: UnitDraws, *, n_init: int = 10
 ) -> Array:

@@ -144,7 +144,7 @@ def test_what_is_not_for_it_is_refused(seat, data):
     ("rows", "job", "why"),
     [
         (HeldSample(0, np.random.default_rng(0)), JOB, "it takes no part in jobs: job_rows = 0"),
-        (HandRows(ROWS[:0]), JOB, "it has no complete rows yet"),
+        (HandRows(ROWS[:7]), JOB, "it has 7 complete rows yet, 8 needed"),
         (HandRows(fingerprint="cd" * 32), JOB, "another schema"),
     ],
 )

@@ -56,9 +56,9 @@ def first_round(kind: KMeansJob, parts: dict[str, np.ndarray]) -> tuple[object, 
     return kind.next(kind.first()[0], SEED_PHASE, kind.merge(SEED_PHASE, ups))
 
 
-@pytest.mark.parametrize("cuts", [[], [30], [1, 2, 3, 90]])
+@pytest.mark.parametrize("cuts", [[], [30], [40, 70]])
 def test_rounds_move_centers_as_one_machine_would(cuts):
-    """From the same first centers, to the last digits; and the cost is that of the last ones."""
+    """From the same first centers, to the last digits: no part has a single row of a cluster."""
     parts = dict(zip("abcde", np.split(clouds(100), cuts), strict=False))
     kind = KMeansJob({"clusters": 4, "steps": 7}, 2)
 
@@ -212,3 +212,29 @@ def test_what_a_child_sends_is_accepted():
     up = {name: np.array(value) for name, value in MEASURED.items()}
 
     assert kind.check_up(PhaseDown("measure", {}), up) is None
+
+
+@given(st.integers(0, 12), st.integers(1, 6), st.sampled_from([0.0, 0.5, 0.9]), st.integers(0, 99))
+def test_no_row_of_a_participant_is_in_what_it_sends(n, clusters, held_out, seed):
+    """However few rows it has: no center of its own, and no sum, is one of them."""
+    rows = np.random.default_rng(seed).standard_normal((n, 2))
+    settings = {"clusters": clusters, "seed": seed, "held_out": held_out}
+    kind = KMeansJob(settings, 2)
+    points = split(rows, settings, "pump-1")
+    _, seeds = kind.contribute(None, PhaseDown("seed", {}), points, "pump-1")
+    centers = np.random.default_rng(seed + 1).standard_normal((clusters, 2))
+    _, sums = kind.contribute(None, PhaseDown("lloyd", {"centers": centers}), points, "pump-1")
+    own = {tuple(row) for row in rows}
+
+    assert not own & {tuple(point) for point in seeds["points"]}
+    assert not own & {tuple(row) for row in sums["sums"]}
+
+
+@given(st.integers(0, 12), st.sampled_from([0.0, 0.5, 0.9]), st.integers(0, 99))
+def test_a_single_row_is_not_learnt_from(n, held_out, seed):
+    """It is held out, so that all rows are still counted."""
+    rows = np.random.default_rng(seed).standard_normal((n, 2))
+    points = split(rows, {"seed": seed, "held_out": held_out}, "pump-1")
+
+    assert 1 != len(points.rows)
+    assert n == len(points.rows) + len(points.held_out)

@@ -235,7 +235,8 @@ def test_a_round_that_does_not_fit_is_a_clear_failure():
     """Forty centers, where a payload has 800 bytes: the reason says what to raise."""
     small = job(settings={"clusters": 40}, payload_bytes=800, piece_bytes=256)
 
-    outcome = JobTable({"a": rows(1)}).run(small)
+    many = np.random.default_rng(0).standard_normal((400, 2))
+    outcome = JobTable({"a": many}).run(small)
 
     assert outcome.failure.startswith("no participant stayed, at last a (a payload of this job")
     assert "raise payload_bytes" in outcome.failure

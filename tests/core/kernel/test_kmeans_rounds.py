@@ -17,10 +17,12 @@ from submerge.kernel.kmeans_rounds import (
     local_summary,
     nearest,
     seed_centers,
+    singles_left_out,
     spread,
     sum_of,
     tally,
     widest,
+    without_singles,
 )
 from submerge.kernel.spectral import (
     SPARE,
@@ -262,3 +264,30 @@ def test_scores_have_a_column_for_each_direction():
     # About their mean, which is three times as near to the larger group.
     assert np.isclose(-found[0, 0], 3 * found[-1, 0])
     assert abs(found[0, 0]) > 0.1
+
+
+@given(st.integers(0, 12), st.integers(1, 8), st.integers(0, 2**31))
+def test_a_summary_without_singles_has_no_row(n, k, seed):
+    """Every cluster that is left has two rows or more, and together they have all rows but one."""
+    X = np.random.default_rng(seed).standard_normal((n, 3))
+    found = without_singles(tally(X, np.random.default_rng(seed + 1).standard_normal((k, 3))))
+    left = found.counts.sum()
+
+    assert not (found.counts == 1).any()
+    assert (0 if n < 2 else n) == left
+    np.testing.assert_allclose(X.sum(axis=0) if n > 1 else np.zeros(3), found.sums.sum(axis=0))
+
+
+@given(st.integers(0, 12), st.integers(1, 8), st.integers(0, 2**31))
+def test_singles_are_left_out_and_all_else_stays(n, k, seed):
+    """Counts of one have neither count nor sum; the cost is that of all rows."""
+    rng = np.random.default_rng(seed)
+    whole = tally(rng.standard_normal((n, 3)), rng.standard_normal((k, 3)))
+    sent = singles_left_out(whole)
+    single = whole.counts == 1
+
+    assert not sent.counts[single].any()
+    assert not sent.sums[single].any()
+    np.testing.assert_array_equal(whole.counts[~single], sent.counts[~single])
+    np.testing.assert_array_equal(whole.sums[~single], sent.sums[~single])
+    assert whole.cost == sent.cost

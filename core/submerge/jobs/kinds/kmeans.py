@@ -5,8 +5,12 @@
     measure   counts and squared distances at the last centers, also of rows that were held out
 
 The sample is merged exactly: each center has the key -log(u) / weight, the `sample` smallest keys
-of all stay, and what stays does not depend on the tree. No row travels as such, but a
-cluster of a single row is that row.
+of all stay, and what stays does not depend on the tree.
+
+No row travels as such. In the seeds a participant's cluster of a single row joins its nearest
+other, and in Lloyd's step a cluster with one row of a participant has none of it: its sum would be
+that row. Costs and the last counts are of all rows. From 40 rows a participant on this costs some
+two per cent of the final cost; with 5 to 15 rows it may be twice as high.
 
 References
 ----------
@@ -41,7 +45,9 @@ from submerge.kernel.kmeans_rounds import (
     initial_centers,
     local_summary,
     nearest,
+    singles_left_out,
     tally,
+    without_singles,
 )
 
 MOST_CLUSTERS, MOST_SAMPLE = 1024, 1 << 16
@@ -117,7 +123,8 @@ class KMeansJob:
         found = tally(points.rows, centers)
         cost = np.array([found.cost])
         if down.phase == "lloyd":
-            return None, {"counts": found.counts, "sums": found.sums, "cost": cost}
+            sent = singles_left_out(found)
+            return None, {"counts": sent.counts, "sums": sent.sums, "cost": cost}
         squares = nearest(points.held_out, centers)[1]
         held_out = np.array([float(len(squares)), float(squares.sum())])
         distances = distance_counts(squares)
@@ -189,7 +196,8 @@ class KMeansJob:
         """Return the centers of a participant's own clusters, by ascending key."""
         if not len(rows):
             return {"keys": np.empty(0), "weights": np.empty(0), "points": rows}
-        found = local_summary(rows, self._k, StreamOfDraws(self._seed, node, self._k))
+        summary = local_summary(rows, self._k, StreamOfDraws(self._seed, node, self._k))
+        found = without_singles(summary)
         taken = found.counts > 0
         weights = found.counts[taken]
         keys = -logarithm(draws(self._seed, node, "keys", len(weights))) / weights
@@ -211,8 +219,8 @@ class KMeansJob:
             weights = weights / -np.expm1(-weights * threshold)
         if len(weights) < self._k:
             raise UsageError(
-                f"clusters must be at most the {len(weights)} different points of all"
-                f" participants, got {self._k}"
+                f"clusters must be at most the {len(weights)} of two rows or more that all"
+                f" participants find among their own, got {self._k}"
             )
         seeds = ClusterTally(weights, weights[:, None] * points, 0.0)
         stream = StreamOfDraws(self._seed, ROOT, self._k * self._starts)

@@ -95,7 +95,7 @@ def test_a_column_may_name_the_nodes(run, tmp_path):
         (("--clusters", 3, "--least", 2, "PUMP"), "--least is for a running fleet"),
         (("--clusters", 3, "--config", "root.toml", "PUMP"), "--config is for a running fleet"),
         (("--clusters", 3, "--columns", "flaw", "PUMP"), "flaw"),
-        (("--clusters", 500, "PUMP"), "clusters must be at most the 200 different points"),
+        (("--clusters", 500, "PUMP"), "clusters must be at most the 78 of two rows or more"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run, pumps, given, why):
