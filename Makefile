@@ -36,8 +36,16 @@ soak: .venv/dev  ## run each night: simulated fleets with all faults at once, fo
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --oversample 4 --seeds $$(expr $(SOAK) / 10)
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --kernel gaussian --seeds $$(expr $(SOAK) / 20)
 
-bench: .venv/bench  ## compare with other libraries, and write benchmarks/results.md
+# `make bench QUICK=1`: smaller and fewer, into build/, and the committed results stay.
+bench: .venv/bench  ## compare with other libraries and papers; write benchmarks/results.md
+ifdef QUICK
+	mkdir -p build
+	$(BIN)/python benchmarks/run.py --quick --output build/results.md
+	$(BIN)/python benchmarks/papers/every.py --quick --into build/papers
+else
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/papers/every.py
+endif
 
 docs: .venv/docs  ## build the documentation in build/site; a warning or a dead link is an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env --write-all \

@@ -200,7 +200,8 @@ def on_words() -> Table:
 def on_merges(quick: bool) -> Table:
     """Measure the ways to merge directions, for a Gaussian and five servers."""
     rows, repeats = [], 1 if quick else 5
-    ways = {"ranks": 2 * RANK * CHOSEN, "sketch": 400 * CHOSEN, "exact": CHOSEN * (CHOSEN + 1) // 2}
+    triangle = CHOSEN * (CHOSEN + 1) // 2
+    ways = {"ranks": 2 * RANK * CHOSEN, "sketch": triangle, "exact": triangle}
     for each in list(data())[1:]:
         if each.uneven:
             continue

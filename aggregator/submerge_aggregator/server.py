@@ -26,6 +26,7 @@ from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.jobs.board import JobBoard
+from submerge_aggregator.jobs.choosing import LandmarkChooser
 from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
@@ -90,6 +91,7 @@ class Server:
     parent : ParentLink
     board : JobBoard
     jobs : JobRuntime
+    landmarks : LandmarkChooser
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Server:
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
         self.board = JobBoard() if board is None else board
         self.jobs = JobRuntime(self.board) if jobs is None else jobs
+        self.landmarks = LandmarkChooser(self)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()
@@ -171,6 +174,7 @@ class Server:
             self.parent.uplink.open(lambda heard: self._enqueue(loop, heard))
         self._perform(began)
         self.jobs.start(self)
+        self.landmarks.start()
         self.ready = True
         say("serving", incarnation=self._incarnation())
         self.audit.record("start", incarnation=self._incarnation(), version=__version__)
@@ -350,6 +354,7 @@ class Server:
         self.ready = False
         say("stopping")
         self._watchdog.stopping(LINGER_S)
+        await self.landmarks.close()
         await self.jobs.close()
         self._tell(Flush())
         until = self.clock().steady + LINGER_S

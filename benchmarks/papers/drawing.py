@@ -31,9 +31,21 @@ def draw(made: dict, path: Path) -> None:
             xscale="log" if panel["log_x"] else "linear",
             yscale="log" if panel["log_y"] else "linear",
         )
+        for axis, is_log in ((ax.xaxis, panel["log_x"]), (ax.yaxis, panel["log_y"])):
+            if is_log:
+                _label_log(axis)
         ax.grid(alpha=0.3)
         ax.legend(fontsize=7)
     canvas.savefig(path, dpi=80, metadata={"Software": None})
+
+
+def _label_log(axis) -> None:
+    """Label 1, 2 and 5 of each decade, in plain numbers: the default's labels overlap."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_curve(ax, curve: dict) -> None:

@@ -166,11 +166,21 @@ def _table(values: dict) -> Table:
 
 
 def _of_panel(panel: dict) -> Table:
-    """Return a panel's curves as a table, a row for each x."""
+    """Return a panel's curves as a table: a row for each x, or for each point if no x is shared."""
+    title = f"{panel['title']}: {panel['y_label']}"
+    held = [x for curve in panel["curves"] for x in curve["x"]]
+    if len(panel["curves"]) > 1 and len(set(held)) == len(held):
+        columns = {"curve": "", panel["x_label"]: ",.0f", panel["y_label"]: ".4g"}
+        points = [
+            (curve["label"], x, y)
+            for curve in panel["curves"]
+            for x, y in zip(curve["x"], curve["y"], strict=True)
+        ]
+        return Table(title, columns, points)
     xs = sorted({x for curve in panel["curves"] for x in curve["x"]})
     columns = {panel["x_label"]: "g"} | {curve["label"]: ".4g" for curve in panel["curves"]}
     rows: list[tuple[object, ...]] = []
     for x in xs:
         cells = [dict(zip(curve["x"], curve["y"], strict=True)).get(x) for curve in panel["curves"]]
         rows.append((x, *cells))
-    return Table(f"{panel['title']}: {panel['y_label']}", columns, rows)
+    return Table(title, columns, rows)

@@ -21,6 +21,7 @@ from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.sensors import InfluxSensor, MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.jobs.held_rows import HeldSample
+from submerge_client.jobs.kept_clusters import KeptClusters
 from submerge_client.jobs.member_thread import ClientJobs
 from submerge_client.jobs.shared_points import SharedPoints
 from submerge_client.logs import remark, say
@@ -71,6 +72,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     if config.share_points:
         say("readings may leave this client as they are", in_24_hours=config.share_points)
     rng = SystemEntropy()
+    clusters = KeptClusters(config.group, config.state.with_name(f"{config.state.name}.clusters"))
     jobs = ClientJobs(
         *(config.node, config.group, config.parent, HeldSample(config.job_rows, rng)),
         share_points=config.share_points,
@@ -78,6 +80,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         send=partial(uplink.send, "job", config.group),
         clock=clock.now,
         rng=rng,
+        ended=clusters.take,
     )
     return Agent(
         node,
@@ -85,7 +88,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         sensor=sensor,
         disk=_disk(config),
         lags=Lags(config.schema.lags, len(config.schema.sensed)),
-        scores=_scores(config, schema, out, outlet),
+        scores=_scores(config, schema, out, outlet, clusters),
         sinks=sinks_of(config, out),
         clock=clock.now,
         coarse=config.uplink.columns == "i8",
@@ -138,13 +141,16 @@ def _scores(
     schema: Schema,
     stdout: BinaryIO,
     outlet: MetricOutlet | None,
+    clusters: KeptClusters,
 ) -> ScoreOutput | None:
     """Return where scores go."""
     outputs = list[ScoreOutput]()
     if config.scores.to != "none":
         writer = _score_writer(config, stdout)
         contributions = config.scores.contributions
-        outputs.append(ScoreLines(schema, contributions=contributions, out=writer))
+        outputs.append(
+            ScoreLines(schema, contributions=contributions, out=writer, clusters=clusters.of_block)
+        )
     if outlet is not None:
         from submerge_client.score_outputs.metrics import ScoreMetrics
 

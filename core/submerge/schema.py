@@ -21,6 +21,7 @@ from submerge._linalg import Array
 from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features import FeatureMap, Identity
 from submerge.features import parse as parse_features
+from submerge.features.open_landmarks import as_left_open
 
 MOST_LETTERS = 40
 """Longest part of a map that an error line quotes: landmarks have thousands of letters."""
@@ -216,9 +217,9 @@ class Schema:
         return isinstance(self.features, Identity)
 
     def is_like(self, other: Schema) -> bool:
-        """Return whether they differ at most in a scaling or gamma that `other` leaves open."""
+        """Return whether they differ at most in scaling, gamma, landmarks `other` leaves open."""
         scaling = None if other.scaling is None else self.scaling
-        features = self.features if other.features.settled else self.features.settled_at(None)
+        features = as_left_open(self.features, other.features)
         return replace(self, scaling=scaling, features=features) == other
 
     def scaled(self, readings: Array) -> Array:
@@ -276,8 +277,7 @@ def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
 
 
 def _differences_in_features(ours: FeatureMap, theirs: FeatureMap) -> list[str]:
-    if not theirs.settled:
-        ours = ours.settled_at(None)
+    ours = as_left_open(ours, theirs)
     expected, got = ours.spec(), theirs.spec()
     kernels = [spec.get("kernel", "none") for spec in (expected, got)]
     if "none" in kernels and kernels[0] != kernels[1]:

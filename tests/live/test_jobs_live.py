@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 
@@ -11,7 +12,8 @@ pytest.importorskip("grpc")
 
 from support.job_programs import ROOT, ROWS, SITES, TREE, JobPrograms, answer_here
 from support.kills.configs import OverGrpc, OverMqtt, Way
-from support.programs import Programs, free_port
+from support.patience import until
+from support.programs import Program, Programs, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -76,3 +78,26 @@ def test_one_client_is_killed_and_one_aggregator_restarts(way, programs):
     assert answer_here("kmeans", SETTINGS, outcome["stayed"]) == outcome["answer"]
     # Eight clients, two that have read on, and one that began again.
     fleet.counts((8 + 2 + 1) * ROWS)
+
+
+def test_clients_say_to_which_cluster_a_row_belongs(programs):
+    """A kept answer is in the lines of the rows that come after it, and outlives the process."""
+    ports = {node: free_port() for node in (ROOT, *SITES)}
+    fleet = JobPrograms(OverGrpc(ports), programs, scoring="a")
+    fleet.has_all()
+    fleet.order(id="job-1", kind="cluster", settings={"clusters": 3, "seed": 5, "keep": True})
+    fleet.event("ended", job="job-1")
+    fleet.running["a"].until("clusters kept")
+    fleet.feed("a")
+    _says_clusters(fleet.running["a"])
+    fleet.running["a"].kill()
+    fleet.start("a").until("clusters kept")
+    fleet.feed("a")
+    _says_clusters(fleet.running["a"])
+
+
+def _says_clusters(client: Program) -> None:
+    until(
+        lambda: {1, 2, 3} <= {json.loads(line).get("cluster") for line in list(client.out)},
+        lambda: f"rows of three clusters among {list(client.out)[-2:]}",
+    )

@@ -334,7 +334,9 @@ def of_earlier_sums() -> dict[Any, Any]:
 
 def of_jobs() -> dict[Any, Any]:
     """A job that was under way at a root, as it is written in its record."""
-    job = Job("job-1", "kmeans", {"clusters": 3, "seed": 7}, "pumps", LINEAR.fingerprint, 3)
+    clusters = {"clusters": 3, "seed": 7}
+    piece = 65536  # the default, when these bytes were written
+    job = Job("job-1", "kmeans", clusters, "pumps", LINEAR.fingerprint, 3, piece_bytes=piece)
     return {**of_ages(), ("job", job.id): json.dumps(job.written()).encode()}
 
 

@@ -70,7 +70,17 @@ class ListBoard:
 class MemoryJobs:
     """The fleet; `clients` has what their configurations say besides."""
 
-    def __init__(self, folder: Path, tree: Mapping[str, Any], **clients: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tree: Mapping[str, Any],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        advanced: Mapping[str, Any] | None = None,
+        **clients: Any,
+    ) -> None:
+        self._schema = {"channels": CHANNELS, "scaling": "none"} | dict(schema or {})
+        self._advanced = dict(advanced or {})
         self._folder, self._id, self._more = folder, uuid4().hex[:8], clients
         self.board = ListBoard()
         self.servers: dict[str, Server] = {}
@@ -111,8 +121,9 @@ class MemoryJobs:
             "timing": FAST | {"model_every_s": 0.1},
             "advanced": SOON,
         }
+        table["advanced"] = table["advanced"] | self._advanced
         if parent is None:
-            table["groups"][GROUP]["schema"] = {"channels": CHANNELS, "scaling": "none"}
+            table["groups"][GROUP]["schema"] = self._schema
         else:
             table["parent"] = {
                 "name": self.name(parent),
@@ -149,7 +160,7 @@ class MemoryJobs:
             "parent": self.name(parent),
             "state": str(self._folder / f"{node}.state"),
             "uplink": {"url": f"memory://{self.name(parent)}"},
-            "schema": {"channels": CHANNELS, "scaling": "none"},
+            "schema": self._schema,
             "sensor": {"kind": "ndjson"},
             "summary": {"rank": 2},
             "alarms": {"at_most": "off"},

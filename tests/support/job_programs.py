@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,15 @@ def rows_of(name: str) -> np.ndarray:
 class JobPrograms:
     """The programs; more may be started and killed.
 
+    scoring : clients that write scores to their standard output
     settings : what the clients' configurations say besides, at their top, by name
     """
 
-    def __init__(self, way: Way, programs: Programs, **settings: str) -> None:
+    def __init__(
+        self, way: Way, programs: Programs, *, scoring: Collection[str] = (), **settings: str
+    ) -> None:
         self._way, self._programs, self._settings = way, programs, settings
+        self._scoring = scoring
         self.running: dict[str, Program] = {}
         for node in TREE:
             self.start(node)
@@ -49,7 +54,9 @@ class JobPrograms:
             text = aggregator(node, parent, self._way, CHANNELS, path)
             text = text.replace('center = "fleet"', 'center = "fleet"\nscaling = "none"')
         else:
-            text = self._settings.get(node, "") + client(node, parent, self._way, CHANNELS, path)
+            scores = node in self._scoring
+            text = client(node, parent, self._way, CHANNELS, path, scores=scores)
+            text = self._settings.get(node, "") + text
             text = text.replace('center = "fleet"', 'center = "fleet"\nscaling = "none"')
         config = self._programs.file(f"{node}.toml", text)
         if node == ROOT:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.jobs.job import Job
+from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.machine import JobEffect, JobEnded, JobProgress, SendJob
 from submerge.protocol.machine import Keep, Note, Now
 from submerge_aggregator.downlink import Downlink
@@ -46,6 +46,8 @@ class JobEffects:
     Attributes
     ----------
     board : JobFollower
+    on_end : callable or None
+        Hears of each end, after the board.
     messages, sent_bytes : int
         Messages that were sent, and their bytes, without what the transport adds.
     """
@@ -53,6 +55,7 @@ class JobEffects:
     def __init__(self, board: JobFollower | None = None) -> None:
         self.board: JobFollower = NoFollower() if board is None else board
         self.messages = self.sent_bytes = 0
+        self.on_end: Callable[[JobOutcome], None] | None = None
         self._notes = Notes()
 
     async def perform(
@@ -92,6 +95,8 @@ class JobEffects:
         facts |= {"why": outcome.failure} if outcome.failure else {}
         say("job failed" if outcome.failure else "job ended", **facts)
         self.board.ended(outcome, now.wall)
+        if self.on_end is not None:
+            self.on_end(outcome)
 
     def _send(self, host: JobHost, send: SendJob, now: Now) -> None:
         """Send a message to a child, or to the parent."""

@@ -22,6 +22,7 @@ from submerge.features import (
     Landmarks,
     Laplace,
     Matern,
+    OpenLandmarks,
     Polynomial,
     RandomFourier,
     TensorSketch,
@@ -58,6 +59,10 @@ ONLY_FOR = {
 """Settings that need a value of another one."""
 
 
+FLEET = "fleet"
+"""The word for landmarks that the fleet chooses: a table has another name, such as fleet.csv."""
+
+
 class FeaturesConfig(Section, frozen=True, kw_only=True):
     """A kernel, and the features that approximate it.
 
@@ -82,11 +87,13 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         For a polynomial kernel; left out, 2.
     coef0 : float, optional
         For a polynomial kernel; left out, 0.
-    landmarks : Path, optional
-        A table of typical vectors, scaled as in the schema: a column for each channel, "flow",
-        and for each of its lags, "flow-1", by name; without a header, in the schema's order.
-        They become part of the schema, and every node of the group has them: use no reading
-        that must stay on its device.
+    landmarks : "fleet" or Path, optional
+        "fleet": the fleet chooses them among its readings, once there are enough, as it settles
+        a scaling. Clients need share_points for it, and choose among their job_rows. Or a table of
+        typical vectors, scaled as in the schema: a column for each channel, "flow", and for each
+        of its lags, "flow-1", by name; without a header, in the schema's order. Either way they
+        become part of the schema, and every node of the group has them: use no reading that must
+        stay on its device.
     buckets : int, optional
         Dimensions to which "countsketch" folds a vector; left out, 4096.
     """
@@ -128,14 +135,16 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         if self.features > MOST_FEATURES:
             raise refusal("features", expected=f"at most {MOST_FEATURES}", got=str(self.features))
         if self._map == "nystrom" and self.landmarks is None:
-            raise refusal("landmarks", expected='a table, since map = "nystrom"', got="nothing")
+            raise refusal(
+                "landmarks", expected='"fleet" or a table, since map = "nystrom"', got="nothing"
+            )
         if self._map not in MAPS[self.kernel]:
             raise refusal(
                 "map",
                 expected=f"one for {self.kernel}: {', '.join(MAPS[self.kernel])}",
                 got=shown(self.map),
             )
-        _ = self._kernel if self.landmarks else self.built
+        _ = self._kernel if self.landmarks and not self.of_fleet else self.built
 
     def check_width(self, width: int) -> None:
         """Refuse a map that does not take vectors of `width` dimensions."""
@@ -147,8 +156,10 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
 
     @property
     def built(self) -> FeatureMap:
-        """The map, unless it has landmarks."""
+        """The map, unless its landmarks are in a file."""
         kernel = self._kernel
+        if self.of_fleet:
+            return OpenLandmarks(kernel, self.features)
         if isinstance(kernel, Polynomial):
             return TensorSketch(kernel, self.features, self.seed)
         if self._map == "countsketch":
@@ -165,7 +176,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         UsageError
             If the file is no table of `features` landmarks without gaps.
         """
-        if self.landmarks is None:
+        if self.landmarks is None or self.of_fleet:
             return self.built
         points = _landmarks(self.landmarks, names)
         if len(points) != self.features:
@@ -178,6 +189,11 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
             return Landmarks(self._kernel, points)
         except UsageError as error:
             raise BadSetting(("landmarks",), f"{self.landmarks}: {error}") from error
+
+    @property
+    def of_fleet(self) -> bool:
+        """Whether the fleet chooses the landmarks."""
+        return self.landmarks == Path(FLEET)
 
     @property
     def _map(self) -> str:

@@ -131,7 +131,8 @@ scaling = "fleet"
 #map = "countsketch"
 
 # Features from typical vectors, scaled, in a table that every node of the group has: a column
-# for each channel, and with lags for each of these, as "flow" and "flow-1".
+# for each channel, and with lags for each of these, as "flow" and "flow-1". With "fleet" in place
+# of the table the fleet chooses them among its readings, of clients that say share_points.
 #[schema.features]
 #map = "nystrom"
 #landmarks = "landmarks.csv"

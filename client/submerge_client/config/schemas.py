@@ -211,7 +211,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
                 settled = schema.features.settled_at(LONGEST)
                 schema = dataclasses.replace(schema, features=settled)
             return len(schema.canonical)
-        # Landmarks are base64 of float64, and the rest of a map is short.
+        # Landmarks, those that the fleet chooses too, are base64 of float64; the rest is short.
         landmarks = -(-8 * self.features.features * self.width // 3) * 4
         return replace(self, features=None).text_bytes + MAP + landmarks
 

@@ -5,7 +5,9 @@
 2. A row that is not learnt is not held: one that an alarm or an operator withholds, one outside the
    operating state, one with a gap, filled or not.
 3. The memory is 8 bytes for each number: `most` rows of the schema's channels.
-4. It is in memory only, and a process begins with none.
+4. While the fleet has still to choose its landmarks, they are a sample to choose from, in the units
+   of the open schema (`LandmarkSample`).
+5. It is in memory only, and a process begins with none.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import numpy as np
 from submerge import Schema
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
+from submerge.features import OpenLandmarks
+from submerge.jobs.landmark_sample import LandmarkSample
 from submerge.jobs.row_sample import RowSample
 from submerge.judge.prepare import prepare
 from submerge.protocol.machine import Effect, Scored
@@ -38,7 +42,7 @@ class HeldSample:
         self.most, self._rng = most, rng
         self._lock = threading.Lock()
         self._fingerprint = ""
-        self._sample: RowSample | None = None
+        self._sample: RowSample | LandmarkSample | None = None
 
     def __len__(self) -> int:
         """Return how many rows it holds."""
@@ -56,20 +60,25 @@ class HeldSample:
         effects : of the step that read them
         """
         current = node.current
-        if not self.most or not current.learns:
-            return  # while the scaling is not settled there is nothing to hold
+        # While the scaling is open there is nothing to hold, but for a choice of landmarks.
+        chooses = isinstance(current.schema.features, OpenLandmarks)
+        if not self.most or not (current.learns or chooses):
+            return
         if current.fingerprint != self._fingerprint:
-            self._begin(current.fingerprint, current.schema)
+            self._begin(current.fingerprint, current.schema, raw=current.raw)
         scored = next((each for each in effects if isinstance(each, Scored)), None)
         learnt = _without_scores(rows, node) if scored is None else _learnt(scored)
         if len(learnt) and self._sample is not None:
             with self._lock:
                 self._sample.add(learnt)
 
-    def _begin(self, fingerprint: str, schema: Schema) -> None:
+    def _begin(self, fingerprint: str, schema: Schema, *, raw: bool) -> None:
         with self._lock:
             self._fingerprint = fingerprint
             self._sample = RowSample(self.most, schema.width, self._rng)
+            if isinstance(schema.features, OpenLandmarks):
+                known = self.most, schema.width, schema.features.kernel, self._rng
+                self._sample = LandmarkSample(*known, raw=raw)
 
 
 def _learnt(scored: Scored) -> Array:

@@ -27,7 +27,7 @@ from submerge_client.uplink import TooLarge
 from submerge_client.uplink.job_queue import JobQueue
 
 if TYPE_CHECKING:  # a client without jobs loads none of it
-    from submerge.jobs.job import Job
+    from submerge.jobs.job import Job, JobOutcome
     from submerge.jobs.machine import JobEffect, JobEvent, JobHeard
     from submerge.jobs.member import JobMember
     from submerge.jobs.points import HeldRows
@@ -56,6 +56,8 @@ class ClientJobs:
         Sends a message of a job to the parent; it may raise TooLarge.
     clock : callable
     rng : RandomSource
+    ended : callable
+        Takes the outcome of each job that is over.
 
     Attributes
     ----------
@@ -76,8 +78,10 @@ class ClientJobs:
         send: Callable[[bytes], None],
         clock: Callable[[], Now],
         rng: RandomSource,
+        ended: Callable[[JobOutcome], None] = lambda _: None,
     ) -> None:
         self.rows, self.sent_bytes = rows, 0
+        self._ended = ended
         self._node, self._group, self._parent = node, group, parent
         self._send, self._clock, self._rng = send, clock, rng
         self._share_points, self._shared = share_points, shared
@@ -188,6 +192,7 @@ class ClientJobs:
                 facts = {"job": outcome.job.id, "kind": outcome.job.kind}
                 facts |= {"why": outcome.failure} if outcome.failure else {}
                 say("job failed" if outcome.failure else "job ended", **facts)
+                self._ended(outcome)
             case Note():
                 self._notes.write(effect, now.steady)
 

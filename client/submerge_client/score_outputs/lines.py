@@ -17,6 +17,9 @@
 * `filled` has the values that filled gaps, in the channel's unit. `virtual` has those that can
   stand in for the sensor: the other channels predict it with an R2 of 0.5 or more on this node.
 * `expired` is true where the model is older than its root allows.
+* `cluster` is the row's cluster, from 1, by the newest answer of a job that clients keep
+  (docs/jobs.md); null for a row with gaps. `cluster_distance` is that to its center.
+  `cluster_over` is the highest share of rows held out whose limit this distance exceeds, if any.
 * `alarm` is the name of the row's alarm, if there is one. `withheld` is true where the row is
   not learnt.
 
@@ -47,6 +50,8 @@ from submerge.stats.stuck import WORTH
 
 ScoreWriter = Callable[[bytes], None]
 
+ClusterFields = Callable[[Block, Schema], list[dict[str, Any]]]
+
 
 class ScoreLines:
     """Makes lines of scores.
@@ -59,11 +64,20 @@ class ScoreLines:
         Most channels in `top`; more cost bytes, 0 leaves it out.
     out : callable
         Takes the lines of a block, each with its line break.
+    clusters : callable
+        Returns the fields of each row's cluster.
     """
 
-    def __init__(self, schema: Schema, *, contributions: int, out: ScoreWriter) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        contributions: int,
+        out: ScoreWriter,
+        clusters: ClusterFields = lambda block, _: [{}] * len(block),
+    ) -> None:
         self._names = schema.names
-        self._contributions, self._out = contributions, out
+        self._contributions, self._out, self._clusters = contributions, out, clusters
         self._encode = msgspec.json.Encoder().encode
         self.problem = ""
 
@@ -87,9 +101,10 @@ class ScoreLines:
         fields = scored_fields(
             scored.block, scored.scores, schema, self._names, top=self._contributions
         )
-        lines = []
-        for i, (row, of_row) in enumerate(zip(scored.block.which.tolist(), fields, strict=True)):
-            line = {"row": first + row, "at": at, "model": scored.version, **of_row}
+        clusters = self._clusters(scored.block, schema)
+        rows, lines = scored.block.which.tolist(), []
+        for i, (row, of_row, cluster) in enumerate(zip(rows, fields, clusters, strict=True)):
+            line = {"row": first + row, "at": at, "model": scored.version, **of_row, **cluster}
             if scored.expired:
                 line["expired"] = True
             if "filled" in line:

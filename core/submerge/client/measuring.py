@@ -117,7 +117,7 @@ def successors_report(
     settled : the fleet's schema now
     """
     counts = report.counts
-    schema = _open_schema(report.fingerprint, settled)
+    schema = _open_schema(report.fingerprint, settled, measured.schema)
     scales = schema is not None and schema.scaling is None and settled.scaling is not None
     if schema is None:
         opened = Schema.parse(measured.schema) if measured.schema else None
@@ -146,8 +146,14 @@ def successors_report(
     )
 
 
-def _open_schema(fingerprint: str, settled: Schema) -> Schema | None:
-    """Return the schema of that fingerprint, if `settled` has only settled what it left open."""
+def _open_schema(fingerprint: str, settled: Schema, text: bytes) -> Schema | None:
+    """Return the schema of that fingerprint, if `settled` has only settled what it left open.
+
+    text : the schema's, as it was kept; an earlier version kept none
+    """
+    opened = Schema.parse(text) if text else None
+    if opened is not None and opened.fingerprint == fingerprint and settled.is_like(opened):
+        return opened
     features = {settled.features, settled.features.settled_at(None)}
     schemas = [
         replace(settled, scaling=scaling, features=each)

@@ -10,6 +10,7 @@ from submerge.features.feature_map import FeatureMap, Identity
 from submerge.features.fourier import RandomFourier
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
 from submerge.features.landmarks import Landmarks
+from submerge.features.open_landmarks import OpenLandmarks
 from submerge.features.sketched import Sketched
 from submerge.features.specs import parse, plain
 from submerge.features.tensor_sketch import TensorSketch
@@ -23,6 +24,7 @@ __all__ = [
     "Landmarks",
     "Laplace",
     "Matern",
+    "OpenLandmarks",
     "Polynomial",
     "RandomFourier",
     "Sketched",

@@ -16,6 +16,7 @@ from submerge.features.feature_map import FeatureMap, Identity
 from submerge.features.fourier import RandomFourier
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
 from submerge.features.landmarks import Landmarks, unpacked
+from submerge.features.open_landmarks import OPEN_KIND, OpenLandmarks
 from submerge.features.sketched import Sketched
 from submerge.features.tensor_sketch import TensorSketch
 from submerge.features.weights import Kind
@@ -70,8 +71,8 @@ def _landmarks(spec: dict[str, Any]) -> FeatureMap:
 
 def _sketched(spec: dict[str, Any]) -> FeatureMap:
     inner = dict(spec["of"])
-    if inner["kind"] == "sketched":
-        raise ValueError("a sketch of a sketch")
+    if inner["kind"] in ("sketched", OPEN_KIND):
+        raise ValueError(f"a sketch of {inner['kind']}")
     return Sketched(_MAPS[inner["kind"]](inner), spec["features"], spec["sketch"], spec["seed"])
 
 
@@ -105,6 +106,7 @@ _MAPS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {
     "tensorsketch": lambda s: TensorSketch(_kernel(s), s["features"], s["seed"]),
     "countsketch": lambda s: CountSketch(_kernel(s), s["features"], s["buckets"], s["seed"]),
     "nystrom": _landmarks,
+    OPEN_KIND: lambda s: OpenLandmarks(_kernel(s), s["landmarks"]),
     "sketched": _sketched,
     **dict.fromkeys(
         get_args(Kind), lambda s: RandomFourier(_kernel(s), s["features"], s["kind"], s["seed"])

@@ -57,7 +57,8 @@ class Job:
     least : int
         Fewer participants than this are a failure.
     piece_bytes, payload_bytes : int
-        The largest piece of a payload, under a broker's limit, and the largest payload.
+        The largest piece of a payload, and the largest payload. A piece and what is around it have
+        to fit the smallest limit of a parent, 64 KiB in a narrow group, and that of a broker.
     """
 
     id: str
@@ -73,7 +74,7 @@ class Job:
     attempts: int = 8
     rounds: int = 500
     least: int = 1
-    piece_bytes: int = 64 << 10
+    piece_bytes: int = 48 << 10
     payload_bytes: int = 16 << 20
 
     def __post_init__(self) -> None:

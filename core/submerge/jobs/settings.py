@@ -1,4 +1,4 @@
-"""What kinds of jobs ask of their settings: known names, whole numbers, numbers in bounds."""
+"""What kinds of jobs ask of their settings: known names, whole numbers, numbers, flags."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ COMMON_SETTINGS = (
     ),
 )
 """Settings that all kinds know, as they list their own."""
+
+KEEP = JobSetting(
+    "keep",
+    "flag",
+    "Whether clients keep the answer, and say in their score lines to which cluster a row belongs.",
+    "no",
+)
+"""A setting of kinds whose answer has clusters: `membership.ClusterMembership`."""
 
 COMMON = tuple(each.name for each in COMMON_SETTINGS)
 """Their names."""
@@ -44,3 +52,11 @@ def number_of(settings: Settings, name: str, default: float, *, most: float) -> 
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
         raise UsageError(f"{name} must be a number from 0 to {most:g}, got {value!r}")
     return float(value)
+
+
+def flag_of(settings: Settings, name: str, *, default: bool = False) -> bool:
+    """Return a setting that is true or false."""
+    value = settings.get(name, default)
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be true or false, got {value!r}")
+    return value

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from submerge._linalg import Array
+from submerge.features import Landmarks
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
@@ -161,6 +162,15 @@ class ForgetHistory(NamedTuple):
     name: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SettleLandmarks:
+    """The fleet has chosen landmarks (m, channels) among rows of the schema of a fingerprint."""
+
+    group: str
+    fingerprint: str
+    points: Array
+
+
 class Ask(NamedTuple):
     """An operator asks a node below; `Replied` follows, or nothing where a reply is lost."""
 
@@ -189,6 +199,7 @@ Event = (
     | SetBan
     | PushHistory
     | ForgetHistory
+    | SettleLandmarks
     | Ask
     | Answered
 )
@@ -282,6 +293,8 @@ def settled_note(schema: Schema) -> Note:
     facts: dict[str, Any] = {"scaled": schema.scaling is not None}
     if isinstance(gamma, str):
         facts["gamma"] = float(f"{float.fromhex(gamma):.6g}")
+    if isinstance(schema.features, Landmarks):
+        facts["landmarks"] = len(schema.features.points)  # readings that all members can read
     return Note("schema settled", facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -61,6 +62,16 @@ def test_the_text_has_every_curve_and_table():
     assert "* paper: Someone: Figure 1" in text
     assert "| 1 |    3 |       - |" in text
     assert "| b    |    - |" in text
+
+
+def test_curves_that_share_no_x_are_listed_point_by_point():
+    """Such a table has a row for each point, and no dashes."""
+    curves = [Curve("ours", [1000.0], [3.0]), Curve("a rival", [2000.0], [5.0], whose="theirs")]
+    other = dataclasses.replace(SMALL, panels=[Panel("one", "words", "error", curves)], tables=[])
+    text = frame.markdown(json.loads(json.dumps(frame.record(other, quick=True, pools=[]))))
+
+    assert "| ours    | 1,000 |     3 |" in text
+    assert "| a rival | 2,000 |     5 |" in text
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from submerge.features import (
     Landmarks,
     Laplace,
     Matern,
+    OpenLandmarks,
     Polynomial,
     RandomFourier,
     TensorSketch,
@@ -104,6 +105,18 @@ def test_landmarks_are_read_from_their_table(tmp_path) -> None:
     assert Landmarks(Gaussian(0.1), points) == landmarks(
         tmp_path, rows, channels=CHANNELS, features=2
     )
+
+
+@pytest.mark.parametrize(("gamma", "known"), [("auto", None), (0.25, 0.25)])
+def test_landmarks_can_be_left_to_the_fleet(gamma, known) -> None:
+    """No file is read; the text that travels has room for as many as there will be."""
+    table = {"map": "nystrom", "landmarks": "fleet", "features": 300, "gamma": gamma}
+    config = decoded({"channels": CHANNELS, "features": table}, SchemaConfig)
+
+    assert OpenLandmarks(Gaussian(known), 300) == config.built.features
+    points = np.random.default_rng(0).standard_normal((300, 9))
+    chosen = replace(config.built, features=Landmarks(Gaussian(0.25), points))
+    assert len(chosen.canonical) <= config.text_bytes
 
 
 @pytest.mark.parametrize(
@@ -195,7 +208,7 @@ def test_a_client_says_where_its_landmarks_are_named(tmp_path) -> None:
         ({"degree": 2}, 'expected nothing, since it is for kernel = "polynomial", got 2'),
         ({"nu": 1.5}, 'expected nothing, since it is for kernel = "matern", got 1.5'),
         ({"kernel": "matern", "nu": 1.0}, "nu must be 1.5 or 2.5, got 1.0"),
-        ({"map": "nystrom"}, 'expected a table, since map = "nystrom", got nothing'),
+        ({"map": "nystrom"}, 'expected "fleet" or a table, since map = "nystrom", got nothing'),
         ({"landmarks": "x"}, 'expected nothing, since it is for map = "nystrom"'),
         ({"map": "tensorsketch"}, "map: expected one for gaussian: orthogonal, fourier-pair"),
         (

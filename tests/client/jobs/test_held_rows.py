@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from submerge import Schema
+from submerge.features import OpenLandmarks, Polynomial
 from submerge.judge.decision import Decision
 from submerge.judge.prepare import prepare
 from submerge.protocol.machine import Scored
@@ -21,7 +22,9 @@ ROWS = np.array([[12.0, 24.0], [14.0, 28.0], [16.0, 32.0]])
 
 def node(schema: Schema = SCHEMA, *, learns: bool = True, monitor: Any = None) -> Any:
     """What a sample asks of a client."""
-    current = SimpleNamespace(learns=learns, fingerprint=schema.fingerprint, schema=schema)
+    current = SimpleNamespace(
+        learns=learns, raw=False, fingerprint=schema.fingerprint, schema=schema
+    )
     settings = SimpleNamespace(learn_when=None)
     return SimpleNamespace(current=current, settings=settings, monitor=monitor)
 
@@ -106,3 +109,13 @@ def test_the_memory_is_bounded():
         held.see(ROWS, (), node())
 
     assert (4, 2) == held.read()[1].shape
+
+
+def test_rows_are_held_while_the_fleet_has_still_to_choose_its_landmarks():
+    """In the units of the open schema: they are what it chooses from."""
+    open_ = Schema(SCHEMA.channels, features=OpenLandmarks(Polynomial(2), 5))
+    held = sample()
+    held.see(ROWS, (), node(open_, learns=False))
+
+    assert open_.fingerprint == held.read()[0]
+    assert {tuple(row) for row in ROWS} == {tuple(row) for row in held.read()[1]}

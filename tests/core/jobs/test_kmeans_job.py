@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 from submerge import PeerError
 from submerge.jobs.here import run_here
 from submerge.jobs.kind import JobAnswer, PhaseDown
+from submerge.jobs.kinds.distance_counts import distance_counts
 from submerge.jobs.kinds.kmeans import KMeansJob
 from submerge.jobs.points import JobPoints, split
 
 SEED_PHASE = PhaseDown("seed", {})
+
+MEASURED = {"counts": [1.0, 1], "cost": [1.0], "held_out": [1.0, 2.0]}
+MEASURED["distances"] = distance_counts(np.array([2.0]))
 
 
 def clouds(n: int, seed: int = 0) -> np.ndarray:
@@ -160,7 +164,10 @@ def test_which_rows_are_held_out_depends_on_their_number_alone():
         ("lloyd", {"counts": [1.0], "sums": np.ones((2, 2)), "cost": [1.0]}),
         ("lloyd", {"counts": [1.0, 1], "sums": np.full((2, 2), 1e101), "cost": [1.0]}),
         ("lloyd", {"counts": [1.0, 1], "sums": np.ones((2, 2))}),
-        ("measure", {"counts": [1.0, 1], "cost": [1.0], "held_out": [1.0, -2.0]}),
+        ("measure", {**MEASURED, "held_out": [1.0, -2.0]}),
+        ("measure", {**MEASURED, "held_out": [2.0, 2.0]}),
+        ("measure", {**MEASURED, "distances": 2.0 * MEASURED["distances"]}),
+        ("measure", {**MEASURED, "distances": MEASURED["distances"][1:]}),
         ("seed", {"keys": [2.0, 1.0], "weights": [1.0, 1], "points": np.ones((2, 2))}),
         ("seed", {"keys": [1.0, 2.0], "weights": [1.0, 0], "points": np.ones((2, 2))}),
         ("seed", {"keys": [1.0, 2.0], "weights": [1.0, 1], "points": np.ones((2, 3))}),
@@ -197,3 +204,11 @@ def test_an_answer_comes_after_the_last_step():
         state, down = result
 
     assert ["seed", "lloyd", "measure"] == phases
+
+
+def test_what_a_child_sends_is_accepted():
+    """The other side of what is refused."""
+    kind = KMeansJob({"clusters": 2}, 2)
+    up = {name: np.array(value) for name, value in MEASURED.items()}
+
+    assert kind.check_up(PhaseDown("measure", {}), up) is None

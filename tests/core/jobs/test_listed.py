@@ -37,7 +37,8 @@ def test_an_answer_has_the_arrays_that_are_listed(kind):
     listed = {each.name: each.form for each in KINDS[kind].answers}
 
     assert {*listed} == {*answer}
-    assert {4} == {answer[name].shape[-1] for name, form in listed.items() if form != "plain"}
+    in_rows = [name for name, form in listed.items() if form != "plain"]
+    assert [4] * len(in_rows) == [answer[name].shape[-1] for name in in_rows]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from submerge.aggregator.group import Group
+from submerge.aggregator.root.fleet_landmarks import schema_with
+from submerge.errors import SubmergeError
 from submerge.protocol.desired_state import News
 from submerge.protocol.machine import (
     Drop,
@@ -21,19 +23,25 @@ from submerge.protocol.machine import (
     SetBan,
     SetDesired,
     SetQuarantine,
+    SettleLandmarks,
+    settled_note,
 )
 
 FORGET_WITHIN_S = 86_400.0
 """An order to forget is carried out for a day. An aggregator that is new hears of all that was ever
 ordered, and must not forget what a node has reported since."""
 
-Order = Forget | Drop | SetQuarantine | SetDesired | SetBan
+Order = Forget | Drop | SetQuarantine | SetDesired | SetBan | SettleLandmarks
 
 
 def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: list[Effect]) -> None:
     """Change what an order changes; an order for a node that is unknown becomes a note."""
     if isinstance(order, SetBan):
         _set_ban(groups.values(), order.node, now, banned=order.banned, again=True)
+        return
+    if isinstance(order, SettleLandmarks):
+        if order.group in groups:
+            effects.append(_settle_landmarks(groups[order.group], order))
         return
     group = groups.get(order.group)
     unknown = Note("unknown node", {"group": order.group, "node": order.node})
@@ -73,6 +81,21 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
     else:
         group.ledger.drop(order.node, order.incarnation, now)
     group.stir()
+
+
+def _settle_landmarks(group: Group, order: SettleLandmarks) -> Note:
+    """Settle a root's schema with landmarks, chosen among rows of the schema that it has."""
+    facts = {"group": group.name, "landmarks": len(order.points)}
+    if group.ledger is None or group.ledger.fingerprint != order.fingerprint:
+        return Note("landmarks ignored", facts | {"why": "they are of another schema"})
+    try:
+        schema = schema_with(group.plan, group.ledger, order.points)
+    except SubmergeError as error:
+        return Note("landmarks refused", facts | {"why": str(error)})
+    group.learn_schema(schema.canonical, 0.0)
+    group.stir(now=True)  # the model's text is how nodes below hear of it
+    note = settled_note(schema)
+    return note._replace(facts=facts | note.facts)
 
 
 def _has_aggregators(group: Group) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.plan import GroupPlan
 from submerge.aggregator.root.known_scaling import carried_over, known_scaling, with_known
+from submerge.features import OpenLandmarks
 from submerge.pca.choice import LEAST_FOLDS, Summarised, best_rank
 from submerge.pca.scatter_sum import Center
 from submerge.protocol.summaries import Subspaces, below
@@ -55,6 +56,8 @@ def settle(plan: GroupPlan, ledger: Ledger, rank: int, least: int) -> Settled:
     enough = max(1, least // SOONER) if known else least
     if carried is not None:
         schema = carried  # also a channel that was away is measured as it was
+    elif isinstance(schema.features, OpenLandmarks):
+        pass  # with the landmarks, all at once: `fleet_landmarks`
     elif plan.settles and moments is not None and moments.count >= enough:
         schema = settled_schema(schema, moments, learns_scaling=plan.learns_scaling)
         schema = with_known(schema, known)

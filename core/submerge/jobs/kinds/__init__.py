@@ -5,16 +5,20 @@ from __future__ import annotations
 from submerge.errors import UsageError
 from submerge.jobs.job import Job
 from submerge.jobs.kind import JobKind, JobSetting, MakeKind
+from submerge.jobs.kinds.cluster import ClusterJob
 from submerge.jobs.kinds.kmeans import KMeansJob
 from submerge.jobs.kinds.kpca.job import KernelPcaJob, NystromJob
+from submerge.jobs.kinds.landmarks.job import LandmarksJob
 from submerge.jobs.kinds.moments import MomentsJob
 from submerge.jobs.settings import COMMON_SETTINGS
 
 KINDS: dict[str, MakeKind] = {
     "kmeans": KMeansJob,
+    "cluster": ClusterJob,
     "moments": MomentsJob,
     "kpca": KernelPcaJob,
     "nystrom": NystromJob,
+    "landmarks": LandmarksJob,
 }
 
 

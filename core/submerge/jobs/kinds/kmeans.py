@@ -27,17 +27,29 @@ from submerge.features.draws import logarithm
 from submerge.jobs.arrays import Arrays, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
+from submerge.jobs.kinds.distance_counts import (
+    EDGES,
+    check_distance_counts,
+    distance_counts,
+    distance_limits,
+)
 from submerge.jobs.points import JobPoints, draws, seed_of
-from submerge.jobs.settings import check_known, number_of, whole_of
+from submerge.jobs.settings import KEEP, check_known, flag_of, number_of, whole_of
 from submerge.kernel.kmeans_rounds import (
     TOLERANCE,
     ClusterTally,
     initial_centers,
     local_summary,
+    nearest,
     tally,
 )
 
 MOST_CLUSTERS, MOST_SAMPLE = 1024, 1 << 16
+OF_DISTANCES = (
+    AnswerArray("distance_levels", "Shares of rows held out that limits are of."),
+    AnswerArray("distance_limits", "Distances to the nearest center that these do not exceed."),
+)
+
 ROOT = ""
 """The root's name among the sources of random numbers: no node has it."""
 
@@ -68,12 +80,14 @@ class KMeansJob:
             "16 k, 256 at least",
         ),
         JobSetting("starts", "whole", "How often these are made; the best are taken.", "10"),
+        KEEP,
     )
     answers = (
         AnswerArray("centers", "Each cluster's mean, (k, width).", "rows"),
         AnswerArray("counts", "Rows that are nearest to each, (k,)."),
         AnswerArray("cost", "The sum of squared distances of scaled rows, (1,)."),
         AnswerArray("held_out", "The number of rows held out, and their cost, (2,)."),
+        *OF_DISTANCES,
     )
 
     def __init__(self, settings: Settings, width: int) -> None:
@@ -86,6 +100,7 @@ class KMeansJob:
         size = max(256, 16 * self._k)
         self._sample = whole_of(settings, "sample", size, least=self._k, most=MOST_SAMPLE)
         self._starts = whole_of(settings, "starts", 10, least=1, most=100)
+        flag_of(settings, "keep")
         self._seed, self._width = seed_of(settings), width
 
     def first(self) -> tuple[Any, PhaseDown]:
@@ -103,9 +118,15 @@ class KMeansJob:
         cost = np.array([found.cost])
         if down.phase == "lloyd":
             return None, {"counts": found.counts, "sums": found.sums, "cost": cost}
-        out = tally(points.held_out, centers)
-        held_out = np.array([float(len(points.held_out)), out.cost])
-        return None, {"counts": found.counts, "cost": cost, "held_out": held_out}
+        squares = nearest(points.held_out, centers)[1]
+        held_out = np.array([float(len(squares)), float(squares.sum())])
+        distances = distance_counts(squares)
+        return None, {
+            "counts": found.counts,
+            "cost": cost,
+            "held_out": held_out,
+            "distances": distances,
+        }
 
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return 0: what it contributes are counts, sums and centers."""
@@ -126,7 +147,8 @@ class KMeansJob:
             return LloydState(), PhaseDown("lloyd", {"centers": self._first_centers(up)})
         centers = down.arrays["centers"]
         if down.phase == "measure":
-            return JobAnswer({"centers": centers, **up})
+            kept = {name: up[name] for name in ("counts", "cost", "held_out")}
+            return JobAnswer({"centers": centers, **kept, **distance_limits(up["distances"])})
         cost = float(up["cost"][0])
         moved = ClusterTally(up["counts"], up["sums"], cost).moved(centers)
         state = LloydState(state.steps + 1, state.before)
@@ -152,10 +174,14 @@ class KMeansJob:
                 raise PeerError("keys and weights are positive", kind="range")
             return
         shapes: dict[str, tuple[int | None, ...]] = {"counts": (k,), "cost": (1,)}
-        shapes |= {"sums": (k, width)} if down.phase == "lloyd" else {"held_out": (2,)}
+        lloyd = down.phase == "lloyd"
+        measured = {"held_out": (2,), "distances": (len(EDGES) + 1,)}
+        shapes |= {"sums": (k, width)} if lloyd else measured
         expect(up, shapes)
         if any((up[name] < 0).any() for name in shapes if name != "sums"):
             raise PeerError("counts and costs are not negative", kind="range")
+        if not lloyd:
+            check_distance_counts(up["distances"], float(up["held_out"][0]))
 
     # -- the first centers ---------------------------------------------------------
 

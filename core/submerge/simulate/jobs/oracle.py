@@ -229,6 +229,8 @@ def counted(job: Job, answer: Arrays) -> float:
         return float(answer["count"][0] + answer["held_out"][0])
     if job.kind in ("kpca", "nystrom"):
         return float(answer["counts"][0] + answer["counts"][1])
+    if job.kind == "landmarks":
+        return float(answer["counts"][0])
     return float(answer["counts"].sum() + answer["held_out"][0])
 
 

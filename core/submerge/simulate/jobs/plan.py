@@ -103,7 +103,11 @@ class JobPlan:
 
 def draw_job(name: str, rng: np.random.Generator) -> Job:
     """Return a job of any kind, size and strictness, in pieces small or large."""
-    kind = str(rng.choice(("kmeans", "moments", "kpca", "nystrom"), p=(0.4, 0.2, 0.3, 0.1)))
+    kinds, chances = (
+        ("kmeans", "moments", "cluster", "kpca", "nystrom"),
+        (0.35, 0.15, 0.15, 0.25, 0.1),
+    )
+    kind = str(rng.choice(kinds, p=chances))
     settings: dict[str, Any] = {"seed": int(rng.integers(2**31))}
     if rng.random() < 0.5:
         settings["held_out"] = float(rng.choice([0.1, 0.3]))
@@ -111,6 +115,11 @@ def draw_job(name: str, rng: np.random.Generator) -> Job:
         settings |= {"clusters": int(rng.integers(1, 5)), "steps": 6, "sample": 64}
     elif kind in ("kpca", "nystrom"):
         settings |= _draw_kernel(kind, rng)
+        if kind == "nystrom" and settings["seed"] % 2:
+            kind, settings = "landmarks", _of_landmarks(settings)
+    elif kind == "cluster":
+        settings |= {"clusters": int(rng.integers(1, 4)), "steps": 4, "features": 32}
+        settings |= {"gamma": 0.1} if rng.random() < 0.3 else {}
     return Job(
         *(name, kind, settings, GROUP, FINGERPRINT, WIDTH),
         open_s=float(rng.choice([60.0, 120.0])),
@@ -139,6 +148,13 @@ def _draw_kernel(kind: str, rng: np.random.Generator) -> dict[str, Any]:
             "sketch": 8,
         }
     return settings
+
+
+def _of_landmarks(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a choice of landmarks in place of those of NY-KPCA."""
+    known = ("seed", "kernel", "degree", "gamma")
+    kept = {name: settings[name] for name in known if name in settings}
+    return kept | {"landmarks": settings["points"], "scale": settings["seed"] % 4 == 1}
 
 
 def bank_of(name: str, seed: int) -> Array:

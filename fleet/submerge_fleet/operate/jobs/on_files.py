@@ -69,10 +69,7 @@ def run_on_files(
     UsageError
         If the files cannot be read, or there is no answer.
     """
-    options = asked.reading
-    if not options.node_by:
-        options = replace(options, node_by=BY_FILE)
-    recordings = open_recordings(asked.paths, options)
+    recordings = open_files(asked)
     found = _rows(recordings, shown=shown)
     for said in recordings.notes:
         note(said)
@@ -97,6 +94,14 @@ def run_on_files(
     )
     stayed = tuple(sorted(parts))
     return JobRecord(job, schema.canonical, 0.0, 0.0, "", stayed, {}, {}, rounds, 1, answer)
+
+
+def open_files(asked: JobOnFiles) -> Recordings:
+    """Open the files: each is a node, if nothing else is said."""
+    options = asked.reading
+    if not options.node_by:
+        options = replace(options, node_by=BY_FILE)
+    return open_recordings(asked.paths, options)
 
 
 def _rows(recordings: Recordings, *, shown: bool) -> RowsByNode:

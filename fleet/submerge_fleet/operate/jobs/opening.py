@@ -16,6 +16,7 @@ from submerge.jobs.roster import MOST_MEMBERS
 from submerge_aggregator.jobs.views import JobView
 from submerge_fleet.console.admin_client import AdminCommand
 from submerge_fleet.console.options import (
+    FILE,
     QUIET,
     AggregatorOptions,
     aggregator_options,
@@ -28,6 +29,7 @@ from submerge_fleet.console.units import duration
 from submerge_fleet.operate.jobs.command import ANSWER, check_targets, deliver, finish
 from submerge_fleet.operate.jobs.kind_options import option_of, setting_options, settings_given
 from submerge_fleet.operate.jobs.progress import rounds_shown
+from submerge_fleet.operate.jobs.row_clusters import check_rows_file
 
 WITHIN_S, LEAST = 3600.0, 1
 """What holds where nothing is said."""
@@ -60,6 +62,11 @@ ON_FILES = together(
     flag_option("--files", "FILEs are the nodes: it runs on them, in this process.", "on_files"),
     READING,
     flag_option("--unscaled", "Files: take channels in their units; else all spreads are made 1."),
+    click.option(
+        "--rows",
+        type=FILE,
+        help="Files: write the cluster of each row into this CSV, for kinds with clusters.",
+    ),
 )
 
 OTHERS = together(
@@ -110,7 +117,7 @@ def kind_command(kind: str) -> click.Command:
 def _run(kind: str, **given: Any) -> None:
     settings = settings_given(given)
     paths, on_files = given.pop("files"), given.pop("on_files")
-    at, unscaled = given.pop("at"), given.pop("unscaled")
+    at, unscaled, rows = given.pop("at"), given.pop("unscaled"), given.pop("rows")
     fleet = {name: given.pop(name) for name in FLEET_ONLY}
     output = {name: given.pop(name) for name in ("out", "plot", "quiet", "as_json")}
     check_targets(kind, output["out"], output["plot"])
@@ -118,9 +125,11 @@ def _run(kind: str, **given: Any) -> None:
         if not paths:
             raise UsageError("expected FILEs behind --files, got none")
         _refuse("--{} is for a running fleet, got FILEs as well", {**at._asdict(), **fleet})
-        _on_files(kind, settings, paths, given, scales=not unscaled, **output)
+        if rows is not None:
+            check_rows_file(kind, rows)
+        _on_files(kind, settings, paths, given, scales=not unscaled, rows=rows, **output)
         return
-    _refuse("--{} is for FILEs, got none", {**given, "unscaled": unscaled})
+    _refuse("--{} is for FILEs, got none", {**given, "unscaled": unscaled, "rows": rows})
     _in_fleet(kind, settings, at, fleet, **output)
 
 
@@ -144,6 +153,7 @@ def _on_files(
     reading: dict[str, Any],
     *,
     scales: bool,
+    rows: Path | None,
     out: tuple[Path, ...],
     plot: Path | None,
     quiet: bool,
@@ -151,6 +161,7 @@ def _on_files(
 ) -> None:
     from submerge_fleet.files.formats.remote_path import path_of
     from submerge_fleet.operate.jobs.on_files import JobOnFiles, run_on_files
+    from submerge_fleet.operate.jobs.row_clusters import write_rows
 
     paths = [path_of(file) for file in files]
     asked = JobOnFiles(kind, settings, paths, reading_options(**reading), scales)
@@ -165,6 +176,8 @@ def _on_files(
     for note in notes:
         click.echo(f"note: {note}", err=True)
     deliver(record, out, plot, as_json=as_json)
+    if rows is not None:
+        write_rows(record, asked, rows)
 
 
 def _in_fleet(

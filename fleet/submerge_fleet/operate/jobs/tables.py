@@ -36,7 +36,19 @@ def moments_table(result: JobResult) -> list[list[object]]:
     return rows
 
 
+def score_centers_table(result: JobResult) -> list[list[object]]:
+    """Return the clusters of kernel scores, one a row: a center is a place among scores."""
+    centers, counts = result.answer["centers"], result.answer["counts"]
+    rows: list[list[object]] = [
+        ["cluster", "rows", *(f"score_{at}" for at in range(1, centers.shape[1] + 1))]
+    ]
+    for number, (center, count) in enumerate(zip(centers, counts, strict=True), 1):
+        rows.append([number, int(count), *map(float, center)])
+    return rows
+
+
 TABLES: dict[str, Callable[[JobResult], list[list[object]]]] = {
+    "cluster": score_centers_table,
     "kmeans": centers_table,
     "moments": moments_table,
 }
@@ -46,14 +58,24 @@ TABLES: dict[str, Callable[[JobResult], list[list[object]]]] = {
 def answer_lines(result: JobResult) -> list[tuple[str, str]]:
     """Return an answer in lines, as a name and what is said of it."""
     if result.kind == "kmeans" and result.is_whole:
-        return _clusters(result)
+        return _clusters(result, "scaled rows")
+    if result.kind == "cluster" and result.is_whole:
+        return [*_clusters(result, "scores"), *_gammas(result)]
     if result.kind == "moments" and result.is_whole:
         count, out = (int(result.answer[name][0]) for name in ("count", "held_out"))
         return [("rows", _rows(count, out)), *_channels(result)]
     return [(name, _figures(array)) for name, array in result.answer.items()]
 
 
-def _clusters(result: JobResult) -> list[tuple[str, str]]:
+def _gammas(result: JobResult) -> list[tuple[str, str]]:
+    """Return the gammas that were tried, each with its eigengap: the widest is that taken."""
+    tried = zip(result.answer["gammas"].tolist(), result.answer["gaps"].tolist(), strict=True)
+    said = ", ".join(f"{figure(gamma)}: {figure(gap)}" for gamma, gap in tried)
+    taken = float(result.answer["gammas"][result.answer["gaps"].argmax()])
+    return [("gamma", f"{figure(taken)}, by the widest eigengap of {said}")]
+
+
+def _clusters(result: JobResult, of: str) -> list[tuple[str, str]]:
     counts, (out, out_cost) = result.answer["counts"], result.answer["held_out"]
     rows, cost = float(counts.sum()), float(result.answer["cost"][0])
     said = f"{figure(cost / rows)} a row" if rows else "none"
@@ -65,7 +87,7 @@ def _clusters(result: JobResult) -> list[tuple[str, str]]:
     return [
         ("rows", _rows(int(rows), int(out))),
         ("clusters", f"{len(sizes)}, of {shown}{more} rows"),
-        ("cost", f"{said}, of squared distance between scaled rows and centers"),
+        ("cost", f"{said}, of squared distance between {of} and centers"),
     ]
 
 

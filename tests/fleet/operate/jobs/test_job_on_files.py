@@ -151,3 +151,45 @@ def test_kmeans_of_real_data(run):
         len(found["answer"]["centers"][0]),
     )
     assert min(counts) > 300
+
+
+def test_rows_of_files_get_their_cluster(run, pumps, tmp_path):
+    """Each row of each file in its order; as many in each cluster as the answer counts."""
+    for kind in ("kmeans", "cluster"):
+        path = tmp_path / f"{kind}.csv"
+        ran = run("job", kind, "--clusters", 2, "--json", "--rows", path, "--files", *pumps)
+        head, *lines = [line.split(",") for line in path.read_text().splitlines()]
+        answer = json.loads(ran.out)["answer"]
+
+        assert ["node", "row", "cluster", "distance", "over"] == head
+        assert [["pump-1", "1"], ["pump-2", "200"]] == [lines[0][:2], lines[-1][:2]]
+        assert answer["counts"] == [sum(line[2] == number for line in lines) for number in "12"]
+
+
+def test_a_row_with_a_gap_has_no_cluster(run, tmp_path):
+    """Its line is there, and empty: lines can be put beside the file's."""
+    path, rows = tmp_path / "a.csv", tmp_path / "rows.csv"
+    path.write_text("x,y\n0,0\n0,1\n,3\n9,9\n9,8\n")
+
+    run("job", "kmeans", "--clusters", 2, "--rows", rows, path)
+    lines = rows.read_text().splitlines()[1:]
+
+    assert "a,3,,," == lines[2]
+    assert lines[0].split(",")[2] == lines[1].split(",")[2] != lines[3].split(",")[2]
+
+
+def test_rows_need_a_kind_with_clusters(run, pumps, tmp_path):
+    """And a file that is missing, or has such rows: no other one is replaced."""
+    assert "--rows is for" in run("job", "moments", "--rows", tmp_path / "r.csv", *pumps).err
+    (tmp_path / "r.csv").write_text("mine,all\n")
+    ran = run("job", "kmeans", "--clusters", 2, "--rows", tmp_path / "r.csv", *pumps)
+    assert "no such list of rows" in ran.err
+    assert "mine,all\n" == (tmp_path / "r.csv").read_text()
+
+
+def test_an_answer_of_clusters_in_scores_is_shown(run, pumps, tmp_path):
+    """The gammas that were tried; a table of the clusters."""
+    ran = run("job", "cluster", "--clusters", 3, "--out", tmp_path / "c.csv", *pumps)
+
+    assert "by the widest eigengap of" in ran.out
+    assert "cluster,rows,score_1,score_2" == (tmp_path / "c.csv").read_text().splitlines()[0]

@@ -92,8 +92,8 @@ class KpcaSettings(NamedTuple):
             seed_of(settings),
             k,
             points,
-            _kernel(settings),
-            _flag(settings, "center", default=True),
+            kernel_setting(settings),
+            flag_setting(settings, "center", default=True),
             _one_of(settings, "sample", Sample),
             features,
             whole_of(settings, "sketch", sketch, least=min(k, features), most=min(features, 2048)),
@@ -101,7 +101,7 @@ class KpcaSettings(NamedTuple):
             _one_of(settings, "merge", Merge),
             whole_of(settings, "columns", 40 * k, least=k, most=MOST_SKETCH),
             number_of(settings, "node_share", 0.25, most=1.0),
-            _flag(settings, "readings", default=True),
+            flag_setting(settings, "readings", default=True),
         )
         if found.sample == "leverage":
             found.map_of(found.kernel)  # whether there is such a map
@@ -122,7 +122,7 @@ class KpcaSettings(NamedTuple):
         return Sketched(made, self.sketch, self.sketched_by, self.seed)
 
 
-def _kernel(settings: Settings) -> Kernel:
+def kernel_setting(settings: Settings) -> Kernel:
     """Return the kernel that is set; its gamma may be open."""
     name = _one_of(settings, "kernel", KernelName)
     gamma: Any = settings.get("gamma")
@@ -147,7 +147,8 @@ def _one_of(settings: Settings, name: str, allowed: Any) -> Any:
     return value
 
 
-def _flag(settings: Settings, name: str, *, default: bool) -> bool:
+def flag_setting(settings: Settings, name: str, *, default: bool) -> bool:
+    """Return true or false of the settings."""
     value = settings.get(name, default)
     if type(value) is not bool:
         raise UsageError(f"{name} must be true or false, got {str(value)[:40]!r}")

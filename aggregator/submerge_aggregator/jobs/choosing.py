@@ -1,0 +1,144 @@
+"""LandmarkChooser: has a root's fleet choose landmarks, where a group waits for them.
+
+It looks now and then whether a group has enough readings. Then it opens a job of kind `landmarks`,
+and gives the answer to the machine, which settles the schema. A job that fails is opened again
+later: what clients have shared for it is spent, so the waits grow. After a restart it begins again;
+a schema that is settled is in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.plan import GroupPlan
+from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, wanted
+from submerge.errors import SubmergeError
+from submerge.features import OpenLandmarks
+from submerge.jobs.job import Job, JobOutcome
+from submerge.protocol.machine import Now, SettleLandmarks
+from submerge_client.logs import say
+
+if TYPE_CHECKING:
+    from submerge_aggregator.server import Server
+
+LOOK_S = 10.0
+"""How often it looks; each look adds up the moments of all rows."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 60.0, 3600.0
+"""How long it waits after a job that failed: the first time, and at most."""
+
+KIND = "landmarks"
+
+
+class LandmarkChooser:
+    """Opens a root's jobs of kind `landmarks`. For the event loop.
+
+    Parameters
+    ----------
+    server : Server
+        Its `jobs` run them, and its machine takes the answers.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._choosing: dict[str, Job] = {}  # by group
+        self._wait: dict[str, float] = {}
+        self._not_before: dict[str, float] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._settling = set[asyncio.Task[None]]()
+
+    def start(self) -> None:
+        """Begin to look, if a group leaves its landmarks to the fleet."""
+        self._server.jobs.effects.on_end = self.ended
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def ended(self, outcome: JobOutcome) -> None:
+        """Take the end of a job, if it is one of these."""
+        job = outcome.job
+        if self._choosing.get(job.group) != job:
+            return
+        if outcome.answer is None:
+            del self._choosing[job.group]
+            self._failed(job.group, outcome.failure)
+            return
+        task = asyncio.create_task(self._settle(job, outcome))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _settle(self, job: Job, outcome: JobOutcome) -> None:
+        points = (outcome.answer or {})["points"].astype(float)
+        try:
+            event = SettleLandmarks(job.group, job.fingerprint, points)
+            await self._server.ask(lambda *_: None, event)
+            self._wait.pop(job.group, None)
+            # Refused landmarks leave the schema open: another choice waits as after a failure.
+            self._not_before[job.group] = self._server.clock().steady + FIRST_WAIT_S
+        except SubmergeError as error:
+            self._failed(job.group, str(error))
+        finally:
+            del self._choosing[job.group]
+
+    def _failed(self, group: str, why: str) -> None:
+        wait = min(2 * self._wait.get(group, FIRST_WAIT_S / 2), LONGEST_WAIT_S)
+        self._wait[group] = wait
+        self._not_before[group] = self._server.clock().steady + wait
+        say("landmarks not chosen", level=logging.WARNING, group=group, why=why, again_in_s=wait)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                found = await self._server.ask(_wanted)
+                if found is None:
+                    return  # no group leaves them to the fleet
+                for group, asked in found.items():
+                    await self._open(group, asked)
+            except SubmergeError as error:  # the store cannot be written now
+                say("landmarks wait", level=logging.WARNING, why=str(error))
+
+    async def _open(self, group: str, asked: LandmarksWanted) -> None:
+        early = self._server.clock().steady < self._not_before.get(group, 0.0)
+        if early or group in self._choosing:
+            return
+        job = Job(
+            id=f"job-{secrets.token_hex(5)}",
+            kind=KIND,
+            settings={**asked.settings, "seed": secrets.randbits(62)},
+            group=group,
+            fingerprint=asked.schema.fingerprint,
+            width=asked.schema.width,
+        )
+        self._choosing[group] = job
+        board = self._server.board
+        board.announce(job, asked.schema.canonical)
+        try:
+            await self._server.jobs.open(job)
+        except SubmergeError as error:
+            board.withdraw(job)
+            self._choosing.pop(group, None)
+            self._failed(group, str(error))
+
+
+def _leaves_open(plan: GroupPlan) -> bool:
+    return plan.schema is not None and isinstance(plan.schema.features, OpenLandmarks)
+
+
+def _wanted(node: AggregatorNode, _: Now) -> dict[str, LandmarksWanted] | None:
+    """Return the choices that groups wait for; None if no group ever waits for one."""
+    if not any(_leaves_open(node.plan(each)) for each in node.groups):
+        return None
+    least = node.settings.scaling_rows
+    found = {g: wanted(node.plan(g), node.ledger(g), least) for g in node.groups}
+    return {group: asked for group, asked in found.items() if asked is not None}

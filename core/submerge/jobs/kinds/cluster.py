@@ -1,0 +1,235 @@
+"""ClusterJob: spectral clustering of all rows of a fleet: kernel scores that merge, then k-means.
+
+    spread      moments of the rows; their spread gives gamma (not asked if gamma is set)
+    summaries   a summary of the features for 1/4, 1 and 4 times that gamma; they merge, and the
+                one with the widest eigengap is taken
+    seed        the map goes down, participants score their rows; from here on it is k-means of
+    lloyd       the scores: `KMeansJob`, round by round
+    measure
+
+No row travels, and no score of a row but where it is a cluster of its own (`KMeansJob`). What a
+participant sends does not depend on the number of its rows.
+
+References
+----------
+Balcan, Liang, Song, Woodruff & Xie, Communication Efficient Distributed Kernel PCA, KDD 2016
+(kernel PCA, then k-means). `submerge.kernel.spectral` has the mathematics and its limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import PeerError, UsageError
+from submerge.features import Gaussian, Kernel, Laplace, Matern, RandomFourier
+from submerge.features.weights import Kind
+from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.job import Settings
+from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
+from submerge.jobs.kinds.cluster_scores import KernelScores, check_scores, spec_numbers
+from submerge.jobs.kinds.cluster_summaries import check_summaries, merged, packed, unpacked
+from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
+from submerge.jobs.points import JobPoints, seed_of
+from submerge.jobs.settings import check_known, number_of, whole_of
+from submerge.kernel.spectral import (
+    FACTORS,
+    SPARE,
+    directions,
+    eigengap,
+    maps_around,
+    summary_of,
+)
+from submerge.schema import Schema
+from submerge.stats.moments import Moments, pooled
+
+MOST_SPECTRAL, MOST_DIM = 128, 4096
+"""Clusters and features: three summaries then stay below 7 MB."""
+
+KERNELS = {"gaussian": Gaussian, "laplace": Laplace, "matern": Matern}
+
+MOST_GAMMA = 1e100
+
+
+class ClusterState(NamedTuple):
+    """What the root knows between rounds: the part of the answer that is found, and k-means'."""
+
+    found: Arrays
+    of_kmeans: Any
+
+
+class ClusterJob:
+    """Spectral clustering of all rows of a fleet, by kernel scores."""
+
+    listed = (
+        JobSetting("clusters", "whole", f"How many clusters, k, 1 to {MOST_SPECTRAL}."),
+        JobSetting("kernel", "text", f"One of {', '.join(KERNELS)}.", "gaussian"),
+        JobSetting("gamma", "number", "The kernel's scale.", "the widest eigengap of three"),
+        JobSetting("nu", "number", "Of a Matern kernel, 1.5 or 2.5.", "1.5"),
+        JobSetting("features", "whole", f"Random features, at most {MOST_DIM}.", "512"),
+        JobSetting("map", "text", f"Their kind: {', '.join(get_args(Kind))}.", "orthogonal"),
+        *KMeansJob.listed[1:],
+    )
+    answers = (
+        AnswerArray("map", "The feature map's spec: the bytes of its text."),
+        AnswerArray("mean", "Of the features, (features,)."),
+        AnswerArray("basis", "The directions that are used, (features, k - 1)."),
+        AnswerArray("gammas", "Scales of the kernel that were tried."),
+        AnswerArray("gaps", "The eigengap of each: that with the widest was taken."),
+        AnswerArray("centers", "Each cluster's mean score, (k, k - 1)."),
+        AnswerArray("counts", "Rows that are nearest to each, (k,)."),
+        AnswerArray("cost", "The sum of squared distances of scores, (1,)."),
+        AnswerArray("held_out", "The number of rows held out, and their cost, (2,)."),
+        *OF_DISTANCES,
+    )
+
+    def __init__(self, settings: Settings, width: int) -> None:
+        check_known(settings, (each.name for each in self.listed))
+        if "clusters" not in settings:
+            raise UsageError("cluster needs the setting clusters, got none: add clusters=2")
+        self._k = whole_of(settings, "clusters", 0, least=1, most=MOST_SPECTRAL)
+        self._map = _map_of(settings)
+        self._width, self._dim = width, self._map.dim(width)
+        self._rank = min(self._k + SPARE, self._dim)
+        own = {each.name for each in KMeansJob.listed} | {"seed"}
+        of_kmeans = {name: value for name, value in settings.items() if name in own}
+        self._kmeans = KMeansJob(of_kmeans, directions(self._k))
+
+    def first(self) -> tuple[Any, PhaseDown]:
+        """Ask for moments; or for summaries, if gamma is known."""
+        state = ClusterState({}, None)
+        if self._map.settled:
+            return state, PhaseDown("summaries", {"gammas": np.array([self._map.kernel.gamma])})
+        return state, PhaseDown("spread", {})
+
+    def contribute(
+        self, memory: Any, down: PhaseDown, points: JobPoints, node: str
+    ) -> tuple[Any, Arrays]:
+        """Return moments, summaries, or what k-means asks of the scores, which it remembers."""
+        if down.phase == "spread":
+            return None, _sums(Moments.of(points.rows) if len(points.rows) else None, self._width)
+        if down.phase == "summaries":
+            schemas = [Schema(self._width, features=each) for each in self._maps(down)]
+            found = [summary_of(points.rows, each, n_clusters=self._k) for each in schemas]
+            return None, packed(found, self._rank)
+        if down.phase == "seed":
+            scores = KernelScores.from_arrays(down.arrays, self._maps(down)[0])
+            memory = JobPoints(scores(points.rows), scores(points.held_out))
+        return memory, self._kmeans.contribute(None, down, memory, node)[1]
+
+    def points_in(self, down: PhaseDown, up: Arrays) -> int:
+        """Return 0: it contributes sums, directions of features, and centers of scores."""
+        return 0
+
+    def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
+        """Pool moments, merge summaries, or do as k-means does."""
+        if down.phase == "spread":
+            parts = [_moments(up) for up in ups if up["count"][0] > 0]
+            return _sums(pooled(*parts) if parts else None, self._width)
+        if down.phase == "summaries":
+            return merged(ups)
+        return self._kmeans.merge(down, ups)
+
+    def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
+        """Try gammas around that of the spread; take one of them; do as k-means does."""
+        if down.phase in ("spread", "summaries") and not up["count"][0] > 0:
+            raise UsageError("clusters need one row or more, and no participant has one")
+        if down.phase == "spread":
+            spread = float(_moments(up).variance.sum())
+            maps = maps_around(self._map, spread, FACTORS)
+            gammas = np.array([each.kernel.gamma for each in maps])
+            return state, PhaseDown("summaries", {"gammas": gammas})
+        if down.phase == "summaries":
+            return self._take(down, up)
+        result = self._kmeans.next(state.of_kmeans, down, up)
+        if isinstance(result, JobAnswer):
+            return JobAnswer({**state.found, **result.arrays})
+        of_kmeans, after = result
+        return ClusterState(state.found, of_kmeans), after
+
+    def check_down(self, down: PhaseDown) -> None:
+        """Refuse other phases, gammas that no kernel has, and maps and centers of other shapes."""
+        arrays = down.arrays
+        if down.phase == "spread":
+            expect(arrays, {})
+        elif down.phase == "summaries":
+            expect(arrays, {"gammas": (None,)})
+            if not 1 <= len(arrays["gammas"]) <= len(FACTORS):
+                raise PeerError(f"1 to {len(FACTORS)} gammas", kind="range")
+            _check_gammas(arrays["gammas"])
+        elif down.phase == "seed":
+            rest = {name: each for name, each in arrays.items() if name not in ("mean", "basis")}
+            expect(rest, {"gammas": (1,)})
+            _check_gammas(arrays["gammas"])
+            check_scores(arrays, self._dim, directions(self._k))
+        elif down.phase in ("lloyd", "measure"):
+            self._kmeans.check_down(down)
+        else:
+            raise PeerError(f"cluster has no phase {down.phase[:40]!r}")
+
+    def check_up(self, down: PhaseDown, up: Arrays) -> None:
+        """Refuse arrays that no child of this version sends in the phase."""
+        if down.phase == "spread":
+            expect(up, {"count": (1,), "mean": (self._width,), "m2": (self._width,)})
+            count = float(up["count"][0])
+            if not 0 <= count < 2**52 or count != round(count) or (up["m2"] < 0).any():
+                raise PeerError("counts and squares are not negative", kind="range")
+        elif down.phase == "summaries":
+            check_summaries(up, len(down.arrays["gammas"]), self._dim, self._rank)
+        else:
+            self._kmeans.check_up(down, up)
+
+    # -- the map ---------------------------------------------------------------------
+
+    def _maps(self, down: PhaseDown) -> list[RandomFourier]:
+        """Return the maps of the gammas that went down."""
+        return [self._map.settled_at(gamma) for gamma in down.arrays["gammas"].tolist()]
+
+    def _take(self, down: PhaseDown, up: Arrays) -> tuple[ClusterState, PhaseDown]:
+        """Take the gamma with the widest eigengap, the first of equals; send its map down."""
+        summaries = unpacked(up)
+        gaps = np.array([eigengap(each, n_clusters=self._k) for each in summaries])
+        best, gammas = int(gaps.argmax()), down.arrays["gammas"]
+        chosen = self._map.settled_at(float(gammas[best]))
+        scores = KernelScores.of(chosen, summaries[best], n_clusters=self._k)
+        found = {"map": spec_numbers(chosen), "gammas": gammas, "gaps": gaps, **scores.arrays}
+        asked = {"gammas": gammas[best : best + 1], **scores.arrays}
+        return ClusterState(found, self._kmeans.first()[0]), PhaseDown("seed", asked)
+
+
+def _map_of(settings: Settings) -> RandomFourier:
+    """Return the map that is set; its gamma may be open."""
+    features = whole_of(settings, "features", 512, least=2, most=MOST_DIM)
+    kind: Any = settings.get("map", "orthogonal")
+    return RandomFourier(_kernel(settings), features, kind, seed_of(settings))
+
+
+def _kernel(settings: Settings) -> Kernel:
+    name = settings.get("kernel", "gaussian")
+    if not isinstance(name, str) or name not in KERNELS:
+        raise UsageError(f"kernel must be one of {', '.join(KERNELS)}, got {str(name)[:40]!r}")
+    if "nu" in settings and name != "matern":
+        raise UsageError(f"nu is of a matern kernel, got it for {name}: leave it out")
+    gamma = number_of(settings, "gamma", 0.0, most=MOST_GAMMA) if "gamma" in settings else None
+    if name == "matern":
+        return Matern(gamma, number_of(settings, "nu", 1.5, most=2.5))
+    return Laplace(gamma) if name == "laplace" else Gaussian(gamma)
+
+
+def _sums(moments: Moments | None, width: int) -> Arrays:
+    """Return moments as arrays; None is those of no row."""
+    if moments is None:
+        return {"count": np.zeros(1), "mean": np.zeros(width), "m2": np.zeros(width)}
+    return {"count": np.array([float(moments.count)]), "mean": moments.mean, "m2": moments.m2}
+
+
+def _moments(arrays: Arrays) -> Moments:
+    return Moments(int(arrays["count"][0]), arrays["mean"], arrays["m2"])
+
+
+def _check_gammas(gammas: Array) -> None:
+    if not ((gammas > 0) & (gammas <= MOST_GAMMA)).all():
+        raise PeerError("gammas are positive", kind="range")

@@ -1,0 +1,94 @@
+"""LandmarkSample: rows of a stream to choose landmarks from, in bounded memory.
+
+Of a radial kernel it is a uniform sample. A polynomial kernel is made by the rows that are far out:
+few rows hold most of it, and a uniform sample has none of these. So half of the memory is for rows
+by weight, the others are uniform. A row's weight is k(x, x). While the fleet's scale is open it is
+that of the row as this node would scale it by what it has seen so far. Rows are drawn by keys
+-log(u) / weight, the smallest of all (`kinds.kpca.chosen`); keys of rows that are held follow the
+scale, those of rows that are gone do not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.errors import whole
+from submerge.features import Kernel, Polynomial
+from submerge.features.draws import logarithm, uniforms
+from submerge.jobs.row_sample import RowSample
+from submerge.protocol.randomness import RandomSource
+
+TINY = 1e-300
+"""Least weight: a row at the mean is drawn last, and never by chance of rounding."""
+
+
+class LandmarkSample:
+    """Rows to choose landmarks from.
+
+    Parameters
+    ----------
+    most, width : int
+        Rows that it holds, at least 1, and numbers in each: 8 `most` (`width` + 1) bytes.
+    kernel : Kernel
+        Whose landmarks they are to be. An open gamma is that of the rows seen here.
+    rng : RandomSource
+        Draws 8 bytes for each row, or 16.
+    raw : bool
+        Whether the fleet has still to settle how rows are scaled.
+    """
+
+    def __init__(
+        self, most: int, width: int, kernel: Kernel, rng: RandomSource, *, raw: bool = False
+    ) -> None:
+        whole("most", most, least=1)
+        self._raw = raw
+        self._kernel = kernel if isinstance(kernel, Polynomial) and most > 1 else None
+        self._half = most // 2 if self._kernel is not None else 0
+        self._uniform = RowSample(most - self._half, width, rng)
+        self._rng = rng
+        self._rows: Array = np.empty((0, width))
+        self._drawn: Array = np.empty(0)  # log(-log(u)) of each
+        self._n, self._mean, self._squares = 0, np.zeros(width), np.zeros(width)
+
+    def __len__(self) -> int:
+        """Return how many rows it holds, one that is held twice counted twice."""
+        return len(self._uniform) + len(self._rows)
+
+    @property
+    def rows(self) -> Array:
+        """A copy of its rows, (n, width), each once."""
+        both = np.concatenate([self._uniform.rows, self._rows])
+        return both if self._kernel is None else np.unique(both, axis=0)
+
+    def add(self, rows: Array) -> None:
+        """Let rows (n, width) into the sample; O((n + most) width)."""
+        self._uniform.add(rows)
+        if self._kernel is None or not len(rows):
+            return
+        self._measure(rows)
+        words = np.frombuffer(self._rng.bytes(8 * len(rows)), dtype="<u8")
+        drawn = np.concatenate([self._drawn, np.log(-logarithm(uniforms(words)))])
+        rows = np.concatenate([self._rows, rows])
+        kept = np.argsort(drawn - self._log_weights(rows, self._kernel), kind="stable")[
+            : self._half
+        ]
+        self._rows, self._drawn = rows[kept], drawn[kept]
+
+    def _measure(self, rows: Array) -> None:
+        """Take rows into mean and squares."""
+        n, mean = len(rows), rows.mean(axis=0)
+        together, off = self._n + n, mean - self._mean
+        self._squares += np.square(rows - mean).sum(axis=0) + off**2 * (self._n * n / together)
+        self._mean = self._mean + off * (n / together)
+        self._n = together
+
+    def _log_weights(self, rows: Array, kernel: Polynomial) -> Array:
+        """Return log k(x, x) of rows (n, width), as they would be scaled: (n,)."""
+        variances = self._squares / self._n
+        if self._raw:
+            rows = (rows - self._mean) / np.sqrt(np.where(variances > 0, variances, 1.0))
+            variances = (variances > 0).astype(float)
+        gamma = kernel.auto(float(variances.sum()) or 1.0) if kernel.gamma is None else kernel.gamma
+        square = gamma * np.square(rows).sum(axis=1)
+        return np.asarray(kernel.degree * np.log(square + kernel.coef0 + TINY))

@@ -1,0 +1,153 @@
+"""ClusterMembership: to which cluster a row belongs, by the answer of a job.
+
+It is what a client keeps of an answer of `kmeans` or `cluster`: centers, and the map from rows to
+the scores that they are of. It takes `MOST_BYTES` at most, and never changes.
+
+The answer comes from above, so everything in it is checked. A row with a gap, filled or not, has
+no cluster: where it lies is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+from submerge.errors import PeerError, ShapeError, UsageError
+from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.job import Job
+from submerge.jobs.kinds.cluster_scores import KernelScores, check_scores, map_of
+from submerge.jobs.points import LARGEST_READING
+from submerge.kernel.kmeans_rounds import nearest
+
+MOST_BYTES = 1 << 20
+"""Bytes of arrays that are kept: 512 features and 250 clusters, or 1000 centers of 128 channels."""
+
+NO_CLUSTER = -1
+"""Stands for the cluster of a row that has none."""
+
+KINDS_WITH_CLUSTERS = ("kmeans", "cluster")
+
+
+class RowClusters(NamedTuple):
+    """The clusters of n rows.
+
+    numbers : (n,), from 0 as the answer's centers; `NO_CLUSTER` for a row with a gap
+    distances : (n,), to the cluster's center, of scaled rows or of scores; NaN where there is none
+    over : (n,), the largest share of rows held out whose limit the distance exceeds; 0 for none
+    """
+
+    numbers: npt.NDArray[np.intp]
+    distances: Array
+    over: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterMembership:
+    """Centers, and what they are centers of.
+
+    job : its id
+    fingerprint : of the schema that scales the rows; others have no cluster by this answer
+    width : channels of a row
+    centers : (k, width), or of scores (k, clusters - 1)
+    scores : KernelScores or None, if centers are of the rows themselves
+    levels, limits : (m,), ascending
+        Distances that these shares of the rows held out do not exceed; none if none were.
+    """
+
+    job: str
+    fingerprint: str
+    width: int
+    centers: Array
+    scores: KernelScores | None
+    levels: Array
+    limits: Array
+
+    @classmethod
+    def of(cls, job: Job, answer: Arrays) -> ClusterMembership:
+        """Return what is kept of an answer.
+
+        Raises
+        ------
+        UsageError
+            If the kind of job has no clusters.
+        PeerError
+            If it is no answer of that kind, or too large to keep.
+        """
+        if job.kind not in KINDS_WITH_CLUSTERS:
+            kinds = " and ".join(KINDS_WITH_CLUSTERS)
+            raise UsageError(f"{kinds} have clusters, got a job of kind {job.kind}")
+        used: tuple[str, ...] = ("centers", "distance_levels", "distance_limits")
+        used += () if job.kind == "kmeans" else ("map", "mean", "basis")
+        if missing := [name for name in used if name not in answer]:
+            raise PeerError(f"the answer of {job.kind} has no {missing[0]}", kind="shape")
+        if (size := sum(answer[name].nbytes for name in used)) > MOST_BYTES:
+            raise PeerError(
+                f"clusters are kept up to {MOST_BYTES} bytes, got {size}", kind="oversize"
+            )
+        scores = _scores(job, answer) if job.kind == "cluster" else None
+        width = job.width if scores is None else scores.basis.shape[1]
+        rest = {name: answer[name] for name in used[:3]}
+        m = len(rest["distance_levels"]) if rest["distance_levels"].ndim else None
+        expect(rest, {"centers": (None, width), "distance_levels": (m,), "distance_limits": (m,)})
+        centers, levels, limits = (rest[name] for name in rest)
+        if not len(centers):
+            raise PeerError("clusters have at least one center", kind="shape")
+        if not _ascends(levels, most=1.0) or not _ascends(limits, most=np.inf):
+            raise PeerError("levels and limits ascend", kind="range")
+        return cls(job.id, job.fingerprint, job.width, centers, scores, levels, limits)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        of_scores = 0 if self.scores is None else sum(a.nbytes for a in self.scores.arrays.values())
+        return self.centers.nbytes + of_scores
+
+    def assign(self, rows: Array, gaps: npt.NDArray[np.bool_] | None = None) -> RowClusters:
+        """Return the clusters of rows.
+
+        Parameters
+        ----------
+        rows : (n, width)
+            Scaled as the job's were; NaN is a gap.
+        gaps : (n, width), optional
+            True where a gap was filled.
+        """
+        if rows.ndim != 2 or rows.shape[1] != self.width:
+            raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)
+        whole = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not
+        if gaps is not None:
+            whole &= ~gaps.any(axis=1)
+        numbers = np.full(len(rows), NO_CLUSTER, dtype=np.intp)
+        distances = np.full(len(rows), np.nan)
+        if whole.any():
+            found = rows[whole]
+            labels, squares = nearest(
+                found if self.scores is None else self.scores(found), self.centers
+            )
+            numbers[whole], distances[whole] = labels, np.sqrt(squares)
+        passed = (distances[:, None] > self.limits).sum(axis=1)  # NaN passes none
+        return RowClusters(numbers, distances, np.append(0.0, self.levels)[passed])
+
+
+def _scores(job: Job, answer: Arrays) -> KernelScores:
+    """Return the checked scores of an answer of `cluster`."""
+    features = map_of(answer["map"])
+    try:
+        dim = features.dim(job.width)
+    except UsageError as error:
+        raise PeerError(str(error), kind="shape") from error
+    if answer["basis"].ndim != 2:
+        raise PeerError("a basis has two axes", kind="shape")
+    check_scores(answer, dim, answer["basis"].shape[1])
+    if not answer["basis"].shape[1]:
+        raise PeerError("a basis has one direction or more", kind="shape")
+    return KernelScores.from_arrays(answer, features)
+
+
+def _ascends(values: Array, *, most: float) -> bool:
+    """Return whether values are positive, ascend, and end at `most`."""
+    return bool((values > 0).all() and (values <= most).all() and (np.diff(values) >= 0).all())

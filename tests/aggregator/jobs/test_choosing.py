@@ -1,0 +1,83 @@
+"""A root's fleet chooses its landmarks, with real servers and clients in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from submerge.features import Landmarks, OpenLandmarks
+from submerge_aggregator.jobs import choosing
+from support.job_memory import GROUP, MemoryJobs
+from support.patience import until
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = {
+    "scaling": "fleet",
+    "features": {"kernel": "gaussian", "map": "nystrom", "landmarks": "fleet", "features": 10},
+}
+
+
+def rows_of(name: str, n: int = 40) -> np.ndarray:
+    """Rows of a client."""
+    return np.random.default_rng(ord(name)).standard_normal((n, 3)) * [1.0, 10.0, 100.0] + 7
+
+
+def tree() -> dict[str, Any]:
+    return {"root": {"hall": {"a": rows_of("a"), "b": rows_of("b")}, "c": rows_of("c")}}
+
+
+@pytest.fixture
+def fleet_of(tmp_path, monkeypatch) -> Iterator[Callable[..., MemoryJobs]]:
+    """Make a fleet that looks often, which is closed in the end."""
+    made: list[MemoryJobs] = []
+    monkeypatch.setattr(choosing, "LOOK_S", 0.05)
+
+    def make(**clients: Any) -> MemoryJobs:
+        advanced = {"scaling_rows": 100}
+        made.append(MemoryJobs(tmp_path, tree(), schema=SCHEMA, advanced=advanced, **clients))
+        return made[-1]
+
+    yield make
+    for fleet in made:
+        fleet.close()
+
+
+def schema_of(fleet: MemoryJobs, node: str = "root") -> Any:
+    return fleet.asked(lambda each, _: each.ledger(GROUP).schema, node)
+
+
+def counted(fleet: MemoryJobs) -> int:
+    """Readings that count at the root, those of closed incarnations too."""
+    return int(fleet.asked(lambda each, _: each.ledger(GROUP).counts().learnt))
+
+
+def test_the_fleet_chooses_and_goes_on_to_learn(fleet_of):
+    """All nodes take the landmarks, which are readings, and all readings count."""
+    fleet = fleet_of(share_points=20)
+    until(lambda: schema_of(fleet).features.settled, lambda: f"landmarks: {fleet.board.heard}")
+    chosen = schema_of(fleet)
+    until(lambda: counted(fleet) == 120, lambda: f"120 readings, got {counted(fleet)}")
+
+    assert isinstance(chosen.features, Landmarks)
+    assert 10 == len(chosen.features.points)
+    scale, offset = np.array(chosen.scaling.scale), np.array(chosen.scaling.offset)
+    points = chosen.features.points * scale + offset
+    every = np.vstack([rows_of(name) for name in "abc"])
+    nearest = np.abs(points[:, None] - every[None]).max(axis=2).min(axis=1)
+    assert (nearest < 1e-4).all()
+    until(lambda: schema_of(fleet, "hall") == chosen, lambda: "the schema below")
+
+
+def test_a_fleet_that_shares_nothing_stays_open_and_says_why(fleet_of):
+    """Without share_points no reading leaves a client, and the root waits."""
+    fleet = fleet_of()
+    until(lambda: [w for k, w in fleet.board.heard if k == "ended"], lambda: "the end of a job")
+    ended = next(what for kind, what in fleet.board.heard if kind == "ended")
+
+    assert "set share_points at clients" in ended.failure
+    assert isinstance(schema_of(fleet).features, OpenLandmarks)
+    assert 1 == sum(kind == "opened" for kind, _ in fleet.board.heard)
