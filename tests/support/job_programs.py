@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from submerge.jobs.here import run_here
-from support.kills.configs import Way, aggregator, client
+from support.kills.configs import GROUP, Way, aggregator, client
 from support.patience import until
 from support.programs import Program, Programs
 
@@ -35,13 +35,21 @@ class JobPrograms:
     """The programs; more may be started and killed.
 
     scoring : clients that write scores to their standard output
+    features : of the group's schema, as TOML
     settings : what the clients' configurations say besides, at their top, by name
     """
 
     def __init__(
-        self, way: Way, programs: Programs, *, scoring: Collection[str] = (), **settings: str
+        self,
+        way: Way,
+        programs: Programs,
+        *,
+        scoring: Collection[str] = (),
+        features: str = "",
+        **settings: str,
     ) -> None:
         self._way, self._programs, self._settings = way, programs, settings
+        self._features = features
         self._scoring = scoring
         self.running: dict[str, Program] = {}
         for node in TREE:
@@ -53,11 +61,15 @@ class JobPrograms:
         if parent is None or node in SITES:
             text = aggregator(node, parent, self._way, CHANNELS, path)
             text = text.replace('center = "fleet"', 'center = "fleet"\nscaling = "none"')
+            if parent is None and self._features:
+                text += f"[groups.{GROUP}.schema.features]\n{self._features}"
+                text = text.replace("[advanced]", "[advanced]\nscaling_rows = 200")
         else:
             scores = node in self._scoring
             text = client(node, parent, self._way, CHANNELS, path, scores=scores)
             text = self._settings.get(node, "") + text
             text = text.replace('center = "fleet"', 'center = "fleet"\nscaling = "none"')
+            text += f"[schema.features]\n{self._features}" if self._features else ""
         config = self._programs.file(f"{node}.toml", text)
         if node == ROOT:
             command = [sys.executable, "-m", "support.job_root"]
