@@ -76,3 +76,13 @@ def test_a_fleet_chooses_its_landmarks(programs):
     assert 0 == spent(programs, "a")
     assert spent(programs, "b") <= 2
     assert 16 <= sum(spent(programs, name) for name in SHARES)
+    # Again, at an operator's order, among the rows that have come since.
+    fleet.feed(*SHARES)
+    fleet.counts(16 * ROWS)
+    before = sum(spent(programs, name) for name in SHARES)
+    fleet.order(landmarks=1)
+    outcome = fleet.event("ended", job=fleet.event("chooses", number=1)["job"])
+
+    assert "" == outcome["failure"]
+    assert 16 == sum(spent(programs, name) for name in SHARES) - before
+    assert spent(programs, "b") <= 2

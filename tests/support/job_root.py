@@ -3,7 +3,8 @@
     python -m support.job_root --config root.toml --log-json
 
 A line of JSON is a job without what the root knows itself, as `{"id": "job-1", "kind": "kmeans"}`,
-or `{"cancel": "job-1"}`, or `{"readings": 1}`, to count what has been learnt. Lines of standard
+or `{"cancel": "job-1"}`, or `{"readings": 1}`, to count what has been learnt, or
+`{"landmarks": 1}`, to have landmarks chosen again. Lines of standard
 output are what its board hears; arrays are their bytes.
 """
 
@@ -62,9 +63,9 @@ class SpokenBoard:
 
 
 def counted(node: AggregatorNode, _: Now) -> int:
-    """Return the readings that the root counts, by their only group."""
-    rows = node.ledger(node.groups[0]).rows  # type: ignore[union-attr]
-    return sum(row.report.counts.learnt for row in rows.values())
+    """Return the readings that the root counts of its only group, under all of its schemas."""
+    ledger = node.ledger(node.groups[0])
+    return 0 if ledger is None else int(ledger.counts().learnt)
 
 
 async def order(server: Server, line: str) -> None:
@@ -75,6 +76,10 @@ async def order(server: Server, line: str) -> None:
             say(event="cancelled", was_there=await server.jobs.cancel(facts["cancel"]))
             return
         facts.setdefault("group", "room")
+        if "landmarks" in facts:
+            job = await server.landmarks.choose_again(facts["group"])
+            say(event="chooses", number=facts["landmarks"], job=job)
+            return
         if "readings" in facts:
             say(event="counted", number=facts["readings"], readings=await server.ask(counted))
             return

@@ -22,7 +22,7 @@ unknown here.
 
 `admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
 histories, `admin_backup` those for copies of the store, `admin_history` those for what was,
-`admin_jobs` those for jobs,
+`admin_jobs` those for jobs, `admin_landmarks` one for landmarks,
 `admin_tree` and `admin_asked` those for nodes further down.
 """
 
@@ -55,6 +55,7 @@ from submerge_aggregator.http import (
     admin_histories,
     admin_history,
     admin_jobs,
+    admin_landmarks,
     admin_tree,
 )
 from submerge_aggregator.http.orders import note_order
@@ -75,6 +76,7 @@ OTHERS = (
     admin_asked,
     admin_history,
     admin_jobs,
+    admin_landmarks,
 )
 """The modules with the other routes."""
 

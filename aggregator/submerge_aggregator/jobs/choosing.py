@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.plan import GroupPlan
-from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, wanted
-from submerge.errors import SubmergeError
+from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, choice_for, wanted
+from submerge.errors import SubmergeError, UsageError
 from submerge.features import OpenLandmarks
 from submerge.jobs.job import Job, JobOutcome
 from submerge.protocol.machine import Now, SettleLandmarks
@@ -63,6 +63,24 @@ class LandmarkChooser:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+
+    async def choose_again(self, group: str) -> str:
+        """Have the fleet choose the landmarks of a group again; return the job's id.
+
+        Raises
+        ------
+        SubmergeError
+            If a choice is under way, the group's landmarks are not left to the fleet, or the job
+            cannot be opened.
+        """
+        if group in self._choosing:
+            raise UsageError(
+                f"landmarks of {group} are being chosen by {self._choosing[group].id}: wait for it"
+            )
+        asked = await self._server.ask(lambda node, _: _again(node, group))
+        job = self._job(group, asked)
+        await self._begin(job, asked)
+        return job.id
 
     def ended(self, outcome: JobOutcome) -> None:
         """Take the end of a job, if it is one of these."""
@@ -112,7 +130,13 @@ class LandmarkChooser:
         early = self._server.clock().steady < self._not_before.get(group, 0.0)
         if early or group in self._choosing:
             return
-        job = Job(
+        try:
+            await self._begin(self._job(group, asked), asked)
+        except SubmergeError as error:
+            self._failed(group, str(error))
+
+    def _job(self, group: str, asked: LandmarksWanted) -> Job:
+        return Job(
             id=f"job-{secrets.token_hex(5)}",
             kind=KIND,
             settings={**asked.settings, "seed": secrets.randbits(62)},
@@ -120,15 +144,28 @@ class LandmarkChooser:
             fingerprint=asked.schema.fingerprint,
             width=asked.schema.width,
         )
-        self._choosing[group] = job
+
+    async def _begin(self, job: Job, asked: LandmarksWanted) -> None:
+        """Open a job of a choice; nothing is left of one that cannot be opened."""
+        self._choosing[job.group] = job
         board = self._server.board
         board.announce(job, asked.schema.canonical)
         try:
             await self._server.jobs.open(job)
-        except SubmergeError as error:
+        except SubmergeError:
             board.withdraw(job)
-            self._choosing.pop(group, None)
-            self._failed(group, str(error))
+            self._choosing.pop(job.group, None)
+            raise
+
+
+def _again(node: AggregatorNode, group: str) -> LandmarksWanted:
+    """Return the choice of a group's landmarks, for an operator."""
+    if not node.top:
+        raise UsageError(f"only the root chooses landmarks: {node.settings.parent} is above")
+    ledger = node.ledger(group) if group in node.groups else None
+    if ledger is None:
+        raise UsageError(f"no group {group} here, or it has no schema yet")
+    return choice_for(node.plan(group), ledger.schema)
 
 
 def _leaves_open(plan: GroupPlan) -> bool:

@@ -62,6 +62,7 @@ ROUTES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/jobs/{group}/{id}"): RouteRule("read", "path"),
     ("GET", "/jobs/{group}/{id}/answer/{first:int}"): RouteRule("read", "path"),
     ("POST", "/jobs/{group}/{id}/cancel"): RouteRule("operate", "path"),
+    ("POST", "/landmarks/{group}"): RouteRule("operate", "path"),
 }
 
 UNKNOWN = RouteRule("operate", "all")

@@ -1,4 +1,4 @@
-"""`submerge learn`: whether a node learns what it reads."""
+"""`submerge learn`: whether a node learns what it reads, and a group's landmarks chosen again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import json
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminClient, AdminGroup, say_back
-from submerge_fleet.console.options import AggregatorOptions
+from submerge_fleet.console.admin_client import AdminClient, AdminGroup, confirm, say_back
+from submerge_fleet.console.options import (
+    AggregatorOptions,
+    aggregator_options,
+    flag_option,
+    json_option,
+)
 from submerge_fleet.operate.orders import desired_state_command, when_applied
 
 
 @click.group(cls=AdminGroup, epilog="Example: submerge learn pause pump-3 --config root.toml")
 def command() -> None:
-    """Pause what a node learns, and resume it.
+    """Pause what a node learns, and resume it; have a fleet choose its landmarks again.
 
     Any aggregator above the node takes the command. It is reached through the socket beside its
     store, as the user that it runs as, or with --at from another machine.
@@ -45,6 +50,29 @@ def pause(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None
 def resume(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
     """Have NODE learn again, from its next reading on; those before are not learnt."""
     _set_paused(at, node, "resume", anyway=anyway, as_json=as_json)
+
+
+@command.command(epilog="Example: submerge learn landmarks --config root.toml --group pumps")
+@aggregator_options("The group; needed if there are several.")
+@flag_option("--yes", "Do not ask first.")
+@json_option("Print the job that chooses, as JSON.")
+def landmarks(at: AggregatorOptions, yes: bool, as_json: bool) -> None:
+    """Have the fleet choose a group's landmarks again, at the root.
+
+    Readings leave devices for it, as far as their own configurations say (share_points). The group
+    then has another schema, and its model begins again: what was learnt under the landmarks before
+    is in no model any more. `submerge jobs` lists the choice.
+    """
+    admin = at.admin()
+    group = admin.group(at.group)
+    if not yes:
+        confirm(
+            f"Group {group} gets other landmarks, and learns its model from the beginning.",
+            "Choose again?",
+        )
+    answer = admin.post("landmarks", group)
+    job = json.loads(answer)["id"]
+    say_back(answer, f"{job} chooses landmarks of group {group}", as_json=as_json)
 
 
 def _set_paused(

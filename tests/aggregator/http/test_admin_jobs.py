@@ -304,3 +304,14 @@ def test_who_is_for_one_group_sees_no_other_groups_jobs(tmp_path):
         assert [403, 404] == statuses(house, eve, *orders)
         assert [200] == statuses(house, eve, ("GET", "/jobs?group=hall"))
         assert [name] == [*fleet.open_jobs]
+
+
+def test_landmarks_are_chosen_again_only_where_they_are_left_to_the_fleet(house):
+    """One line says how they are; one who may only look may not ask."""
+    refused = house.asks("POST", "/landmarks/room")
+    unknown = house.asks("POST", "/landmarks/mill")
+
+    assert (400, True) == (refused.status, "not left to the fleet" in refused.json["error"])
+    assert (400, True) == (unknown.status, "no group mill here" in unknown.json["error"])
+    looks = Operator("eve", "here", "read")
+    assert [403] == statuses(house, looks, ("POST", "/landmarks/room"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from submerge import UsageError
 from submerge.features import Landmarks, OpenLandmarks
 from submerge_aggregator.jobs import choosing
 from support.job_memory import GROUP, MemoryJobs
@@ -81,3 +82,15 @@ def test_a_fleet_that_shares_nothing_stays_open_and_says_why(fleet_of):
     assert "set share_points at clients" in ended.failure
     assert isinstance(schema_of(fleet).features, OpenLandmarks)
     assert 1 == sum(kind == "opened" for kind, _ in fleet.board.heard)
+
+
+def test_who_may_not_choose_again_is_told_why(fleet_of):
+    """At an aggregator below, and in an unknown group."""
+    fleet = fleet_of(share_points=50)
+    until(lambda: schema_of(fleet).features.settled, lambda: "the first landmarks")
+    root, hall = (fleet.servers[name].landmarks for name in ("root", "hall"))
+
+    with pytest.raises(UsageError, match=r"only the root chooses landmarks: root-.* is above"):
+        fleet.does(hall.choose_again(GROUP))
+    with pytest.raises(UsageError, match="no group mill here"):
+        fleet.does(root.choose_again("mill"))
