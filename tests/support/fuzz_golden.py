@@ -29,10 +29,12 @@ FOLDER = Path(__file__).parents[1] / "golden" / "v1"
 
 @cache
 def golden() -> Mapping[str, Message]:
-    """Return the golden messages by name."""
+    """Return the golden messages between nodes by name: those of jobs are for other machines."""
     found = {}
     for path in sorted(FOLDER.glob("*.bin")):
         kind = path.name.split(".")[0].split("_")[0]
+        if kind == "job":
+            continue
         wire: Any = "watch" if kind in ("hello", "model") else kind
         found[path.stem] = codec.decode(wire, path.read_bytes())
     return found
