@@ -11,8 +11,9 @@ export OPENBLAS_NUM_THREADS ?= 1
 demo: .venv/demo  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
 
+# `make test MARKED=slow` leaves out what `make check` has run.
 test: .venv/dev  ## run all tests, slow ones included
-	$(PYTEST)
+	$(PYTEST) $(if $(MARKED),-m "$(MARKED)")
 
 test-flower: .venv-flower/dev  ## run a group inside Flower's simulation; the other tests skip it
 	SUBMERGE_FLOWER=required .venv-flower/bin/pytest -q -n 0 -p no:cacheprovider \
