@@ -142,7 +142,7 @@ class Honest:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32))
 def test_no_honest_report_outweighs_its_readings(seed):
     """Fading, rows of the future, clocks that are wrong, gaps, features, screens, sealed rows."""
