@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Union
 
+import numpy as np
+
 from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.jobs.arrays import Arrays
@@ -19,6 +21,8 @@ from submerge.jobs.points import JobPoints, split
 
 ALL_POINTS = 2**31
 """More rows than a node has: in one process no row leaves it."""
+
+NO_PARTICIPANT = "a job needs one participant or more, got none"
 
 Parts = Mapping[str, Union[Array, "Parts"]]
 """Rows (n, width) by node; a mapping is an aggregator, with those below it."""
@@ -59,7 +63,10 @@ def run_here(
     """
     if kind not in KINDS:
         raise UsageError(f"a job is one of {', '.join(KINDS)}, got {kind}")
+    _check_by_node(parts)
     points = _split(parts, settings)
+    if not points:
+        raise UsageError(NO_PARTICIPANT)
     widths = {part.rows.shape[1] for part in points.values()}
     if len(widths) != 1:
         raise UsageError(f"all rows have one width, got {sorted(widths)}")
@@ -71,7 +78,7 @@ def run_here(
         began(down.phase, number)
         up = here.gather(parts, down)
         if up is None:
-            raise UsageError("a job needs one participant or more, got none")
+            raise UsageError(NO_PARTICIPANT)
         result = made.next(state, down, up)
         if isinstance(result, JobAnswer):
             return result.arrays
@@ -114,8 +121,23 @@ def _split(parts: Parts, settings: Settings) -> dict[str, JobPoints]:
     found: dict[str, JobPoints] = {}
     for name, part in parts.items():
         below = _split(part, settings) if isinstance(part, Mapping) else None
-        new = {name: split(part, settings, name)} if below is None else below  # type: ignore[arg-type]
+        new = {name: split(_rows_of(name, part), settings, name)} if below is None else below
         if repeated := found.keys() & new.keys():
             raise UsageError(f"each node is there once, got {', '.join(sorted(repeated))} twice")
         found |= new
     return found
+
+
+def _check_by_node(parts: object) -> None:
+    if not isinstance(parts, Mapping):
+        got = type(parts).__name__
+        raise UsageError(f"parts are rows by node, as {{'pump-1': rows}}, got {got}")
+
+
+def _rows_of(name: str, part: Any) -> Array:
+    """Return the rows of a node, which may be anything that NumPy takes as a table of numbers."""
+    try:
+        return np.asarray(part, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        got = type(part).__name__
+        raise UsageError(f"rows of {name} are a table of numbers, got {got}: {error}") from error

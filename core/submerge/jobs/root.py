@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,6 +47,10 @@ from submerge.protocol.messages import Incarnation
 from submerge.protocol.randomness import RandomSource
 
 ROOT_RESTARTED = "the root restarted"
+
+REASONS, MOST_REASON = 2, 80
+"""Reasons that a failure names, and letters of each."""
+
 RECORD = "job"
 """First part of the keys of its records: one for each job that is under way, as bytes."""
 
@@ -299,7 +304,7 @@ class RunningJob:
         """Return why the job cannot go on after it has lost participants; empty if it can."""
         job, members = self.job, roster.size(self.stayed)
         if not members:
-            return f"no participant stayed, at last {lost}" if lost else "no node takes part"
+            return f"no participant stayed, at last {lost}" if lost else _no_one(self._declined)
         if members < job.least:
             return f"{members} participants stayed, {job.least} needed"
         if lost and job.exact and self.attempt == job.attempts:
@@ -339,6 +344,14 @@ class RunningJob:
             *(self.job, answer, failure, self.opened, self.stayed),
             *(dict(self._left), dict(self._declined), self.rounds, self.attempt),
         )
+
+
+def _no_one(declined: Mapping[str, str]) -> str:
+    """Return that no node takes part, and the commonest reasons; those below learn no names."""
+    if not declined:
+        return "no node takes part: none reports for the group now"
+    whys = Counter(why[:MOST_REASON] for why in declined.values()).most_common(REASONS)
+    return "no node takes part: " + "; ".join(f"{why} ({nodes})" for why, nodes in whys)
 
 
 def _check_finite(arrays: Arrays) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 import click
 
 from submerge import UsageError
-from submerge_fleet.console.options import QUIET, default_option, json_option
+from submerge_fleet.console.options import QUIET, default_option, json_option, skip_option
 from submerge_fleet.console.progress import advancing
 
-MOST_RANK = 4096
+MOST_RANK, MOST_ALPHA = 4096, 10.0
+
+FLAT = 1e-12
+"""What a rank misses, over all that rows vary, from which on it is more than rounding."""
 
 
 @click.command(
@@ -32,8 +35,12 @@ Example: submerge bench readings.csv --rank 8
 @default_option("--block", 50, "Rows of a call.", type=click.IntRange(1))
 @default_option("--passes", 3, "Passes that are timed.", type=click.IntRange(1, 100))
 @default_option(
-    "--alpha", 1.0, "Without FILE: a stream with eigenvalues i^-alpha.", type=click.FloatRange(0)
+    "--alpha",
+    1.0,
+    "Without FILE: a stream with eigenvalues i^-alpha.",
+    type=click.FloatRange(0, MOST_ALPHA),
 )
+@skip_option("Leave a column of FILEs out, by name.")
 @json_option()
 @QUIET
 def command(
@@ -43,6 +50,7 @@ def command(
     block: int,
     passes: int,
     alpha: float,
+    skip: tuple[str, ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -52,21 +60,33 @@ def command(
     is 1. Rows with a gap are left out and the mean is removed first, since most methods do neither.
     Time is processor time of one thread where OPENBLAS_NUM_THREADS=1.
     """
-    from submerge_fleet.bench.contender import found
+    from submerge_fleet.bench.contender import found, raised
     from submerge_fleet.bench.line_up import line_up
     from submerge_fleet.bench.streams import of_files, spectrum
     from submerge_fleet.bench.trial import BenchTrial, tails, tried
 
+    if not files and alpha != alpha:  # NaN is in every range
+        raise UsageError(f"--alpha must be a number from 0 to {MOST_ALPHA:g}, got {alpha}")
     others = {name: found(name) for name in methods}
-    stream = of_files(files) if files else spectrum(alpha)
+    stream = of_files(files, skip=skip) if files else spectrum(alpha)
     n, dim = stream.rows.shape
     if rank >= min(n, dim):
-        raise UsageError(f"--rank must be below {min(n, dim)}, the least of rows and columns")
+        raise UsageError(
+            f"--rank must be below {min(n, dim)}, the least of rows and columns, got {rank}"
+        )
     contenders, tail = line_up(rank, others), tails(stream.rows)
+    if not tail[rank] > FLAT * tail[0]:
+        raise UsageError(f"expected rows that vary in more than {rank} directions: lower --rank")
     results: dict[str, BenchTrial] = {}
     with nullcontext(lambda _: None) if quiet else advancing("bench", len(contenders)) as advance:
         for name, make in contenders.items():
-            results[name] = tried(make, stream.rows, block=block, passes=passes, tail=tail)
+            try:
+                results[name] = tried(make, stream.rows, block=block, passes=passes, tail=tail)
+            except Exception as error:  # code of others: it may raise anything
+                if name not in others:
+                    raise
+                why = str(error) if isinstance(error, UsageError) else f"it raised {raised(error)}"
+                raise UsageError(f"method {name}: {why}") from error
             advance(1)
     if as_json:
         measured = {name: trial._asdict() for name, trial in results.items()}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,7 +52,8 @@ def found(name: str) -> MakeContender:
     Raises
     ------
     UsageError
-        If there is no such class, or it lacks `partial_fit` or `basis`.
+        If there is no such class, its module cannot be imported, or the class lacks `partial_fit`
+        or `basis`.
     """
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
@@ -61,6 +64,10 @@ def found(name: str) -> MakeContender:
         raise UsageError(f"method {name}: {error}; is its folder in PYTHONPATH?") from error
     except AttributeError as error:
         raise UsageError(f"method {name}: {module} has no {attribute}") from error
+    except Exception as error:  # code of others: it may raise anything
+        raise UsageError(f"method {name}: {module} raised {raised(error)}") from error
+    if not callable(made):
+        raise UsageError(f"method {name}: expected a class, got {type(made).__name__}")
     lacking = [each for each in ("partial_fit", "basis") if not hasattr(made, each)]
     if isinstance(made, type) and lacking:
         raise UsageError(
@@ -72,3 +79,10 @@ def found(name: str) -> MakeContender:
         return contender
 
     return make
+
+
+def raised(error: Exception) -> str:
+    """Return what somebody's code has raised, and where, in one line."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,15 +49,15 @@ def synth(n: int, dim: int, *, alpha: float, seed: int) -> Array:
     return np.asarray(X, dtype=np.float64)
 
 
-def of_files(paths: Sequence[Path]) -> BenchStream:
-    """Return the rows of files without a gap, less their mean.
+def of_files(paths: Sequence[Path], *, skip: Collection[str] = ()) -> BenchStream:
+    """Return the rows of files without a gap, less their mean; `skip` names columns to leave out.
 
     Raises
     ------
     UsageError
         If a file is no table, or fewer than two of its rows have no gap.
     """
-    rows = read(paths).rows
+    rows = read(paths, skip=skip).rows
     rows = rows[np.isfinite(rows).all(axis=1)]
     if len(rows) < 2:
         raise UsageError(f"expected two rows or more without a gap, got {len(rows)} in {paths[0]}")

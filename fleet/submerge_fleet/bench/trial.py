@@ -6,11 +6,11 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from submerge import ShapeError
+from submerge import ShapeError, UsageError
 from submerge_fleet.bench.contender import Array, Contender
 
 CHUNK = 1000
@@ -46,21 +46,21 @@ def tried(
 
     Raises
     ------
-    ShapeError
-        If its basis is not (dim, rank) with orthonormal columns.
+    UsageError
+        If its basis is not (dim, rank) with orthonormal columns, rank below both n and dim.
     """
-    seconds, basis = [], np.empty((0, 0))
+    seconds, shown = [], np.empty((0, 0))
     for _ in range(passes):
         contender, own = make(), rows.copy()
         began = time.process_time()
-        basis = learnt(contender, own, block)
+        shown = learnt(contender, own, block)
         seconds.append(time.process_time() - began)
-    _check(basis, rows.shape[1])
+    basis = _checked(shown, rows.shape)
     own = rows.copy()
     peak = peak_bytes(lambda: learnt(make(), own, block))
     missed = tails(rows) if tail is None else tail
     rank = basis.shape[1]
-    over = residual(rows, basis) / missed[rank]
+    over = residual(rows, basis) / float(missed[rank])
     return BenchTrial(rank, over, 1e6 * statistics.median(seconds) / len(rows), peak)
 
 
@@ -94,12 +94,22 @@ def peak_bytes(run: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def _check(basis: Array, dim: int) -> None:
-    if basis.ndim != 2 or len(basis) != dim or not 0 < basis.shape[1] <= dim:
+def _checked(shown: Any, shape: tuple[int, ...]) -> Array:
+    """Return a method's basis as an array, if it is one of rows of that shape, (n, dim)."""
+    n, dim = shape
+    try:
+        basis = np.asarray(shown, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"basis() must be an array, got {type(shown).__name__}") from error
+    if basis.ndim != 2 or len(basis) != dim or not basis.shape[1]:
         raise ShapeError("basis()", expected=f"({dim}, rank)", got=basis.shape)
+    if basis.shape[1] >= min(n, dim):
+        most = min(n, dim) - 1  # the best subspace of more misses nothing to compare with
+        raise ShapeError("basis()", expected=f"({dim}, {most}) or less", got=basis.shape)
     off = np.abs(basis.T @ basis - np.eye(basis.shape[1])).max()
     if not off < 1e-6:
-        raise ShapeError("basis()", expected="orthonormal columns", got=f"off by {off:.2g}")
+        raise UsageError(f"basis() must have orthonormal columns, got some off by {off:.2g}")
+    return basis
 
 
 def _chunks(X: Array) -> Iterator[Array]:

@@ -201,8 +201,9 @@ def test_a_client_takes_part_with_the_rows_that_it_may_hold(fleet_of):
     fleet.open(fleet.job())
     outcome = fleet.ended()
 
-    assert "no node takes part" == outcome.failure
-    assert {"it takes no part in jobs: job_rows = 0"} == set(outcome.declined.values())
+    why = "it takes no part in jobs: job_rows = 0"
+    assert f"no node takes part: {why} ({len(outcome.declined)})" == outcome.failure
+    assert {why} == set(outcome.declined.values())
 
 
 def test_a_quarantined_node_is_not_asked(fleet):

@@ -103,9 +103,22 @@ def test_rows_that_are_held_out_are_measured_and_not_learnt():
         ("moments", {}, {"a": clouds(3), "b": np.ones((1, 3))}, "one width"),
         ("moments", {"held_out": 2}, {"a": clouds(3)}, "held_out"),
         ("moments", {"seed": "x"}, {"a": clouds(3)}, "seed"),
+        ("moments", {}, {}, "one participant or more, got none"),
+        ("moments", {}, {"gate": {}}, "one participant or more, got none"),
+        ("moments", {}, clouds(3), "parts are rows by node, as .*, got ndarray"),
+        ("moments", {}, {"a": [["on", 1], ["off", 2]]}, "rows of a are a table of numbers"),
+        ("moments", {}, {"a": [1.0, 2.0]}, r"must have shape \(n, width\), got \(2,\)"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_reason(kind, settings, parts, says):
     """One line that says what to change."""
     with pytest.raises(UsageError, match=says):
         run_here(kind, settings, parts)
+
+
+def test_rows_may_be_lists():
+    """They are what their array is."""
+    rows = clouds(12)
+
+    listed = run_here("moments", {}, {"a": rows.tolist()})
+    assert same(run_here("moments", {}, {"a": rows}), listed)

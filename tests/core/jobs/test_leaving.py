@@ -151,11 +151,18 @@ def test_a_job_fails_clearly(fields, says):
 
 
 def test_a_job_that_no_node_takes_part_in_fails():
-    """Everybody has another schema: each is named with its reason."""
+    """Everybody has another schema: each is named with its reason, and the failure counts them."""
     outcome = JobTable(fleet()).run(job(fingerprint="cd" * 32))
 
-    assert "no node takes part" == outcome.failure
+    assert "no node takes part: another schema (4)" == outcome.failure
     assert dict.fromkeys("abcd", "another schema") == outcome.declined
+
+
+def test_a_job_of_a_root_without_children_fails():
+    """No node has declined, and the failure says so."""
+    outcome = JobTable({}).run(job())
+
+    assert "no node takes part: none reports for the group now" == outcome.failure
 
 
 def test_an_operator_ends_a_job():
