@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+MOST_MARKED = 40
+"""Points of a curve with markers: more would be a band."""
+
 STYLES = {
     "ours": {"linewidth": 1.8, "marker": "o", "markersize": 3},
     "theirs": {"linewidth": 1.2, "linestyle": "--", "marker": "s", "markersize": 3},
@@ -50,6 +53,8 @@ def _label_log(axis) -> None:
 
 def _draw_curve(ax, curve: dict) -> None:
     style = STYLES[curve["whose"]]
+    if len(curve["x"]) > MOST_MARKED:
+        style = style | {"marker": "none"}
     bars = None
     if curve["low"] is not None:
         below = [y - low for y, low in zip(curve["y"], curve["low"], strict=True)]

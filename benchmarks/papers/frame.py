@@ -49,7 +49,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves under one pair of axes."""
+    """Curves under one pair of axes.
+
+    tabled : whether the text has a table of them; the picture shows them anyway
+    """
 
     title: str
     x_label: str
@@ -57,6 +60,7 @@ class Panel:
     curves: list[Curve]
     log_x: bool = False
     log_y: bool = False
+    tabled: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Figure:
     Attributes
     ----------
     name : str
-        Of its JSON and its picture.
+        Of its JSON and its picture: the module's place in this folder, as `federated/synth`.
     paper, what : str
         The paper and its figure; what ours shows, and where it departs from the paper.
     data : str
@@ -156,7 +160,9 @@ def markdown(made: dict) -> str:
         f"* {made['date']}, commit {made['commit']}, {made['machine']}; {versions}",
     ]
     tables = [_table(each).markdown for each in made["tables"]]
-    tables += [_of_panel(panel).markdown for panel in made["panels"]]
+    # A record from before there was a choice has all of them.
+    shown = [panel for panel in made["panels"] if panel.get("tabled", True)]
+    tables += [_of_panel(panel).markdown for panel in shown]
     return "\n\n".join([made["what"], "\n".join(head), *tables])
 
 

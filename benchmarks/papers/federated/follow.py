@@ -1,0 +1,110 @@
+"""follow(): a method learns a stream; its error over time, ranks and seconds are written down.
+
+The error over time is that of the paper: after t rows, ||Y - U U' Y||_F^2 / t of all rows so far
+with the subspace U of that moment. It comes from the running sum of y y', not from the rows: a
+block costs O(b dim^2), whatever came before it. The authors' scripts take the subspace before the
+newest block for SAPCA, SPCA and the power method, and the newest one for SPIRIT and FD; here all
+methods have the newest.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from submerge_fleet.bench.contender import Contender
+
+Array = np.ndarray
+
+
+@dataclass
+class Followed:
+    """What a method did, at the end of each block.
+
+    rows : rows so far
+    ranks : directions shown
+    errors : ||Y - U U' Y||_F^2 / t over all rows so far
+    relative : mean of ||y - U U' y||^2 / ||y||^2 over the block's rows, U from before the block;
+        None for the first block
+    seconds : processor time of learning
+    basis : (dim, rank), the last one
+    """
+
+    rows: list[int] = field(default_factory=list)
+    ranks: list[int] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    relative: list[float | None] = field(default_factory=list)
+    seconds: float = 0.0
+    basis: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+
+class RunningScatter:
+    """The sum of y y' over rows so far: all that an error over time needs."""
+
+    def __init__(self, dim: int) -> None:
+        self.matrix = np.zeros((dim, dim))
+        self.rows = 0
+
+    def add(self, block: Array) -> None:
+        """Add rows (b, dim)."""
+        self.matrix += block.T @ block
+        self.rows += len(block)
+
+    def error(self, basis: Array) -> float:
+        """Return ||Y - U U' Y||_F^2 / t of an orthonormal basis (dim, rank)."""
+        shown = np.sum(basis * (self.matrix @ basis))
+        return float(np.trace(self.matrix) - shown) / self.rows
+
+
+def blocks(X: Array, size: int) -> Iterator[Array]:
+    """Yield the rows in blocks; a last one may be shorter."""
+    for first in range(0, len(X), size):
+        yield X[first : first + size]
+
+
+def follow(method: Contender, X: Array, block: int) -> Followed:
+    """Let a method learn rows X (n, dim) in blocks; write down how it went."""
+    made, scatter = Followed(), RunningScatter(X.shape[1])
+    for part in blocks(X, block):
+        made.relative.append(_relative(part, made.basis) if made.rows else None)
+        began = time.process_time()
+        method.partial_fit(part.copy())
+        made.seconds += time.process_time() - began
+        made.basis = method.basis()
+        scatter.add(part)
+        made.rows.append(scatter.rows)
+        made.ranks.append(made.basis.shape[1])
+        made.errors.append(scatter.error(made.basis))
+    return made
+
+
+def optimum(X: Array, block: int, rank: int) -> list[float]:
+    """Return what the best subspace of a rank misses of all rows so far, per row, over time."""
+    scatter, found = RunningScatter(X.shape[1]), []
+    for part in blocks(X, block):
+        scatter.add(part)
+        values = np.linalg.eigvalsh(scatter.matrix)
+        found.append(float(np.maximum(values[: X.shape[1] - rank], 0.0).sum()) / scatter.rows)
+    return found
+
+
+def offline(X: Array, rank: int | None = None) -> Array:
+    """Return the leading directions (dim, rank) of rows X (n, dim), by eigenvectors of X'X."""
+    return np.linalg.eigh(X.T @ X)[1][:, ::-1][:, :rank]
+
+
+def absolute_mse(found: Array, true: Array) -> float:
+    """Return the scripts' error of a subspace: the mean square of |U| - |V|, entry by entry.
+
+    Only as many directions are compared as both have. It is no distance of subspaces: another basis
+    of the same subspace has another error, and so have directions of nearly equal variance.
+    """
+    rank = min(found.shape[1], true.shape[1])
+    return float(np.mean((np.abs(found[:, :rank]) - np.abs(true[:, :rank])) ** 2))
+
+
+def _relative(part: Array, basis: Array) -> float:
+    energy = np.sum(part**2, axis=1)
+    missed = energy - np.sum((part @ basis) ** 2, axis=1)
+    return float(np.mean(missed[energy > 0] / energy[energy > 0])) if energy.any() else 0.0
