@@ -94,6 +94,15 @@ def offline(X: Array, rank: int | None = None) -> Array:
     return np.linalg.eigh(X.T @ X)[1][:, ::-1][:, :rank]
 
 
+def over_optimum(found: Followed, tail: Array) -> float | None:
+    """Return the last error over that of the best subspace of its rank; None at full rank.
+
+    tail : `measure.tails` of all rows
+    """
+    rank = found.ranks[-1]
+    return None if rank >= len(tail) else float(found.errors[-1] * found.rows[-1] / tail[rank])
+
+
 def absolute_mse(found: Array, true: Array) -> float:
     """Return the scripts' error of a subspace: the mean square of |U| - |V|, entry by entry.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import measure
-from papers.federated.follow import Followed, follow, optimum
+from papers.federated.follow import Followed, follow, optimum, over_optimum
 from papers.federated.methods import compared, over_time, sapca, spca
 from papers.federated.streams import SETS, Motes, described, motes
 from papers.frame import Curve, Figure, Panel, command
@@ -83,10 +83,9 @@ def finals(name: str, chosen: Motes, found: dict[str, Followed]) -> list[tuple[o
     known = THEIR_CODE if is_theirs else {}
     rows = []
     for method, each in found.items():
-        rank, error = each.ranks[-1], each.errors[-1]
-        ranks = (rank, min(each.ranks), max(each.ranks))
-        over = error * len(chosen.rows) / tail[rank]
-        rows.append((chosen.title, method, *ranks, error, float(over), known.get(method)))
+        ranks = (each.ranks[-1], min(each.ranks), max(each.ranks))
+        figures = (each.errors[-1], over_optimum(each, tail), known.get(method))
+        rows.append((chosen.title, method, *ranks, *figures))
     return rows
 
 
