@@ -90,9 +90,7 @@ def measured(alpha: float, *, n: int, dim: int, seed: int) -> list[tuple[str, st
 
 def _curve(method: str, values: list[list[float]]) -> Curve:
     there = [i for i, each in enumerate(values) if each]
-    means, low, high = (
-        [float(of(values[i])) for i in there] for of in (np.mean, np.min, np.max)
-    )
+    means, low, high = ([float(of(values[i])) for i in there] for of in (np.mean, np.min, np.max))
     return Curve(method, [float(i + 1) for i in there], means, low, high, whose=whose(method))
 
 
