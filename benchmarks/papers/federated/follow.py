@@ -4,7 +4,7 @@ The error over time is that of the paper: after t rows, ||Y - U U' Y||_F^2 / t o
 with the subspace U of that moment. It comes from the running sum of y y', not from the rows: a
 block costs O(b dim^2), whatever came before it. The authors' scripts take the subspace before the
 newest block for SAPCA, SPCA and the power method, and the newest one for SPIRIT and FD; here all
-methods have the newest.
+methods have the newest. `submerge replay --over-time` computes the same.
 """
 
 import time
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from submerge_fleet.bench.contender import Contender
+from submerge_fleet.replay.over_time import ErrorOverTime
 
 Array = np.ndarray
 
@@ -39,24 +40,6 @@ class Followed:
     basis: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
-class RunningScatter:
-    """The sum of y y' over rows so far: all that an error over time needs."""
-
-    def __init__(self, dim: int) -> None:
-        self.matrix = np.zeros((dim, dim))
-        self.rows = 0
-
-    def add(self, block: Array) -> None:
-        """Add rows (b, dim)."""
-        self.matrix += block.T @ block
-        self.rows += len(block)
-
-    def error(self, basis: Array) -> float:
-        """Return ||Y - U U' Y||_F^2 / t of an orthonormal basis (dim, rank)."""
-        shown = np.sum(basis * (self.matrix @ basis))
-        return float(np.trace(self.matrix) - shown) / self.rows
-
-
 def blocks(X: Array, size: int) -> Iterator[Array]:
     """Yield the rows in blocks; a last one may be shorter."""
     for first in range(0, len(X), size):
@@ -65,27 +48,28 @@ def blocks(X: Array, size: int) -> Iterator[Array]:
 
 def follow(method: Contender, X: Array, block: int) -> Followed:
     """Let a method learn rows X (n, dim) in blocks; write down how it went."""
-    made, scatter = Followed(), RunningScatter(X.shape[1])
+    made, over_time = Followed(), ErrorOverTime(X.shape[1])
     for part in blocks(X, block):
         made.relative.append(_relative(part, made.basis) if made.rows else None)
         began = time.process_time()
         method.partial_fit(part.copy())
         made.seconds += time.process_time() - began
         made.basis = method.basis()
-        scatter.add(part)
-        made.rows.append(scatter.rows)
+        over_time.add(part)
+        made.rows.append((made.rows[-1] if made.rows else 0) + len(part))
         made.ranks.append(made.basis.shape[1])
-        made.errors.append(scatter.error(made.basis))
+        made.errors.append(over_time.error(made.basis))
     return made
 
 
 def optimum(X: Array, block: int, rank: int) -> list[float]:
     """Return what the best subspace of a rank misses of all rows so far, per row, over time."""
-    scatter, found = RunningScatter(X.shape[1]), []
+    scatter, rows, found = np.zeros((X.shape[1], X.shape[1])), 0, []
     for part in blocks(X, block):
-        scatter.add(part)
-        values = np.linalg.eigvalsh(scatter.matrix)
-        found.append(float(np.maximum(values[: X.shape[1] - rank], 0.0).sum()) / scatter.rows)
+        scatter += part.T @ part
+        rows += len(part)
+        values = np.linalg.eigvalsh(scatter)
+        found.append(float(np.maximum(values[: X.shape[1] - rank], 0.0).sum()) / rows)
     return found
 
 
