@@ -52,6 +52,8 @@ class Panel:
     """Curves under one pair of axes.
 
     tabled : whether the text has a table of them; the picture shows them anyway
+    x_names : what x = 1, 2, ... stand for
+    least : on a log axis smaller values are drawn here: they are rounding
     """
 
     title: str
@@ -61,6 +63,8 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     tabled: bool = True
+    x_names: list[str] | None = None
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,11 @@ class Figure:
     measures: tuple[str, ...]
     panels: list[Panel] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+
+
+def about(document: str | None) -> str:
+    """Return what a module says of itself below its first line, for the notes of a table."""
+    return (document or "").partition("\n\n")[2].strip()
 
 
 def measured_hash(measures: Sequence[str]) -> str:

@@ -7,9 +7,10 @@ the simulations: the script has five, here there are two.
 
 The relative error is the mean of ||y - U U' y||^2 / ||y||^2 over a block that U has not seen. The
 script measures SPIRIT on rows that it has learnt already, and SAPCA before it has. SPIRIT looks for
-a share of the energy and SAPCA for a share of the singular values: where the spectrum is flat,
-SPIRIT has its share with hundreds of components, and SAPCA stays below its upper bound with ten. The
-last table says what an optimal subspace of the same rank would miss.
+a share of the energy and SAPCA for a share of the singular values. Where the spectrum is flat,
+SPIRIT has its share with hundreds of components, and SAPCA stays below its upper bound with ten:
+errors of so different ranks do not say who is better. The table has the error over that of the best
+subspace of the same rank.
 """
 
 import sys
@@ -24,9 +25,9 @@ import numpy as np
 
 import measure
 from papers.federated.follow import Followed, follow, over_optimum
-from papers.federated.methods import OURS, rivals, sapca, submerge, whose
+from papers.federated.methods import MEASURED, OURS, rivals, sapca, submerge, whose
 from papers.federated.streams import synth
-from papers.frame import Curve, Figure, Panel, command
+from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 from submerge_fleet.bench.streams import ALPHAS
 
@@ -56,9 +57,9 @@ def figure(quick: bool) -> Figure:
         "Number of components and errors over time, SAPCA beside SPIRIT, for each alpha of Synth.",
         f"Synth(alpha), generated: singular values i^-alpha, {n} rows of {dim} columns,"
         f" {simulations} simulations",
-        ("core/submerge/pca", "fleet/submerge_fleet/bench", "benchmarks/papers/federated"),
+        (*MEASURED, "benchmarks/papers/federated/components.py"),
         [panel for alpha in alphas for panel in _panels(alpha, found[alpha])],
-        [Table("After all rows", columns, rows)],
+        [Table("After all rows", columns, rows, about(__doc__))],
     )
 
 

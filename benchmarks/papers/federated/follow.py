@@ -18,6 +18,9 @@ from submerge_fleet.replay.over_time import ErrorOverTime
 
 Array = np.ndarray
 
+ROUNDING = 1e-9
+"""Errors of abs U below this are drawn at it: submerge is exact on few columns, at 1e-25 or so."""
+
 
 @dataclass
 class Followed:

@@ -1,13 +1,13 @@
 """Two halves of a stream merged: error of U and of the singular values, and the time of a merge.
 
-The authors' `test_subspace_merge_error.m`: Synth(.01), d = 400, n = 800 to 2000, r = 50. SPCA learns
-each half in blocks of 50 and they are merged, by projection and QR ("fast", the paper's Algorithm 2)
-or by the SVD of both side by side (Algorithm 4); errors are against offline PCA of all rows. The
-script compares U with its signs, which are free; here |U|. Its fast merge takes the lower
-rows of a small factor from the top: its singular values are right, its directions are not even
-orthonormal, and so its error of U is that of the slip. Here Algorithm 2 is the corrected one, and
-equal to Algorithm 4 to rounding. With alpha .01 all directions have nearly one variance: |U| is
-far from the offline one whatever the merge does, and alpha 1 beside it shows what a merge costs.
+The authors' `test_subspace_merge_error.m`: Synth(.01), d = 400, n = 800 to 2000, r = 50. SPCA
+learns each half in blocks of 50. The halves are merged by projection and QR ("fast", the paper's
+Algorithm 2) or by the SVD of both side by side (Algorithm 4). Errors are against offline PCA of all
+rows. The script compares U with its signs, which are free; here |U|. Its fast merge reads the lower
+rows of a small factor from the top: the singular values are right, and the directions are not even
+orthonormal. Here Algorithm 2 is the corrected one, and equal to Algorithm 4 to rounding. With alpha
+.01 all directions have nearly one variance, and |U| is far from the offline one whatever the merge
+does; alpha 1 beside it shows what a merge costs.
 
 Submerge merges with five spare directions, which its nodes send too, and with none.
 """
@@ -25,8 +25,9 @@ import numpy as np
 
 import measure
 from papers.federated.follow import Array, absolute_mse
+from papers.federated.methods import MEASURED
 from papers.federated.streams import synth
-from papers.frame import Curve, Figure, Panel, command
+from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 from submerge import SAPCA, Subspace, merge
 from support.oracle import algorithm_2, algorithm_4
@@ -62,9 +63,9 @@ def figure(quick: bool) -> Figure:
         "Grammenos et al.: errors of merged subspaces (`test_subspace_merge_error.m`)",
         "Two halves merged: error of abs U and of the singular values against offline PCA.",
         f"Synth(alpha), generated: singular values i^-alpha, {dim} columns, over sqrt(n - 1)",
-        ("core/submerge/pca", "tests/support/oracle.py", "benchmarks/papers/federated"),
+        (*MEASURED, "benchmarks/papers/federated/merge_error.py", "tests/support/oracle.py"),
         panels,
-        [Table(f"Two halves, r = {rank}", columns, rows)],
+        [Table(f"Two halves, r = {rank}", columns, rows, about(__doc__))],
     )
 
 

@@ -22,8 +22,17 @@ ALPHA, BETA = 0.01, 0.10
 
 ENERGY = (0.95, 0.98)
 
+MEASURED = (
+    "core/submerge/pca",
+    "fleet/submerge_fleet/bench",
+    "fleet/submerge_fleet/replay/over_time.py",
+    "benchmarks/papers/federated/follow.py",
+    "benchmarks/papers/federated/methods.py",
+    "benchmarks/papers/federated/streams.py",
+)
+"""Files that all figures depend on; each adds its own."""
+
 OURS = "submerge"
-PAPERS = ("SAPCA", "SPCA lo", "SPCA hi")
 
 Make = Callable[[], Contender]
 
@@ -76,7 +85,7 @@ def compared(rank: int, X: Array, block: int, *, forgetting: float) -> dict[str,
 
 def whose(name: str) -> str:
     """Return what a curve of this method is: "ours", or a rival's."""
-    return "ours" if name.split(",")[0] in (OURS, *PAPERS) else "theirs"
+    return "ours" if name.startswith((OURS, "SAPCA", "SPCA")) else "theirs"
 
 
 def over_time(name: str, found: Followed, thin: int = 1) -> Curve:

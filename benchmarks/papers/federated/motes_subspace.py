@@ -15,12 +15,14 @@ from pathlib import Path
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from dataclasses import replace
+
 import measure
-from papers.federated.follow import absolute_mse, offline
-from papers.federated.methods import compared, whose
+from papers.federated.follow import ROUNDING, absolute_mse, offline
+from papers.federated.methods import MEASURED, compared, whose
 from papers.federated.motes_errors import BLOCK, FORGETTING
 from papers.federated.streams import SETS, described, motes
-from papers.frame import Curve, Figure, Panel, command
+from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 
 
@@ -42,7 +44,12 @@ def figure(quick: bool) -> Figure:
             rows.append((chosen.title, method, rank, error, angle))
     x = [float(i + 1) for i in range(len(sets))]
     curves = [Curve(method, x, y, whose=whose(method)) for method, y in errors.items()]
-    label = ", ".join(f"{i + 1} {name}" for i, name in enumerate(SETS))
+    title = "(room): the generated room instead" if not all(each.is_real for each in sets) else ""
+    names = [
+        name if each.is_real else f"{name}\n(room)" for name, each in zip(SETS, sets, strict=True)
+    ]
+    panel = Panel(title, "mote set", "error of abs U", curves, log_y=True, tabled=False)
+    panel = replace(panel, x_names=names, least=ROUNDING)
     columns = {"rows": "", "method": "", "rank": "d", "error of abs U": ".3g"}
     columns |= {"largest angle, degrees": ".3g"}
     return Figure(
@@ -50,9 +57,9 @@ def figure(quick: bool) -> Figure:
         "Grammenos et al., arXiv:1907.08059v1: Figure 1 f (`test_sapca_real.m`)",
         "Error of |U| against offline PCA on four mote sets, after all rows.",
         described(sets),
-        ("core/submerge/pca", "fleet/submerge_fleet/bench", "benchmarks/papers/federated"),
-        [Panel("After all rows", label, "error of abs U", curves, log_y=True, tabled=False)],
-        [Table("Against offline PCA", columns, rows)],
+        (*MEASURED, "benchmarks/papers/federated/motes_subspace.py"),
+        [panel],
+        [Table("Against offline PCA", columns, rows, about(__doc__))],
     )
 
 

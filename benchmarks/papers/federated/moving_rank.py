@@ -1,14 +1,14 @@
 """SAPCA between SPCA at its least and its largest rank, where the rank moves; and hold-off.
 
-On Light the rank is one less after the first block and stays; on the flat spectra it never moves:
-there the bounds lo and hi say little. So this is Synth(alpha) with start rank 5, d = 400, n = 4000,
-blocks of 50; and with start rank 10 where it falls. The rank grows until the last singular value has
-at most 10 % of the sum, or falls until it has 1 %: by one at most in each block. With a hold-off of h blocks it may move again only h
-blocks after a move, so that it comes later to the same rank; `SapcaRank(hold=...)` is that, and
-`submerge replay --hold-off` its option. The authors' scripts call it with .9 and count blocks: there
-it never holds.
+On Light the rank is one less after the first block and stays, and on the flat spectra it never
+moves: there the bounds lo and hi say little. So this is Synth(alpha), d = 400, n = 4000, blocks of
+50, with start rank 5 where the rank grows and 10 where it falls. It grows until the last singular
+value has at most 10 % of the sum, or falls until that has 1 %: by one at most in each block. With a
+hold-off of h blocks it moves again only h blocks after a move (`SapcaRank(hold=h)`,
+`submerge replay --hold-off h`). The authors' scripts call theirs with .9 and count blocks: it never
+holds.
 
-This is no figure of the paper: it shows what Figure 1's lo and hi are for.
+This is no figure of the paper: it shows what the bounds of Figure 1 are for.
 """
 
 import sys
@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import measure
 from papers.federated.follow import Followed, follow, optimum
-from papers.federated.methods import bounded, over_time, sapca, whose
+from papers.federated.methods import MEASURED, bounded, over_time, sapca, whose
 from papers.federated.streams import synth
-from papers.frame import Curve, Figure, Panel, command
+from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 
 BLOCK, HOLD = 50, 5
@@ -54,9 +54,9 @@ def figure(quick: bool) -> Figure:
         " the rank moves",
         "Errors of SAPCA beside SPCA at its least and largest rank, and its rank over time.",
         f"Synth(alpha), generated: singular values i^-alpha, {n} rows of {dim} columns",
-        ("core/submerge/pca", "fleet/submerge_fleet/bench", "benchmarks/papers/federated"),
+        (*MEASURED, "benchmarks/papers/federated/moving_rank.py"),
         panels,
-        [Table("After all rows", columns, rows)],
+        [Table("After all rows", columns, rows, about(__doc__))],
     )
 
 

@@ -18,9 +18,9 @@ import numpy as np
 
 import measure
 from papers.federated.follow import Array, blocks
-from papers.federated.methods import sapca
+from papers.federated.methods import MEASURED, sapca
 from papers.federated.streams import synth
-from papers.frame import Curve, Figure, Panel, command
+from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 
 RANK, BLOCK = 10, 50
@@ -61,9 +61,9 @@ def figure(quick: bool) -> Figure:
         "Leading singular values by SAPCA, by offline PCA of the same rows, and those printed.",
         f"Synth(alpha), generated: singular values i^-alpha, {n} rows of {dim} columns, over"
         " sqrt(n - 1)",
-        ("core/submerge/pca", "benchmarks/papers/federated"),
+        (*MEASURED, "benchmarks/papers/federated/spectrum.py"),
         panels,
-        [Table("Largest differences", columns, rows)],
+        [Table("Largest differences", columns, rows, about(__doc__))],
     )
 
 

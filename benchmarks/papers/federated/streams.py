@@ -1,4 +1,4 @@
-"""Rows of the paper's experiments: mote sets, or the generated room in their place; Synth(alpha)."""
+"""Rows of the experiments: mote sets, or the generated room in their place, and Synth(alpha)."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -8,8 +8,10 @@ offline PCA of other rows of the same kind would be as far from V as the methods
 
 The script holds SAPCA's rank off for .9. It counts blocks, and the count is one at the first test
 after a change: .9 never holds anything, and here nothing is held. Its error for SPCA hi is that of
-U U' instead of |U|; here all methods have one measure. Time is of learning alone: the rivals' loops
-over rows are Python here, so it compares programs, not methods.
+U U' instead of |U|; here all methods have one measure. It divides rows by sqrt(n - 1), which SPIRIT
+alone notices: its energies at first are then more than such rows bring in the whole stream. Here
+rows are not divided, and errors per row are n - 1 times the script's. Time is of learning alone:
+the rivals' loops over rows are Python here, so that it compares programs, not methods.
 """
 
 import sys
@@ -20,14 +22,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 import measure
-from papers.federated.follow import absolute_mse, offline, over_optimum
-from papers.federated.methods import compared, whose
+from papers.federated.follow import ROUNDING, absolute_mse, offline, over_optimum
+from papers.federated.methods import MEASURED, compared, whose
 from papers.federated.streams import synth
-from papers.frame import Curve, Figure, Panel, command
+from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 from submerge_fleet.bench.streams import ALPHAS
 
@@ -48,13 +51,15 @@ def figure(quick: bool) -> Figure:
         for what, method, value in measured(alpha, n=n, dim=dim, seed=seed):
             found[what, method, alpha].append(value)
     methods = list(dict.fromkeys(method for _, method, _ in found))
-    x_label = f"alpha ({', '.join(f'{i + 1}: {alpha:g}' for i, alpha in enumerate(alphas))})"
+    names = [f"{alpha:g}" for alpha in alphas]
     panels, tables = [], []
     for what in SHOWN:
         of = {method: [found[what, method, alpha] for alpha in alphas] for method in methods}
-        curves = [_curve(method, values) for method, values in of.items()]
-        panels.append(Panel("Synth(alpha)", x_label, what, curves, log_y=True, tabled=False))
-        tables.append(_table(what, of, alphas))
+        curves = [mean_curve(method, values) for method, values in of.items()]
+        least = ROUNDING if what == SUBSPACE else 0.0
+        panel = Panel("Synth(alpha)", "alpha", what, curves, log_y=True, tabled=False)
+        panels.append(replace(panel, x_names=names, least=least))
+        tables.append(_table(what, of, alphas, notes="" if tables else about(__doc__)))
     ranks = {method: [found["rank", method, alpha] for alpha in alphas] for method in methods}
     return Figure(
         "federated/synth",
@@ -63,7 +68,7 @@ def figure(quick: bool) -> Figure:
         "Errors over alpha on Synth: subspace, rows, and over the optimum of the same rank.",
         f"Synth(alpha), generated: singular values i^-alpha, {n} rows of {dim} columns,"
         f" {simulations} simulations",
-        ("core/submerge/pca", "fleet/submerge_fleet/bench", "benchmarks/papers/federated"),
+        (*MEASURED, "benchmarks/papers/federated/synth.py"),
         panels,
         [*tables, _ranks(ranks, alphas)],
     )
@@ -88,19 +93,22 @@ def measured(alpha: float, *, n: int, dim: int, seed: int) -> list[tuple[str, st
     return figures
 
 
-def _curve(method: str, values: list[list[float]]) -> Curve:
+def mean_curve(method: str, values: list[list[float]]) -> Curve:
+    """Return means over simulations, with bars, for each alpha that has a value."""
     there = [i for i, each in enumerate(values) if each]
     means, low, high = ([float(of(values[i])) for i in there] for of in (np.mean, np.min, np.max))
     return Curve(method, [float(i + 1) for i in there], means, low, high, whose=whose(method))
 
 
-def _table(what: str, of: dict[str, list[list[float]]], alphas: Sequence[float]) -> Table:
+def _table(
+    what: str, of: dict[str, list[list[float]]], alphas: Sequence[float], *, notes: str
+) -> Table:
     rows = [
         (method, *(float(np.mean(each)) if each else None for each in values))
         for method, values in of.items()
     ]
     columns = {"method": ""} | {f"alpha {alpha:g}": SHOWN[what] for alpha in alphas}
-    return Table(f"{what}, mean", columns, rows)
+    return Table(f"{what[0].upper()}{what[1:]}, mean", columns, rows, notes)
 
 
 def _ranks(of: dict[str, list[list[float]]], alphas: Sequence[float]) -> Table:

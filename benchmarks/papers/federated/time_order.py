@@ -6,10 +6,10 @@ where V is the method's own result on rows in their first order, or offline PCA,
 nothing. Curves are means over permutations, bars one standard deviation.
 
 All permutations are really used. In the script Frequent Directions get the rows in their first
-order each time, so that its own error is exactly zero there. SPIRIT chooses its rank, takes up to
-ten seconds a run, and is measured at r = 5 with three permutations; GROUSE and Frequent Directions
-at r = 20 and above with five. GROUSE begins each time with one random basis and moves little from
-it: it is near to itself, and far from offline PCA. For small alpha the directions have nearly one variance, and
+order each time, so that its own error is exactly zero there. For time, GROUSE and Frequent
+Directions have five permutations at r = 20 and above; SPIRIT, which chooses its rank, runs at
+r = 5 alone. GROUSE begins each time with the same random basis and moves little from it: it is near
+to itself, and far from offline PCA. For small alpha the directions have nearly one variance, and
 |U| tells more about that than about order: submerge, which is exact at 100 columns, is equal to
 itself there to rounding.
 """
@@ -21,14 +21,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 import measure
-from papers.federated.follow import Array, absolute_mse, offline
-from papers.federated.methods import OURS, Make, rivals, spca, submerge, whose
+from papers.federated.follow import ROUNDING, Array, absolute_mse, offline
+from papers.federated.methods import MEASURED, OURS, Make, rivals, spca, submerge, whose
 from papers.federated.streams import synth
-from papers.frame import Curve, Figure, Panel, command
+from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 from submerge_fleet.bench.trial import learnt
 
@@ -55,13 +56,13 @@ def figure(quick: bool) -> Figure:
         for rank in ranks
         for what in (OWN, OFFLINE)
     ]
-    tables = [_table(what, found) for what in (OWN, OFFLINE)]
+    tables = [_table(OWN, found, about(__doc__)), _table(OFFLINE, found)]
     return Figure(
         "federated/time_order",
         "Grammenos et al., arXiv:1907.08059v1: Figure 8 (`test_time_order.m`)",
         "Errors of abs U after permutations of the rows, over alpha, for four ranks.",
         f"Synth(alpha), generated: singular values i^-alpha, {n} rows of {dim} columns",
-        ("core/submerge/pca", "fleet/submerge_fleet/bench", "benchmarks/papers/federated"),
+        (*MEASURED, "benchmarks/papers/federated/time_order.py"),
         panels,
         tables,
     )
@@ -81,9 +82,8 @@ def makers(rank: int, dim: int) -> dict[str, Make]:
 
 def repeats(method: str, rank: int, most: int) -> int:
     """Return how many permutations a method gets: slow ones get fewer."""
-    if method == "SPIRIT":
-        return min(3, most)
-    return min(5, most) if method in ("GROUSE", "FD") and rank != RANKS[0] else most
+    is_slow = method in ("GROUSE", "FD") and rank != RANKS[0]
+    return min(5, most) if is_slow else most
 
 
 def permuted(X: Array, count: int) -> Iterator[Array]:
@@ -105,7 +105,7 @@ def errors(X: Array, rank: int, *, most: int) -> Errors:
 
 
 def _panel(rank: int, what: str, by_alpha: dict[float, dict[str, Array]]) -> Panel:
-    curves, x = [], list(by_alpha)
+    curves, x = [], [float(i + 1) for i in range(len(by_alpha))]
     for method in next(iter(by_alpha.values())):
         means = [float(each[method].mean()) for each in by_alpha.values()]
         spread = [float(each[method].std()) for each in by_alpha.values()]
@@ -114,10 +114,11 @@ def _panel(rank: int, what: str, by_alpha: dict[float, dict[str, Array]]) -> Pan
         high = [mean + by for mean, by in zip(means, spread, strict=True)]
         curves.append(Curve(method, x, means, low, high, whose=whose(method)))
     title = f"r = {rank}, {what}"
-    return Panel(title, "alpha", "error of abs U", curves, log_x=True, log_y=True, tabled=False)
+    panel = Panel(title, "alpha", "error of abs U", curves, log_y=True, tabled=False)
+    return replace(panel, x_names=[f"{alpha:g}" for alpha in by_alpha], least=ROUNDING)
 
 
-def _table(what: str, found: dict[tuple[int, float], Errors]) -> Table:
+def _table(what: str, found: dict[tuple[int, float], Errors], notes: str = "") -> Table:
     alphas = list(dict.fromkeys(alpha for _, alpha in found))
     rows = []
     for rank in dict.fromkeys(rank for rank, _ in found):
@@ -125,9 +126,8 @@ def _table(what: str, found: dict[tuple[int, float], Errors]) -> Table:
             means = [float(found[rank, alpha][what][method].mean()) for alpha in alphas]
             rows.append((rank, method, len(first), *means))
     columns = {"r": "d", "method": "", "permutations": "d"}
-    return Table(
-        f"Mean error of abs U {what}", columns | {f"alpha {a:g}": ".2g" for a in alphas}, rows
-    )
+    columns |= {f"alpha {alpha:g}": ".2g" for alpha in alphas}
+    return Table(f"Mean error of abs U {what}", columns, rows, notes)
 
 
 if __name__ == "__main__":
