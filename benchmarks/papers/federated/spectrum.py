@@ -3,9 +3,9 @@
 The authors' `spectrum_adaptive.m`, "adaptive singular value significance": the ten leading singular
 values of Synth(alpha) by SAPCA with seed rank 10, and the true i^-alpha. The script has the values
 that they plotted as numbers; those are "printed" here. Theirs are of their own random rows, so that
-equal digits are not to be expected: a value of 4000 rows is off by some 1 %. For alpha 2 their rank
-fell to 8, and the last two values that they plot are what it had left over; here, too, the rank
-falls, and directions that are no longer shown have no value.
+equal digits are not to be expected: a value of 4000 rows is off by some 1 %. For alpha 2 the ninth
+and the tenth that they plot are a tenth of the true ones: their rank seems to have fallen to 8.
+Here it falls as well, and directions that are no longer shown have no value.
 """
 
 import sys
