@@ -21,7 +21,7 @@ from papers.page import ORDER
 
 def command_of(name: str, into: Path, *, quick: bool) -> list[str]:
     """Return the command that measures a figure into a folder."""
-    file = str(Path(__file__).with_name(f"{name}.py"))
+    file = str(Path(__file__).parent / f"{name}.py")
     to = ["--json", str(into / f"{name}.json"), "--png", str(into / f"{name}.png")]
     return [sys.executable, file, *(["--quick"] if quick else []), *to]
 
@@ -45,7 +45,8 @@ def main(quick: bool, only: tuple[str, ...], into: Path) -> None:
             "expected --into with --quick, got none: a quick run would replace the committed"
             " results; try --into build/papers"
         )
-    into.mkdir(parents=True, exist_ok=True)
+    for name in only or ORDER:
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
     failed = [
         name
         for name in only or ORDER

@@ -49,7 +49,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves under one pair of axes."""
+    """Curves under one pair of axes.
+
+    tabled : whether the text has a table of them; the picture shows them anyway
+    x_names : what x = 1, 2, ... stand for
+    least : on a log axis smaller values are drawn here: they are rounding
+    """
 
     title: str
     x_label: str
@@ -57,6 +62,9 @@ class Panel:
     curves: list[Curve]
     log_x: bool = False
     log_y: bool = False
+    tabled: bool = True
+    x_names: list[str] | None = None
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Figure:
     Attributes
     ----------
     name : str
-        Of its JSON and its picture.
+        Of its JSON and its picture: the module's place in this folder, as `federated/synth`.
     paper, what : str
         The paper and its figure; what ours shows, and where it departs from the paper.
     data : str
@@ -82,6 +90,11 @@ class Figure:
     measures: tuple[str, ...]
     panels: list[Panel] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+
+
+def about(document: str | None) -> str:
+    """Return what a module says of itself below its first line, for the notes of a table."""
+    return (document or "").partition("\n\n")[2].strip()
 
 
 def measured_hash(measures: Sequence[str]) -> str:
@@ -156,7 +169,9 @@ def markdown(made: dict) -> str:
         f"* {made['date']}, commit {made['commit']}, {made['machine']}; {versions}",
     ]
     tables = [_table(each).markdown for each in made["tables"]]
-    tables += [_of_panel(panel).markdown for panel in made["panels"]]
+    # A record from before there was a choice has all of them.
+    shown = [panel for panel in made["panels"] if panel.get("tabled", True)]
+    tables += [_of_panel(panel).markdown for panel in shown]
     return "\n\n".join([made["what"], "\n".join(head), *tables])
 
 

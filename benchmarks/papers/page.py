@@ -15,8 +15,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from papers.frame import RESULTS, markdown, measured_hash
 
-ORDER = ("ny_kpca", "one_pass_rings", "one_pass_segments", "dis_kpca")
+ORDER = (
+    "federated/motes_errors",
+    "federated/motes_subspace",
+    "federated/synth",
+    "federated/components",
+    "federated/moving_rank",
+    "federated/spectrum",
+    "federated/time_order",
+    "federated/merge_error",
+    "ny_kpca",
+    "one_pass_rings",
+    "one_pass_segments",
+    "dis_kpca",
+)
 TITLES = {
+    "federated/motes_errors": "Federated PCA: error over time on mote sets (Figure 1 a to d)",
+    "federated/motes_subspace": "Federated PCA: error of the subspace on mote sets (Figure 1 f)",
+    "federated/synth": "Federated PCA: errors over alpha (Figure 1 e)",
+    "federated/components": "Federated PCA: components over time, beside SPIRIT",
+    "federated/moving_rank": "Federated PCA: bounds and hold-off, where the rank moves",
+    "federated/spectrum": "Federated PCA: singular values",
+    "federated/time_order": "Federated PCA: permuted rows (Figure 8)",
+    "federated/merge_error": "Federated PCA: errors of a merge",
     "ny_kpca": "NY-KPCA on single digits",
     "one_pass_rings": "One-pass kernel k-means: rings",
     "one_pass_segments": "One-pass kernel k-means: image segmentation",
@@ -24,7 +45,8 @@ TITLES = {
 }
 HEAD = """# Figures of papers
 
-Experiments of the papers behind the [kernel methods](../docs/kernels.md), one command each.
+Experiments of the paper behind the [stream](../docs/mathematics.md), *Federated PCA with Adaptive
+Rank Estimation*, and of those behind the [kernel methods](../docs/kernels.md), one command each.
 `--quick` takes seconds; `--json` and `--png` write the figure. Lines of *ours* are solid, those of
 rivals that ran here are dashed. Where a paper prints numbers that we have, they stand beside ours;
 where it has curves alone, they do not. This page is made from `benchmarks/papers/results/*.json` by

@@ -24,11 +24,13 @@ from submerge_fleet.console.options import (
 )
 from submerge_fleet.console.picture import check_target
 from submerge_fleet.console.printable import printable
-from submerge_fleet.console.units import size_of
-from submerge_fleet.replay.kernel import KernelFigures
-from submerge_fleet.replay.kernel_excess import MOST_ROWS
-from submerge_fleet.replay.run import ReplayOutcome, replay
-from submerge_fleet.replay.settings import PAPER, ReplaySettings
+from submerge_fleet.replay.bounds import bounded
+from submerge_fleet.replay.combinations import (
+    refuse_what_goes_without_a_kernel,
+    refuse_what_has_no_effect,
+)
+from submerge_fleet.replay.settings import PAPER, PAPER_DEFAULTS, ReplaySettings
+from submerge_fleet.replay.text import text
 
 WITH_OTHERS = ("own", "fleet")
 """Ways of centering that need several nodes."""
@@ -61,10 +63,15 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
     "--energy", type=float, nargs=2, help="energy: stay between these.  [default: 0.95 0.98]"
 )
 @click.option(
+    "--hold-off",
+    type=int,
+    help="sapca, energy: blocks to wait after each change of the rank.  [default: 0]",
+)
+@click.option(
     "--block",
     type=int,
     help="Rows learnt at once; more cost memory.  [default: rank + oversample + 30;"
-    " with a kernel 64]",
+    " with a kernel 64; with --paper 50]",
 )
 @click.option(
     "--oversample",
@@ -107,7 +114,15 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @flag_option(
     "--paper",
     "The paper's algorithm, corrected: sapca rule, no spare directions, never exact,"
-    " offline centering, only whole blocks.",
+    " offline centering, only whole blocks, of 50 rows.",
+)
+@flag_option(
+    "--bounds",
+    "sapca, energy: learn the rows at the least and at the largest rank of the rule, too.",
+)
+@flag_option(
+    "--over-time",
+    "Error of all rows so far at the end of each block: in the JSON, and in the picture.",
 )
 @click.option(
     "--into",
@@ -164,9 +179,10 @@ def command(
         if name in given:
             raise UsageError(f"{option(name)} has an effect with --into only")
     if "kernel" in kernel:
-        _refuse_what_goes_without_a_kernel(given, paper=paper)
+        refuse_what_goes_without_a_kernel(given, paper=paper)
     check(kernel)
-    _refuse_what_has_no_effect(given, PAPER if paper else {})
+    stands_for = PAPER if paper else {}
+    refuse_what_has_no_effect(given, stands_for, seen=as_json or plot is not None)
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
         from submerge_fleet.replay.plot import draw
@@ -176,102 +192,15 @@ def command(
     map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        outcome, curves = replay(
-            table,
-            ReplaySettings(features=map_, **given | (PAPER if paper else {})),
-            watch=plot is not None,
-        )
+        chosen = (PAPER_DEFAULTS if paper else {}) | given | stands_for
+        settings = ReplaySettings(features=map_, **chosen)
+        outcome, curves = bounded(table, settings, watch=plot is not None)
     for warning in caught:
         click.echo(printable(f"note: {warning.message}"), err=True)
-    click.echo(json.dumps(outcome.figures()) if as_json else _text(outcome))
+    click.echo(json.dumps(outcome.figures()) if as_json else text(outcome))
     if plot is not None:
         draw(plot, outcome, curves)
         click.echo(f"{'picture':<12} {plot}", err=as_json)
-
-
-NEEDED = {
-    "alpha": ("rank_rule", "sapca"),
-    "beta": ("rank_rule", "sapca"),
-    "energy": ("rank_rule", "energy"),
-    "fan_in": ("leaves", "2 or more"),
-    "deal": ("leaves", "2 or more"),
-}
-"""Options that have no effect without another."""
-
-
-def _refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> None:
-    """Refuse options that would be ignored."""
-    for name, value in paper.items():
-        if given.get(name, value) != value:
-            raise UsageError(
-                f"--paper stands for {option(name)} {value}, got {option(name)}"
-                f" {given[name]} as well: leave one of them out"
-            )
-    options = given | paper
-    for name, (other, value) in NEEDED.items():
-        idle = options.get("leaves", 1) < 2 if other == "leaves" else options.get(other) != value
-        if name in given and idle:
-            raise UsageError(f"{option(name)} has an effect with {option(other)} {value} only")
-
-
-def _refuse_what_goes_without_a_kernel(given: dict[str, Any], *, paper: bool) -> None:
-    if paper:
-        raise UsageError("--paper is for rows as they are: leave out either it or --kernel")
-    if given.get("center") == "offline":
-        raise UsageError(
-            "--center offline is for rows as they are, but with --kernel their features are"
-            " centered: choose --center stream"
-        )
-
-
-def _text(outcome: ReplayOutcome) -> str:
-    """Return the outcome as text, a line for each figure."""
-    filled = " as filled" if outcome.filled else ""
-    bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"
-    ratio = "-" if outcome.ratio is None else f"{outcome.ratio:.9g}"
-    kernel = outcome.kernel
-    lines = [
-        ("algorithm", outcome.algorithm),
-        ("rows", f"{outcome.rows} of {outcome.dim} columns"),
-    ]
-    if kernel is not None:
-        size = f"{kernel.features} features, {kernel.map}"
-        lines.append(("kernel", f"{kernel.kernel}, gamma {kernel.gamma:.6g}; {size}"))
-    lines += [
-        ("rank", f"{outcome.rank}"),
-        ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
-        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA at that rank"),
-        ("ratio", ratio),
-        *_hidden(outcome),
-        *_excess(kernel),
-        ("bounds", bounds),
-        ("energy", f"{outcome.energy:.6g} per row"),
-        ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
-        ("memory", f"{size_of(outcome.peak_bytes, decimals=1)} at most, one estimator"),
-        ("fall-backs", f"{outcome.fallbacks} blocks"),
-    ]
-    counts = {
-        "values that were 0 and read as missing": outcome.zeros,
-        "missing values filled": outcome.filled,
-        "rows with missing values dropped": outcome.dropped,
-    }
-    lines += [("gaps", f"{what}: {count}") for what, count in counts.items() if count]
-    lines += [("note", note) for note in outcome.notes]
-    return "\n".join(f"{name:<12} {value}" for name, value in lines)
-
-
-def _hidden(outcome: ReplayOutcome) -> list[tuple[str, str]]:
-    if outcome.hidden_error is None:
-        return []
-    return [("hidden", f"{outcome.hidden_error:.6g} per known value that was hidden on purpose")]
-
-
-def _excess(kernel: KernelFigures | None) -> list[tuple[str, str]]:
-    if kernel is None:
-        return []
-    if kernel.excess is None:
-        return [("excess", "undefined: exact kernel PCA at that rank misses nothing")]
-    return [("excess", f"{kernel.excess:.3g} % over exact kernel PCA, on at most {MOST_ROWS} rows")]
 
 
 def _send(

@@ -69,12 +69,20 @@ def test_a_quick_run_does_not_replace_committed_results():
 
 
 def test_every_figure_is_measured_by_make_bench():
-    """A module of the folder that has a figure is in its list, and its results are committed."""
-    folder = RESULTS.parent
-    figures = {path.stem for path in folder.glob("*.py") if "command(figure)" in path.read_text()}
+    """A module of the folders that has a figure is in its list, and its results are committed."""
+    files = [path for path in RESULTS.parent.rglob("*.py") if "command(figure)" in path.read_text()]
+    figures = {path.relative_to(RESULTS.parent).with_suffix("").as_posix() for path in files}
 
     assert figures - {"frame"} == set(page.ORDER)
-    assert set(page.ORDER) <= {path.stem for path in RESULTS.glob("*.json")}
+    assert all((RESULTS / f"{name}.json").exists() for name in page.ORDER)
+
+
+def test_a_figure_of_a_folder_is_measured_into_a_folder(tmp_path):
+    """Its name is its place, of the module as of the JSON."""
+    command = every.command_of("federated/synth", tmp_path, quick=True)
+
+    assert command[1].endswith("papers/federated/synth.py")
+    assert str(tmp_path / "federated" / "synth.json") in command
 
 
 @pytest.mark.slow

@@ -74,6 +74,17 @@ def test_curves_that_share_no_x_are_listed_point_by_point():
     assert "| a rival | 2,000 |     5 |" in text
 
 
+def test_a_panel_that_is_not_tabled_is_in_the_picture_alone():
+    """Curves over time have hundreds of points; records from before there was a choice have all."""
+    panel = dataclasses.replace(SMALL.panels[0], tabled=False)
+    made = frame.record(dataclasses.replace(SMALL, panels=[panel]), quick=True, pools=[])
+    text = frame.markdown(json.loads(json.dumps(made)))
+    del made["panels"][0]["tabled"]
+
+    assert "### one: error" not in text
+    assert "### one: error" in frame.markdown(made)
+
+
 @pytest.mark.slow
 def test_a_picture_is_drawn_from_the_record_alone(tmp_path):
     """It is a PNG, also after JSON."""
