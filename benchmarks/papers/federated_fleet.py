@@ -1,0 +1,199 @@
+"""A fleet on one core for Figure 2: nodes learn their chunks in turn, merges follow, all timed.
+
+Rows come in pieces and are dropped again, so that a stream of any length fits. Processor time of
+learning and merging is counted; making rows and their scatter is not. `Way` says what a node runs
+and how two models become one.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import fft
+
+import measure
+from as_printed import Algorithm3, algorithm2
+from submerge import SAPCA, merge
+
+RANK, PAPERS_BLOCK = 10, 50
+PIECE = 1000
+"""Rows that exist at once."""
+
+MERGE_REPEATS = 5
+"""A merge takes less than a millisecond: its time is the median of so many."""
+
+
+class Way(NamedTuple):
+    """What a node runs.
+
+    whose : as in `Curve`
+    make : a new learner with `partial_fit`
+    call : rows of a call; None gives what is there at once
+    model : what a learner sends
+    join : two models into one
+    basis : (d, RANK) of a model
+    """
+
+    whose: str
+    make: Callable[[], Any]
+    call: int | None
+    model: Callable[[Any], Any]
+    join: Callable[[Any, Any], Any]
+    basis: Callable[[Any], measure.Array]
+
+
+def _ours(call: int | None, **options: Any) -> Way:
+    kept = RANK + options.get("oversample", 5)
+    return Way(
+        "ours",
+        lambda: SAPCA(RANK, **options),
+        call,
+        lambda engine: engine.subspace,
+        lambda one, two: merge(one, two, rank=kept),
+        lambda model: model.truncated(RANK).basis,
+    )
+
+
+OURS = "submerge, default"
+OURS_AS_PAPER = "submerge, block 50, no spares"
+PRINTED = "SPCA and merge as printed"
+WAYS = {
+    OURS: _ours(None),
+    OURS_AS_PAPER: _ours(
+        PAPERS_BLOCK, oversample=0, block_size=PAPERS_BLOCK, center=False, exact="never"
+    ),
+    PRINTED: Way(
+        "theirs",
+        lambda: Algorithm3(RANK),
+        PAPERS_BLOCK,
+        Algorithm3.factors,
+        lambda one, two: algorithm2(one, two, RANK),
+        lambda model: model[0],
+    ),
+}
+
+
+class Taken(NamedTuple):
+    """Processor seconds of one fleet, and how good its root is.
+
+    learning : of all nodes, one after another
+    first : of these, what the first call of each node took
+    merging : of all merges
+    slowest : learning of the slowest node
+    ready : from the start until the root has its model, if each node has a core: no latency
+    over : squared error of the root over that of the best subspace of its rank
+    """
+
+    learning: float
+    first: float
+    merging: float
+    slowest: float
+    ready: float
+    over: float
+
+    def amortised(self, nodes: int) -> float:
+        """Return seconds a node: learning and merging of all, over the number of nodes."""
+        return (self.learning + self.merging) / nodes
+
+
+class ScaledFleet:
+    """Nodes of one way, which learn equal chunks of a stream, one after another."""
+
+    def __init__(self, way: Way, rows: int, nodes: int) -> None:
+        self._way, self._chunk = way, rows // nodes
+        self._learner, self._left = way.make(), self._chunk
+        self._seconds, self._first = [0.0], [0.0]
+        self._models: list[Any] = []
+
+    def take(self, rows: measure.Array) -> None:
+        """Learn the next rows of the stream: a chunk ends with a piece."""
+        step = self._way.call or len(rows)
+        began = measure.seconds()
+        for start in range(0, len(rows), step):
+            self._learner.partial_fit(rows[start : start + step])
+            if self._left == self._chunk and start == 0:
+                self._first[-1] = measure.seconds() - began
+        self._left -= len(rows)
+        if not self._left:
+            self._models.append(self._way.model(self._learner))
+        self._seconds[-1] += measure.seconds() - began
+        if not self._left:
+            self._learner, self._left = self._way.make(), self._chunk
+            self._seconds.append(0.0)
+            self._first.append(0.0)
+
+    def root(self, error: Callable[[measure.Array], float]) -> Taken:
+        """Merge up a binary tree; `error` of the root's basis goes into what is returned."""
+        models, done = self._models, self._seconds[: len(self._models)]
+        learnt, merging = list(done), 0.0
+        while len(models) > 1:
+            pairs = list(zip(models[::2], models[1::2], strict=True))
+            took = [self._merge_seconds(*pair) for pair in pairs]
+            merging += sum(took)
+            done = [max(done[2 * i : 2 * i + 2]) + s for i, s in enumerate(took)]
+            models = [self._way.join(*pair) for pair in pairs]
+        over = error(self._way.basis(models[0]))
+        return Taken(sum(learnt), sum(self._first), merging, max(learnt), done[0], over)
+
+    def _merge_seconds(self, one: Any, two: Any) -> float:
+        took = [measure.clocked(self._way.join, lambda: (one, two)) for _ in range(MERGE_REPEATS)]
+        return float(np.median(took))
+
+
+class SynthPieces:
+    """Centered rows with eigenvalues i^-alpha and one set of eigenvectors, a piece at a time.
+
+    As `measure.synth`, but a piece depends on its number alone: none has to be kept.
+    """
+
+    def __init__(self, dim: int, alpha: float, rows: int) -> None:
+        self._rows = rows
+        before, self._after = np.random.default_rng(0).choice([-1.0, 1.0], (2, dim))
+        self._scale = np.arange(1, dim + 1) ** (-alpha / 2) * before
+
+    def made(self, number: int) -> measure.Array:
+        """Return piece `number`, (rows, dim)."""
+        X = np.random.default_rng([1, number]).standard_normal((self._rows, len(self._scale)))
+        X *= self._scale
+        X = fft.dct(X, norm="ortho", axis=1, overwrite_x=True)
+        X *= self._after
+        X -= X.mean(axis=0)
+        return X
+
+
+class Stream(NamedTuple):
+    """Rows of Synth(alpha), `piece` of which exist at once."""
+
+    rows: int
+    alpha: float
+    dim: int = 1000
+    piece: int = PIECE
+
+
+def run(
+    stream: Stream, ways: dict[str, Way], nodes: tuple[int, ...]
+) -> dict[tuple[str, int], Taken]:
+    """Let fleets of each way and size learn one stream side by side: a busy second hits all."""
+    rows, alpha, dim, piece = stream
+    for way in ways.values():
+        # What is loaded when it is asked for first is no part of any node's time.
+        warm = ScaledFleet(way, 4 * PAPERS_BLOCK, 2)
+        for number in range(4):
+            warm.take(SynthPieces(dim, alpha, PAPERS_BLOCK).made(number))
+        warm.root(lambda _: 1.0)
+    fleets = {(name, n): ScaledFleet(way, rows, n) for name, way in ways.items() for n in nodes}
+    order = list(fleets.values())
+    scatter, made = np.zeros((dim, dim)), SynthPieces(dim, alpha, piece)
+    for number in measure.progress(range(rows // piece), f"{rows} rows, alpha {alpha:g}"):
+        X = made.made(number)
+        scatter += X.T @ X
+        # In turn: whoever comes first brings the rows into the cache.
+        first = number % len(order)
+        for fleet in order[first:] + order[:first]:
+            fleet.take(X)
+    best = float(np.linalg.eigvalsh(scatter)[: dim - RANK].sum())
+
+    def over(basis: measure.Array) -> float:
+        return float((np.trace(scatter) - np.sum(basis * (scatter @ basis))) / best)
+
+    return {key: fleet.root(over) for key, fleet in fleets.items()}
