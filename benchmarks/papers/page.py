@@ -15,16 +15,28 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from papers.frame import RESULTS, markdown, measured_hash
 
-ORDER = ("ny_kpca", "one_pass_rings", "one_pass_segments", "dis_kpca")
+ORDER = (
+    "ny_kpca",
+    "one_pass_rings",
+    "one_pass_segments",
+    "dis_kpca",
+    "federated_scaling",
+    "federated_memory",
+    "scaling_laws",
+)
 TITLES = {
     "ny_kpca": "NY-KPCA on single digits",
     "one_pass_rings": "One-pass kernel k-means: rings",
     "one_pass_segments": "One-pass kernel k-means: image segmentation",
     "dis_kpca": "disKPCA: error against communication",
+    "federated_scaling": "Federated PCA, Figure 2: one to 32 nodes",
+    "federated_memory": "Federated PCA, Table 1: memory",
+    "scaling_laws": "Scaling laws: columns, rank, nodes, depth",
 }
 HEAD = """# Figures of papers
 
-Experiments of the papers behind the [kernel methods](../docs/kernels.md), one command each.
+Experiments of *Federated PCA with Adaptive Rank Estimation* (arXiv:1907.08059v1) and of the papers
+behind the [kernel methods](../docs/kernels.md), one command each.
 `--quick` takes seconds; `--json` and `--png` write the figure. Lines of *ours* are solid, those of
 rivals that ran here are dashed. Where a paper prints numbers that we have, they stand beside ours;
 where it has curves alone, they do not. This page is made from `benchmarks/papers/results/*.json` by
