@@ -19,8 +19,12 @@ RANK, PAPERS_BLOCK = 10, 50
 PIECE = 1000
 """Rows that exist at once."""
 
-MERGE_REPEATS = 5
-"""A merge takes less than a millisecond: its time is the median of so many."""
+FIRST = 100
+"""Rows of a node that are timed by themselves: the first block has no past to start from."""
+
+REPEATS, MERGE_REPEATS = 2, 5
+"""Each node learns so often, and its least time counts. A merge takes less than a millisecond: its
+time is the median of so many."""
 
 
 class Way(NamedTuple):
@@ -77,7 +81,7 @@ class Taken(NamedTuple):
     """Processor seconds of one fleet, and how good its root is.
 
     learning : of all nodes, one after another
-    first : of these, what the first call of each node took
+    first : of these, what the first `FIRST` rows of each node took
     merging : of all merges
     slowest : learning of the slowest node
     ready : from the start until the root has its model, if each node has a core: no latency
@@ -97,47 +101,75 @@ class Taken(NamedTuple):
 
 
 class ScaledFleet:
-    """Nodes of one way, which learn equal chunks of a stream, one after another."""
+    """Nodes of one way, which learn equal chunks of a stream, one after another.
+
+    Attributes
+    ----------
+    seconds, first : list of float
+        What each node took so far, and its first `FIRST` rows of that; the last node is at work.
+    """
 
     def __init__(self, way: Way, rows: int, nodes: int) -> None:
-        self._way, self._chunk = way, rows // nodes
+        self._way, self._rows, self._chunk = way, rows, rows // nodes
         self._learner, self._left = way.make(), self._chunk
-        self._seconds, self._first = [0.0], [0.0]
         self._models: list[Any] = []
+        self.seconds, self.first = [0.0], [0.0]
 
     def take(self, rows: measure.Array) -> None:
         """Learn the next rows of the stream: a chunk ends with a piece."""
-        step = self._way.call or len(rows)
         began = measure.seconds()
+        if self._left == self._chunk:
+            self._learn(rows[:FIRST])
+            self.first[-1] = measure.seconds() - began
+            self._learn(rows[FIRST:])
+        else:
+            self._learn(rows)
+        self._left -= len(rows)
+        if self._left:
+            self.seconds[-1] += measure.seconds() - began
+            return
+        self._models.append(self._way.model(self._learner))
+        self.seconds[-1] += measure.seconds() - began
+        if len(self._models) * self._chunk < self._rows:
+            self._learner, self._left = self._way.make(), self._chunk
+            self.seconds.append(0.0)
+            self.first.append(0.0)
+
+    def _learn(self, rows: measure.Array) -> None:
+        step = self._way.call or max(1, len(rows))
         for start in range(0, len(rows), step):
             self._learner.partial_fit(rows[start : start + step])
-            if self._left == self._chunk and start == 0:
-                self._first[-1] = measure.seconds() - began
-        self._left -= len(rows)
-        if not self._left:
-            self._models.append(self._way.model(self._learner))
-        self._seconds[-1] += measure.seconds() - began
-        if not self._left:
-            self._learner, self._left = self._way.make(), self._chunk
-            self._seconds.append(0.0)
-            self._first.append(0.0)
 
-    def root(self, error: Callable[[measure.Array], float]) -> Taken:
-        """Merge up a binary tree; `error` of the root's basis goes into what is returned."""
-        models, done = self._models, self._seconds[: len(self._models)]
-        learnt, merging = list(done), 0.0
+    def merged(self) -> tuple[Any, list[list[float]]]:
+        """Merge up a binary tree; return the root's model and each merge's seconds by level."""
+        models, levels = self._models, []
         while len(models) > 1:
             pairs = list(zip(models[::2], models[1::2], strict=True))
-            took = [self._merge_seconds(*pair) for pair in pairs]
-            merging += sum(took)
-            done = [max(done[2 * i : 2 * i + 2]) + s for i, s in enumerate(took)]
+            levels.append([self._merge_seconds(*pair) for pair in pairs])
             models = [self._way.join(*pair) for pair in pairs]
-        over = error(self._way.basis(models[0]))
-        return Taken(sum(learnt), sum(self._first), merging, max(learnt), done[0], over)
+        return models[0], levels
 
     def _merge_seconds(self, one: Any, two: Any) -> float:
         took = [measure.clocked(self._way.join, lambda: (one, two)) for _ in range(MERGE_REPEATS)]
         return float(np.median(took))
+
+
+def taken(way: Way, same: list[ScaledFleet], error: Callable[[measure.Array], float]) -> Taken:
+    """Return the figures of one fleet that ran several times: of each node its least time."""
+    done = np.min([fleet.seconds for fleet in same], axis=0)
+    first = np.min([fleet.first for fleet in same], axis=0)
+    model, levels = same[0].merged()
+    ready = done
+    for level in levels:
+        ready = ready.reshape(-1, 2).max(axis=1) + level
+    return Taken(
+        learning=float(done.sum()),
+        first=float(first.sum()),
+        merging=sum(sum(level) for level in levels),
+        slowest=float(done.max()),
+        ready=float(ready[0]),
+        over=error(way.basis(model)),
+    )
 
 
 class SynthPieces:
@@ -171,23 +203,24 @@ class Stream(NamedTuple):
 
 
 def run(
-    stream: Stream, ways: dict[str, Way], nodes: tuple[int, ...]
+    stream: Stream, ways: dict[str, Way], nodes: tuple[int, ...], *, repeats: int = REPEATS
 ) -> dict[tuple[str, int], Taken]:
     """Let fleets of each way and size learn one stream side by side: a busy second hits all."""
     rows, alpha, dim, piece = stream
     for way in ways.values():
-        # What is loaded when it is asked for first is no part of any node's time.
-        warm = ScaledFleet(way, 4 * PAPERS_BLOCK, 2)
-        for number in range(4):
-            warm.take(SynthPieces(dim, alpha, PAPERS_BLOCK).made(number))
-        warm.root(lambda _: 1.0)
-    fleets = {(name, n): ScaledFleet(way, rows, n) for name, way in ways.items() for n in nodes}
-    order = list(fleets.values())
+        _warm(way, SynthPieces(dim, alpha, 2 * FIRST))
+    fleets = {
+        (name, n): [ScaledFleet(way, rows, n) for _ in range(repeats)]
+        for name, way in ways.items()
+        for n in nodes
+    }
+    # The same fleets again only after all others: what disturbs one seldom disturbs the other.
+    order = [same[i] for i in range(repeats) for same in fleets.values()]
     scatter, made = np.zeros((dim, dim)), SynthPieces(dim, alpha, piece)
     for number in measure.progress(range(rows // piece), f"{rows} rows, alpha {alpha:g}"):
         X = made.made(number)
         scatter += X.T @ X
-        # In turn: whoever comes first brings the rows into the cache.
+        # In turn: the first brings the rows into the cache.
         first = number % len(order)
         for fleet in order[first:] + order[:first]:
             fleet.take(X)
@@ -196,4 +229,12 @@ def run(
     def over(basis: measure.Array) -> float:
         return float((np.trace(scatter) - np.sum(basis * (scatter @ basis))) / best)
 
-    return {key: fleet.root(over) for key, fleet in fleets.items()}
+    return {key: taken(ways[key[0]], same, over) for key, same in fleets.items()}
+
+
+def _warm(way: Way, made: SynthPieces) -> None:
+    """Load what is loaded when it is asked for first: it is no part of any node's time."""
+    fleet = ScaledFleet(way, 8 * FIRST, 2)
+    for number in range(4):
+        fleet.take(made.made(number))
+    fleet.merged()

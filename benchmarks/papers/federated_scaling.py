@@ -4,7 +4,8 @@ Grammenos, Mendoza-Smith, Mascolo & Crowcroft, *Federated PCA with Adaptive Rank
 arXiv:1907.08059v1. Rows of Synth(alpha) with d = 1000 are cut into equal chunks, one for each node;
 models of rank 10 are merged up a binary tree. As in the paper, amortised time is that of learning
 and merging over the number of nodes. Beside it stands what a fleet with a core for each node would
-wait for its root: the slowest path of learning and merges, without a network.
+wait for its root: the slowest path of learning and merges, without a network. Each node learns
+twice, and its least time counts: the machine is not idle.
 
 The authors' published script (`test_spca_federated.m`) runs T = 32k, 64k, 96k and 128k, and labels
 the curves 128K, 256K, 384K and 512K: a factor of four goes into the labels twice. Its time is that
@@ -19,7 +20,17 @@ from pathlib import Path
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from papers.federated_fleet import OURS, WAYS, Stream, Taken, run
+from papers.federated_fleet import (
+    FIRST,
+    OURS,
+    OURS_AS_PAPER,
+    PRINTED,
+    REPEATS,
+    WAYS,
+    Stream,
+    Taken,
+    run,
+)
 from papers.frame import Curve, Figure, Panel, command
 from report import Table
 
@@ -32,6 +43,9 @@ ALL_WAYS_AT = 128_000
 ALPHA, ALPHAS = 1.0, (0.001, 0.1, 2.0, 4.0)
 """The spectrum of all lengths, and others; times hardly depend on it, errors do."""
 
+SHORT = {OURS: "", OURS_AS_PAPER: ", block 50", PRINTED: ", as printed"}
+"""What a curve's label says of its method."""
+
 Found = dict[Stream, dict[tuple[str, int], Taken]]
 
 
@@ -43,7 +57,7 @@ def measured(quick: bool) -> Found:
         every = rows == ALL_WAYS_AT and alpha == ALPHA
         ways = WAYS if every else {OURS: WAYS[OURS]}
         stream = Stream(rows // less, alpha, dim, piece)
-        found[stream] = run(stream, ways, NODES)
+        found[stream] = run(stream, ways, NODES, repeats=1 if quick else REPEATS)
     return found
 
 
@@ -65,28 +79,29 @@ def figure(quick: bool) -> Figure:
             "benchmarks/papers/federated_scaling.py",
         ),
         [
-            _panel("in all: learning and merging", lengths, lambda t, _: t.learning + t.merging),
-            _panel("amortised: over the nodes", lengths, lambda t, n: t.amortised(n), ideal=True),
-            _panel("a core for each node: the root is ready after", lengths, lambda t, _: t.ready),
+            _panel("in all", lengths, lambda t, name, n: n * t[name, n].amortised(n)),
+            _panel("amortised", lengths, lambda t, name, n: t[name, n].amortised(n)),
+            _panel("target: at most 1.2", lengths, _over_ideal, label="amortised over 1 / nodes"),
+            _panel("a core each: root ready after", lengths, lambda t, name, n: t[name, n].ready),
         ],
         [_parts(lengths), _spectra(found)],
     )
 
 
-def _panel(title: str, lengths: dict, seconds, *, ideal: bool = False) -> Panel:
+def _panel(title: str, lengths: dict, value, *, label: str = "processor seconds") -> Panel:
     """Return a curve for each length and way, over the number of nodes."""
     x, curves = [float(n) for n in NODES], []
     for rows, taken in lengths.items():
         for name in dict.fromkeys(name for name, _ in taken):
-            y = [seconds(taken[name, n], n) for n in NODES]
-            label = f"T = {rows:,}" if name == OURS else f"T = {rows:,}, {name}"
-            curves.append(Curve(label, x, y, whose=WAYS[name].whose))
-    if ideal:
-        rows = max(lengths)
-        most = seconds(lengths[rows][OURS, 1], 1)
-        label = f"1 / nodes, from T = {rows:,}"
-        curves.append(Curve(label, x, [most / n for n in NODES], whose="theirs"))
-    return Panel(title, "nodes", "processor seconds", curves, log_x=True, log_y=True)
+            y = [value(taken, name, n) for n in NODES]
+            short = f"T = {rows:,}" + SHORT[name]
+            curves.append(Curve(short, x, y, whose=WAYS[name].whose))
+    return Panel(title, "nodes", label, curves, log_x=True, log_y=label.endswith("seconds"))
+
+
+def _over_ideal(taken: dict, name: str, nodes: int) -> float:
+    """Return amortised time over 1 / nodes of that of one node."""
+    return nodes * taken[name, nodes].amortised(nodes) / taken[name, 1].amortised(1)
 
 
 def _parts(lengths: dict) -> Table:
@@ -94,30 +109,31 @@ def _parts(lengths: dict) -> Table:
     rows: list[tuple[object, ...]] = []
     for length, taken in lengths.items():
         for (name, nodes), each in taken.items():
-            one = taken[name, 1]
-            alone = (one.learning + one.merging) / nodes
             rows.append(
                 (
                     length,
                     name,
                     nodes,
                     each.learning,
-                    each.first,
+                    each.first / each.learning,
                     each.merging,
                     each.amortised(nodes),
-                    each.amortised(nodes) / alone,
-                    one.ready / each.ready,
+                    _over_ideal(taken, name, nodes),
+                    nodes * each.slowest / each.learning,
+                    1e3 * (each.ready - each.slowest),
+                    taken[name, 1].ready / each.ready,
                 )
             )
     columns = {"T": ",d", "method": "", "nodes": "d", "learning, s": ".3f"}
-    columns |= {"its first calls, s": ".4f", "merging, s": ".4f", "amortised, s": ".4f"}
-    columns |= {"over 1 / nodes": ".3f", "times faster, a core each": ".1f"}
+    columns |= {f"of it the first {FIRST} rows": ".2%", "merging, s": ".4f"}
+    columns |= {"amortised, s": ".4f", "over 1 / nodes": ".3f", "slowest node over the mean": ".2f"}
+    columns |= {"after it, ms": ".2f", "times faster, a core each": ".1f"}
     return Table(
         f"Time by part, Synth({ALPHA:g})",
         columns,
         rows,
         "The target is at most 1.20 over 1 / nodes: amortised time times the nodes, over the time"
-        " of one node. A first call is of 50 rows, and of a whole piece with the default.",
+        " of one node. After it: from the end of the slowest node until the root's model.",
     )
 
 
