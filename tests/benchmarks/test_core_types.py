@@ -10,6 +10,7 @@ import threadpoolctl
 
 import core_types
 from hard_streams import _orthogonal
+from report import Table
 from submerge_fleet.plants.ordered import product
 
 
@@ -39,6 +40,13 @@ def test_a_difference_has_the_generators_name():
     other = {core_types.LOADED: "Katmai", "Room": "a", "loop": "c"}
 
     assert ["loop"] == core_types.differing([one, other])
+
+
+def test_columns_of_measured_memory_can_be_left_out():
+    """By their names, wherever they stand."""
+    table = Table("t", {"method": "", "peak kB": ".0f", "rank": "d"}, [("a", 1.0, 2)])
+
+    assert [("a", 2)] == core_types.less(table, ("peak kB",)).rows
 
 
 def test_a_product_is_that_of_blas_to_rounding():
