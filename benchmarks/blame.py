@@ -24,6 +24,7 @@ from report import Table, command
 from submerge import SAPCA, Array, Schema, Subspace, contributions, hotelling, spe
 from submerge.pca.missing import fill
 from submerge.pca.reconstruct import Reconstruction
+from submerge_fleet.plants.ordered import product
 
 
 def reached(scores: Array) -> Array:
@@ -116,7 +117,7 @@ def blamed_on_model(tally: Tally, seeds: range) -> None:
 
         def draw(n: int, rng=rng, mix=mix, noise=noise) -> Array:
             causes = rng.standard_t(5, (n, len(mix))) / 1.29
-            return causes @ mix + rng.standard_normal((n, len(noise))) * noise
+            return product(causes, mix) + rng.standard_normal((n, len(noise))) * noise
 
         model = SAPCA(rank, schema=Schema.anonymous(dim)).partial_fit(draw(20000)).shown
         model = replace(model, mean=np.zeros(dim))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from submerge import SAPCA
+from submerge_fleet.plants.ordered import product
 
 Array = np.ndarray
 Stream = Callable[[int, int, np.random.Generator], Array]
@@ -27,12 +28,12 @@ def equal(n: int, dim: int, rng: np.random.Generator) -> Array:
 
 def decaying(n: int, dim: int, rng: np.random.Generator) -> Array:
     """Directions whose sizes fall by 0.7, down to nothing beside the first."""
-    return rng.standard_normal((n, dim)) * 0.7 ** np.arange(dim) @ _turned(dim, rng)
+    return product(rng.standard_normal((n, dim)) * 0.7 ** np.arange(dim), _turned(dim, rng))
 
 
 def low_rank(n: int, dim: int, rng: np.random.Generator) -> Array:
     """Eight directions, and nothing beside them."""
-    return rng.standard_normal((n, 8)) @ rng.standard_normal((8, dim))
+    return product(rng.standard_normal((n, 8)), rng.standard_normal((8, dim)))
 
 
 def constant(n: int, dim: int, rng: np.random.Generator) -> Array:
@@ -116,13 +117,13 @@ def tails(n: int, dim: int, rng: np.random.Generator) -> Array:
     """Ten directions over a floor of 1e-4, which a float32 scatter does not hold."""
     X = 1e-4 * rng.standard_normal((n, dim))
     X[:, :10] += rng.standard_normal((n, 10))
-    return X @ _turned(dim, rng)
+    return product(X, _turned(dim, rng))
 
 
 def turning(n: int, dim: int, rng: np.random.Generator) -> Array:
     """Each run of 90 rows has ten directions of its own: the old ones say nothing of the new."""
     return np.concatenate(
-        [rng.standard_normal((90, 10)) @ _turned(dim, rng)[:10] for _ in range(-(-n // 90))]
+        [product(rng.standard_normal((90, 10)), _turned(dim, rng)[:10]) for _ in range(-(-n // 90))]
     )[:n]
 
 
@@ -136,14 +137,14 @@ def hidden(n: int, dim: int, rng: np.random.Generator) -> Array:
         strong = rng.permutation(wide)[:16]
         X[start : start + 45, strong] *= 3
     X[:, -1] = 1.5 * rng.choice([-1.0, 1.0], n)
-    return X @ _turned(dim, rng)
+    return product(X, _turned(dim, rng))
 
 
 def rotated_ties(n: int, dim: int, rng: np.random.Generator) -> Array:
     """Twenty equal directions over a floor: those kept are an arbitrary part of them."""
     X = 0.01 * rng.standard_normal((n, dim))
     X[:, : min(20, dim)] += equal(n, min(20, dim), rng)
-    return X @ _turned(dim, rng)
+    return product(X, _turned(dim, rng))
 
 
 def heavy(n: int, dim: int, rng: np.random.Generator) -> Array:
@@ -156,7 +157,7 @@ def blind(n: int, dim: int, rng: np.random.Generator) -> Array:
     block = SAPCA(10).block_size
     squares = np.arange(1.0, block + 1)[:, None] ** 2
     fixed = np.cos(np.sqrt([2.0, 3, 5, 7, 11, 13, 17, 19, 23]) * squares)
-    unseen = np.linalg.qr(np.hstack([fixed, np.ones((block, 1))]), mode="complete")[0][:, -1]
+    unseen = _orthogonal(np.hstack([fixed, np.ones((block, 1))]))[:, -1]
     X = decaying(n, dim, rng)
     for start in range(0, n - block + 1, block):
         X[start : start + block] += 20 * np.outer(unseen, _turned(dim, rng)[0])
@@ -199,4 +200,22 @@ STREAMS: dict[str, Stream] = {
 
 
 def _turned(dim: int, rng: np.random.Generator) -> Array:
-    return np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+    return _orthogonal(rng.standard_normal((dim, dim)))
+
+
+def _orthogonal(columns: Array) -> Array:
+    """Return all of Q (n, n) of the QR of columns (n, m), by Householder's reflections.
+
+    LAPACK's, to rounding; its own last bits depend on the processor (`plants.ordered`).
+    """
+    R, vectors = columns.copy(), []
+    for j in range(min(len(R) - 1, R.shape[1])):
+        v = R[j:, j].copy()
+        v[0] += np.copysign(np.sqrt((v * v).sum()), v[0])
+        v /= np.sqrt((v * v).sum())
+        vectors.append(v)
+        R[j:, j:] -= 2 * v[:, None] * (v[:, None] * R[j:, j:]).sum(axis=0)
+    Q = np.eye(len(R))
+    for j, v in reversed(list(enumerate(vectors))):
+        Q[j:] -= 2 * v[:, None] * (v[:, None] * Q[j:]).sum(axis=0)
+    return Q

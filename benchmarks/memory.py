@@ -85,7 +85,7 @@ def watched(case: Case, calls: int, most: Callable[[], int]) -> Used:
     pool += 100.0  # sensors have offsets
     learn(case.engine(), pool, 0, 2 * READ_EVERY)
     most()
-    _give_back()
+    give_back()
     before = most()
     engine = case.engine()
     learn(engine, pool, 0, calls // 2)
@@ -103,12 +103,17 @@ def by_tracemalloc(case: Case, calls: int) -> Used:
 
 def by_high_water_mark(case: Case, calls: int) -> Used | None:
     """Watch the process; None where the kernel does not let it forget its peak."""
-    if not os.access("/proc/self/clear_refs", os.W_OK):
+    if not can_forget():
         return None
-    return watched(case, calls, _high_water_mark)
+    return watched(case, calls, high_water_mark)
 
 
-def _give_back() -> None:
+def can_forget() -> bool:
+    """Return whether the kernel lets a process forget its peak."""
+    return os.access("/proc/self/clear_refs", os.W_OK)
+
+
+def give_back() -> None:
     """Return what the warm-up freed to the system, and forget the peaks it made."""
     gc.collect()
     if tracemalloc.is_tracing():
@@ -119,7 +124,8 @@ def _give_back() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def _high_water_mark() -> int:
+def high_water_mark() -> int:
+    """Return the most bytes that this process ever had in memory, or since `give_back`."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

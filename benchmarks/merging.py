@@ -13,28 +13,11 @@ import numpy as np
 
 import measure
 import rivals
+from as_printed import Factors, algorithm2
 from report import Table, command
 from submerge import MergeTree, Schema, Subspace, merge
 
 FAN_INS = (2, 4, 8, 16, 32)
-Factors = tuple[measure.Array, measure.Array]
-"""U (dim, k), orthonormal, and sigma (k,)."""
-
-
-def algorithm2(one: Factors, two: Factors, rank: int, lam: tuple[float, float] = (1, 1)) -> Factors:
-    """Merge by projection and QR: the paper's Algorithm 2, corrected.
-
-    As printed, lambda_2 weighs the lower right block alone; without it on both
-    right-hand blocks the result is not Algorithm 4's.
-    """
-    (U1, s1), (U2, s2) = one, two
-    Z = U1.T @ U2
-    Q, R = np.linalg.qr(U2 - U1 @ Z)
-    right = np.vstack([Z, R]) * (lam[1] * s2)
-    left = np.vstack([np.diag(lam[0] * s1), np.zeros((len(R), len(s1)))])
-    V, s, _ = np.linalg.svd(np.hstack([left, right]), full_matrices=False)
-    k = len(s1)
-    return U1 @ V[:k, :rank] + Q @ V[k:, :rank], s[:rank]
 
 
 def algorithm4(one: Factors, two: Factors, rank: int, lam: tuple[float, float] = (1, 1)) -> Factors:

@@ -13,6 +13,7 @@ from gensim.models.lsimodel import Projection
 from sklearn.decomposition import PCA, IncrementalPCA
 
 import measure
+from as_printed import Algorithm3 as Algorithm3
 from submerge_fleet.bench.contender import Contender as Rival
 from submerge_fleet.bench.contender import Submerge as Submerge
 
@@ -64,32 +65,6 @@ class Gensim:
     def basis(self) -> Array:
         """Return the projection's basis."""
         return self._past.u
-
-
-class Algorithm3:
-    """The paper's SPCA, to the letter: project once, QR of the residual, small SVD."""
-
-    def __init__(self, rank: int) -> None:
-        self._rank = rank
-        self._U = self._s = None
-
-    def partial_fit(self, block: Array) -> None:
-        """Learn a block of columns."""
-        B, r = block.T, self._rank
-        if self._U is None:
-            U, s, _ = np.linalg.svd(B, full_matrices=False)
-            self._U, self._s = np.ascontiguousarray(U[:, :r]), s[:r]
-            return
-        U, k = self._U, len(self._s)
-        Z = U.T @ B
-        Q, R = np.linalg.qr(B - U @ Z)
-        small = np.block([[np.diag(self._s), Z], [np.zeros((len(R), k)), R]])
-        V, s, _ = np.linalg.svd(small, full_matrices=False)
-        self._U, self._s = U @ V[:k, :r] + Q @ V[k:, :r], s[:r]
-
-    def basis(self) -> Array:
-        """Return U."""
-        return self._U
 
 
 class Batch:

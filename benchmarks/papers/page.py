@@ -28,6 +28,9 @@ ORDER = (
     "one_pass_rings",
     "one_pass_segments",
     "dis_kpca",
+    "federated_scaling",
+    "federated_memory",
+    "scaling_laws",
 )
 TITLES = {
     "federated/motes_errors": "Federated PCA: error over time on mote sets (Figure 1 a to d)",
@@ -42,6 +45,9 @@ TITLES = {
     "one_pass_rings": "One-pass kernel k-means: rings",
     "one_pass_segments": "One-pass kernel k-means: image segmentation",
     "dis_kpca": "disKPCA: error against communication",
+    "federated_scaling": "Federated PCA, Figure 2: one to 32 nodes",
+    "federated_memory": "Federated PCA, Table 1: memory",
+    "scaling_laws": "Scaling laws: columns, rank, nodes, depth",
 }
 HEAD = """# Figures of papers
 

@@ -32,6 +32,7 @@ from plants.faults import (
 from plants.reversed import KIND as REVERSED
 from plants.reversed import ReversedSensors, with_reversed
 from submerge import Array, Schema
+from submerge_fleet.plants.ordered import product
 
 __all__ = ["KINDS", "Engines"]
 
@@ -186,7 +187,8 @@ class Engines:
         here = slice(page * PAGE, page * PAGE + PAGE)
         regime, causes = self._regime[node, here], self._causes[here, :, node]
         settings = REGIMES[regime]
-        rows = settings @ self._slope + settings**2 @ self._bend + causes @ self._answer
+        rows = product(settings, self._slope) + product(settings**2, self._bend)
+        rows += product(causes, self._answer)
         rows += np.einsum("nc,ncd->nd", causes, self._answer_there[regime])
         noise = self._rng(_NOISE, node, page).standard_normal(rows.shape)
         return np.asarray(rows + self._made[node] + NOISE * noise)

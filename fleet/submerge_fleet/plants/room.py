@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import Array, Channel, UsageError
+from submerge_fleet.plants.ordered import product
 from submerge_fleet.plants.room_faults import QUANTITIES, SNAPSHOT_S, Fault, draw_faults, spoil
 from submerge_fleet.plants.room_plan import MOTES, RoomPlan
 from submerge_fleet.plants.room_weather import Almanac, saturation
@@ -188,15 +189,15 @@ class Room:
             + np.outer(now.outdoors, self._outdoors)
             + np.outer(now.heating, 1.8 * self._heating)
             + np.outer(now.sky, 3.0 * plan.window)
-            + now.glow @ (7.0 * plan.beam.T)
-            + now.people @ (0.20 * self._warmth[:, None] * plan.near).T
+            + product(now.glow, 7.0 * plan.beam.T)
+            + product(now.people, (0.20 * self._warmth[:, None] * plan.near).T)
             + 0.10 * stir[:, :, 0]
         )
         relative = 100 * now.vapor[:, None] / saturation(celsius) + 0.25 * stir[:, :, 1]
         lux = self._dark * (
             np.outer(now.diffuse, 700 * plan.window)
-            + now.beams @ (1100 * plan.beam.T)
-            + now.lights @ (330 * plan.near.T)
+            + product(now.beams, 1100 * plan.beam.T)
+            + product(now.lights, 330 * plan.near.T)
         )
         lux *= 1 + 0.03 * stir[:, :, 2] + 0.01 * noise[:, :, 2]
         volts = self._battery - np.outer(t / 86400, self._decay) + 0.003 * (celsius - 20)
