@@ -29,7 +29,7 @@ import narrow
 import speed
 import submerge
 import sweep
-from page import cpu
+from recorded import cpu
 
 ROOMS = {
     "Calls": calls,
