@@ -1,6 +1,6 @@
-"""The rooms of the linear engine, one after another, into benchmarks/results.md: `make bench`.
+"""The rooms of the linear engine, one after another, into benchmarks/results.md.
 
-Some thirty minutes, or with `--quick` eight. `--only Merging` measures one room again and leaves
+`make bench FULL=1` runs them. Some thirty minutes, or with `--quick` eight. `--only Merging` measures one room again and leaves
 the others of the page as they are. Each room also runs alone:
 `python benchmarks/speed.py --quick --json`. Rooms with a page of their own are not here.
 """

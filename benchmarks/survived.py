@@ -3,7 +3,7 @@
 Eight real `ClientNode`s below three levels of real aggregators, four virtual hours with faults,
 then a time to settle; each message goes through its bytes. Each seed draws its own rates. An
 oracle follows every reading, and reports each rule (I1 to I12, docs/protocol.md) that a fleet has
-broken. A row is one preset: `submerge simulate --faults all-1 --seeds 60` is the same fleets. The
+broken. A row is one preset: `submerge simulate --faults all-1 --seeds 30` is the same fleets. The
 bound is that of the rule of three: with 95 % confidence, at most this share of fleets like these
 breaks a rule. Readings that were lost are those that no aggregator had acknowledged when a process
 died, or that are with a part of the fleet that has gone for good: each is attributed to its cause.
@@ -26,7 +26,7 @@ PRESETS = {
     "channels-1": "all at once, and channels that come and go",
     "hostile-1": "all at once, and a malicious node",
 }
-SEEDS, QUICK = 60, 3
+SEEDS, QUICK = 30, 3
 
 
 def room(quick: bool) -> list[Table]:

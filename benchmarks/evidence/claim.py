@@ -107,8 +107,8 @@ class Claim:
         What our figure is not to exceed, where there is no peer.
     alone : str
         What stands in place of a peer, where none is `within` what is asked.
-    own : bool
-        The peer is another way of ours, such as one without bounds: README has none of these.
+    aside : bool
+        The peer is no rival, but another way of ours or the rows themselves: README has none.
     """
 
     section: str
@@ -120,7 +120,7 @@ class Claim:
     peers: tuple[Pick, ...] = ()
     asked: "float | Pick | None" = None
     alone: str = "-"
-    own: bool = False
+    aside: bool = False
 
     @property
     def runs(self) -> tuple[str, ...]:

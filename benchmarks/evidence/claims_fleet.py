@@ -23,6 +23,7 @@ def _sent(dim: int, sent: str, what: str) -> Claim:
         "less",
         of("submerge: report"),
         (of(sent),),
+        aside=sent.startswith("rows"),
     )
 
 
@@ -105,7 +106,7 @@ def _moved(table: str, where: dict[str, object], what: str, *, robust: bool) -> 
         "less",
         of("robust" if robust else "plain", group),
         (of("plain, no bounds", "plain, without bounds"),),
-        own=True,
+        aside=True,
     )
 
 

@@ -64,11 +64,11 @@ def every(made: dict[str, dict[str, Any]]) -> list[Shown]:
 def strongest(made: dict[str, dict[str, Any]]) -> list[Shown]:
     """Return the claims of README: of each section the one that is furthest ahead of a peer.
 
-    Figures beside another way of ours are left out.
+    Figures whose peer is no rival are left out.
     """
     best: dict[str, Shown] = {}
     for each in every(made):
-        if each.ratio is None or each.claim.own:
+        if each.ratio is None or each.claim.aside:
             continue
         leads = best.get(each.claim.section)
         if leads is None or each.ratio > (leads.ratio or 0.0):
@@ -190,12 +190,9 @@ def _runs(made: dict[str, dict[str, Any]], *, marked: bool) -> list[str]:
 
 def _not_measured(made: dict[str, dict[str, Any]]) -> list[str]:
     """List the commands whose results are not here."""
-    lines = [f"* `{run.command}`" for name, run in RUNS.items() if name not in made]
-    lines += [
-        f"* `python benchmarks/papers/{name}.py`"
-        for name in FIGURES
-        if not figure_path(name).exists()
-    ]
+    runs = [f"evidence/every.py --only {name}" for name in RUNS if name not in made]
+    runs += [f"papers/every.py --only {name}" for name in FIGURES if not figure_path(name).exists()]
+    lines = [f"* `python benchmarks/{run}`" for run in runs]
     if not lines:
         return []
     return ["## Not measured on this code", "\n".join(lines)]

@@ -74,7 +74,7 @@ def draw(folder: Path = RESULTS) -> None:
         wins = each.verdict in ("ours", "kept", "even")
         color = "#0b6377" if wins else "#c2571a"
         ax.plot([1, each.ratio], [at, at], color=color, linewidth=2.2, solid_capstyle="butt")
-        ax.plot(each.ratio, at, "o" if not each.claim.own else "D", color=color, markersize=4)
+        ax.plot(each.ratio, at, "o" if not each.claim.aside else "D", color=color, markersize=4)
         places.append(at)
         labels.append(each.claim.name)
         at += 1

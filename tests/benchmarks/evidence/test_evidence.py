@@ -1,0 +1,96 @@
+"""The page of evidence: it is that of the committed JSON, and README's lines are the page's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import recorded
+from evidence import page, pictures, runs
+from evidence.sections import SECTIONS
+
+
+@pytest.fixture(scope="module")
+def made():
+    return runs.records()
+
+
+def test_the_page_is_that_of_the_committed_results():
+    """After a run the page is made again: python benchmarks/evidence/page.py."""
+    assert page.PAGE.read_text() == page.page() + "\n"
+
+
+def test_readme_has_the_strongest_lines_of_the_page(made):
+    """After a run they are made again: python benchmarks/evidence/page.py --readme."""
+    text = page.README.read_text()
+
+    assert text == page.write_readme(text, page.readme(made))
+    for line in page.strongest(made):
+        assert f"| {line.claim.what} " in page.PAGE.read_text()
+        assert f"| {line.claim.what} " in text
+
+
+def test_the_picture_is_that_of_the_committed_results(made):
+    """After a run it is drawn again: python benchmarks/evidence/pictures.py."""
+    png = (runs.RESULTS / "overview.png").read_bytes()
+
+    assert pictures.digest(made) == pictures.digest_of(png)
+
+
+def test_every_record_says_what_it_was_measured_with(made):
+    """Commit, machine, versions, date and a hash; a quick run says so on the page."""
+    text = page.page()
+
+    for name, run in made.items():
+        assert {"commit", "machine", "versions", "date", "measured", "measures"} <= set(run), name
+        assert f"`{run['command']}`" in text
+        assert 64 == len(run["measured"])
+        assert not run["quick"] or f"{run['date']}, quick run" in text
+
+
+def test_every_rival_that_wins_is_named(made):
+    """The page has as many such lines as there are claims that ours loses."""
+    lost = [each for each in page.every(made) if "rival" in each.verdict]
+    lines = [line for line in page.page().splitlines() if line.startswith("|") and "rival" in line]
+
+    assert len(lost) == sum("**the rival wins**" in line for line in lines)
+
+
+def test_figures_of_other_code_are_marked(monkeypatch):
+    """They say at which commit they were measured; without marks nothing depends on the tree."""
+    monkeypatch.setattr(recorded, "measured_hash", lambda _: "another")
+
+    assert ", measured at " in page.page(marked=True)
+    assert ", measured at " not in page.page()
+
+
+def test_runs_without_results_are_listed(tmp_path):
+    """With no JSON at all: no claim, and each command."""
+    text = page.page(tmp_path)
+
+    assert "**the rival wins 0**" in text
+    for name in runs.RUNS:
+        assert f"every.py --only {name}`" in text
+
+
+def test_results_of_scaling_appear_as_soon_as_they_are_there(tmp_path):
+    """Its tables stand in the section whole."""
+    table = {"title": "Rows a second", "columns": {"d": "d"}, "rows": [[48]], "notes": ""}
+    run = {"quick": True, "date": "2026-01-02", "commit": "abc", "machine": "m", "versions": {}}
+    run |= {"about": "How it was done.", "command": "python benchmarks/scaling.py"}
+    run |= {"measures": [], "measured": "", "tables": [table]}
+    runs.path_of("scaling", tmp_path).write_text(json.dumps(run))
+    text = page.page(tmp_path)
+
+    assert text.index("## Scaling") < text.index("### Rows a second") < text.index("## Faults")
+    assert "| 48 |" in text
+    assert "--only scaling`" not in text
+
+
+def test_every_claim_has_a_section_and_a_run():
+    """No claim is left out of the page."""
+    for claim in page.CLAIMS:
+        assert claim.section in SECTIONS
+        assert set(claim.runs) <= set(runs.RUNS)
+        assert claim.peers or claim.asked is not None
