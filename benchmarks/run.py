@@ -1,7 +1,7 @@
 """The rooms of the linear engine, one after another, into benchmarks/results.md.
 
-`make bench FULL=1` runs them. Some thirty minutes, or with `--quick` eight. `--only Merging` measures one room again and leaves
-the others of the page as they are. Each room also runs alone:
+`make bench FULL=1` runs them: some thirty minutes, or with `--quick` eight. `--only Merging`
+measures one room again and leaves the others of the page as they are. Each room also runs alone:
 `python benchmarks/speed.py --quick --json`. Rooms with a page of their own are not here.
 """
 
