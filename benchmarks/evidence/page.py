@@ -27,11 +27,17 @@ from recorded import ROOT, changed
 from report import Table
 
 CLAIMS = (*claims_engine.CLAIMS, *claims_fleet.CLAIMS)
+Made = dict[str, dict[str, Any]]
+
 PAGE = ROOT / "benchmarks" / "evidence.md"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- evidence -->\n", "<!-- end of evidence -->"
 STRONGEST = 5
 CAPTION = "Times better than the best peer, or than what is promised, of every claim"
+PICTURED = {
+    "accuracy": "Error over the optimum and memory of every method, stream by stream",
+    "speed": "Time of a row against the number of columns, beside peers of bounded memory",
+}
 VERDICTS = ("ours", "even", "**the rival wins**", "kept", "**not kept**")
 
 
@@ -40,11 +46,11 @@ def page(folder: Path = RESULTS, *, marked: bool = False) -> str:
     made = records(folder)
     parts = [HEAD, _summary(every(made)), f"![{CAPTION}](evidence/results/overview.png)"]
     for section in SECTIONS:
-        parts += _section(section, made, marked=marked)
+        parts += _section(section, made, folder, marked=marked)
     return "\n\n".join([*parts, *_runs(made, marked=marked), *_not_measured(made)])
 
 
-def every(made: dict[str, dict[str, Any]]) -> list[Shown]:
+def every(made: Made) -> list[Shown]:
     """Return all claims whose runs were done, with their figures.
 
     A quick run may lack a table or a row, and with it a claim; a full one may not.
@@ -61,7 +67,7 @@ def every(made: dict[str, dict[str, Any]]) -> list[Shown]:
     return found
 
 
-def strongest(made: dict[str, dict[str, Any]]) -> list[Shown]:
+def strongest(made: Made) -> list[Shown]:
     """Return the claims of README: of each section the one that is furthest ahead of a peer.
 
     Figures whose peer is no rival are left out.
@@ -76,7 +82,7 @@ def strongest(made: dict[str, dict[str, Any]]) -> list[Shown]:
     return sorted(best.values(), key=lambda each: -(each.ratio or 0.0))[:STRONGEST]
 
 
-def readme(made: dict[str, dict[str, Any]]) -> str:
+def readme(made: Made) -> str:
     """Return what stands between README's two marks."""
     rows: list[tuple[object, ...]] = [
         (*_figures(each), _times(each.ratio)) for each in strongest(made)
@@ -98,7 +104,7 @@ def _summary(claims: list[Shown]) -> str:
     )
 
 
-def _section(section: str, made: dict[str, dict[str, Any]], *, marked: bool) -> list[str]:
+def _section(section: str, made: Made, folder: Path, *, marked: bool) -> list[str]:
     title, about = SECTIONS[section]
     rows: list[tuple[object, ...]] = []
     for found in (each for each in every(made) if each.claim.section == section):
@@ -126,12 +132,14 @@ def _section(section: str, made: dict[str, dict[str, Any]], *, marked: bool) -> 
     parts = [f"## {title}", about]
     if rows:
         parts.append(Table("", dict.fromkeys(columns, ""), rows).markdown.partition("\n\n")[2])
+    if section in PICTURED and (folder / f"{section}.png").exists():
+        parts.append(f"![{PICTURED[section]}](evidence/results/{section}.png)")
     if section == "scaling":
         parts += _scaling(made, marked=marked)
     return parts
 
 
-def _scaling(made: dict[str, dict[str, Any]], *, marked: bool) -> list[str]:
+def _scaling(made: Made, *, marked: bool) -> list[str]:
     """Return what was measured of scaling: tables of its run, then figures of papers."""
     parts: list[str] = []
     if "scaling" in made:
@@ -178,7 +186,7 @@ def _mark(run: dict[str, Any], *, marked: bool) -> str:
     return ""
 
 
-def _runs(made: dict[str, dict[str, Any]], *, marked: bool) -> list[str]:
+def _runs(made: Made, *, marked: bool) -> list[str]:
     rows: list[tuple[object, ...]] = []
     for run in made.values():
         versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
@@ -188,7 +196,7 @@ def _runs(made: dict[str, dict[str, Any]], *, marked: bool) -> list[str]:
     return ["## Runs", Table("", columns, rows).markdown.partition("\n\n")[2]]
 
 
-def _not_measured(made: dict[str, dict[str, Any]]) -> list[str]:
+def _not_measured(made: Made) -> list[str]:
     """List the commands whose results are not here."""
     runs = [f"evidence/every.py --only {name}" for name in RUNS if name not in made]
     runs += [f"papers/every.py --only {name}" for name in FIGURES if not figure_path(name).exists()]
