@@ -8,7 +8,6 @@ have changed since say at which commit they were measured: that depends on the w
 not committed.
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import click
 
-from evidence import claims_engine, claims_fleet
+from evidence import claims_engine, claims_fleet, claims_scaling
 from evidence.claim import Shown, shown
-from evidence.runs import RESULTS, RUNS, records
-from evidence.sections import FIGURES, HEAD, SECTIONS, figure_path
-from papers.frame import markdown
+from evidence.runs import FIGURES, RESULTS, RUNS, records
+from evidence.sections import HEAD, SECTIONS
 from recorded import ROOT, changed
 from report import Table
 
-CLAIMS = (*claims_engine.CLAIMS, *claims_fleet.CLAIMS)
+CLAIMS = (*claims_engine.CLAIMS, *claims_fleet.CLAIMS, *claims_scaling.CLAIMS)
 Made = dict[str, dict[str, Any]]
 
 PAGE = ROOT / "benchmarks" / "evidence.md"
@@ -109,7 +107,7 @@ def _section(section: str, made: Made, folder: Path, *, marked: bool) -> list[st
     rows: list[tuple[object, ...]] = []
     for found in (each for each in every(made) if each.claim.section == section):
         run = made[found.claim.ours.run]
-        script = f"`{RUNS[found.claim.ours.run].script}`"
+        script = f"`{run['command'].split()[1].removeprefix('benchmarks/')}`"
         rows.append(
             (
                 *_figures(found),
@@ -140,19 +138,16 @@ def _section(section: str, made: Made, folder: Path, *, marked: bool) -> list[st
 
 
 def _scaling(made: Made, *, marked: bool) -> list[str]:
-    """Return what was measured of scaling: tables of its run, then figures of papers."""
+    """Return what was measured of scaling: a picture and the tables of each figure."""
     parts: list[str] = []
-    if "scaling" in made:
-        parts += [made["scaling"]["about"], _mark(made["scaling"], marked=marked)]
-        parts += [Table.of_record(each).markdown for each in made["scaling"]["tables"]]
-    for name in FIGURES:
-        if not figure_path(name).exists():
-            continue
-        figure = json.loads(figure_path(name).read_text())
-        text = markdown(figure).replace("\n### ", "\n#### ")
-        parts += [f"### {figure['paper']}", f"![{figure['what']}](papers/results/{name}.png)"]
-        parts += [_mark(figure, marked=marked), text]
-    return [part for part in parts if part]
+    for name in (each for each in FIGURES if each in made):
+        figure = made[name]
+        parts += [f"### {figure['paper']}", f"{figure['what']} Data: {figure['data']}."]
+        if marked and changed(figure):
+            parts.append(f"Measured at {figure['commit']}: what it measures has changed since.")
+        parts.append(f"![{figure['what']}](papers/results/{name}.png)")
+        parts += [f"#{Table.of_record(each).markdown}" for each in figure["tables"]]
+    return parts
 
 
 def _figures(found: Shown) -> tuple[str, str, str, str]:
@@ -180,12 +175,6 @@ def _when(run: dict[str, Any], *, marked: bool) -> str:
     return f"{run['date']}{quick}{moved}"
 
 
-def _mark(run: dict[str, Any], *, marked: bool) -> str:
-    if marked and changed(run):
-        return f"Measured at commit {run['commit']}: what it measures has changed since."
-    return ""
-
-
 def _runs(made: Made, *, marked: bool) -> list[str]:
     rows: list[tuple[object, ...]] = []
     for run in made.values():
@@ -199,7 +188,7 @@ def _runs(made: Made, *, marked: bool) -> list[str]:
 def _not_measured(made: Made) -> list[str]:
     """List the commands whose results are not here."""
     runs = [f"evidence/every.py --only {name}" for name in RUNS if name not in made]
-    runs += [f"papers/every.py --only {name}" for name in FIGURES if not figure_path(name).exists()]
+    runs += [f"papers/every.py --only {name}" for name in FIGURES if name not in made]
     lines = [f"* `python benchmarks/{run}`" for run in runs]
     if not lines:
         return []

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).with_name("results")
+PAPERS = Path(__file__).parents[1] / "papers" / "results"
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,22 @@ RUNS = {
     "detection": Run("detection.py"),
     "faces": Run("faces.py"),
     "influence": Run("influence.py"),
-    "scaling": Run("scaling.py"),
 }
 
 
+FIGURES = ("scaling_laws", "federated_scaling", "federated_memory")
+"""Figures of papers that the section on scaling shows as soon as they are measured."""
+
+
 def path_of(name: str, folder: Path = RESULTS) -> Path:
-    """Return where a run's JSON lies."""
-    return folder / f"{name}.json"
+    """Return where the JSON of a run or of a figure lies; those of papers have a folder beside."""
+    if name not in FIGURES:
+        return folder / f"{name}.json"
+    papers = PAPERS if folder == RESULTS else folder.parent / "papers"
+    return papers / f"{name}.json"
 
 
 def records(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
-    """Return what was measured, by name of run; runs without JSON are left out."""
-    paths = {name: path_of(name, folder) for name in RUNS}
+    """Return what was measured, by name of run or figure; those without JSON are left out."""
+    paths = {name: path_of(name, folder) for name in (*RUNS, *FIGURES)}
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}

@@ -69,30 +69,41 @@ def test_figures_of_other_code_are_marked(monkeypatch):
 
 def test_runs_without_results_are_listed(tmp_path):
     """With no JSON at all: no claim, and each command."""
-    text = page.page(tmp_path)
+    text = page.page(tmp_path / "evidence")
 
     assert "**the rival wins 0**" in text
     for name in runs.RUNS:
         assert f"every.py --only {name}`" in text
 
 
-def test_results_of_scaling_appear_as_soon_as_they_are_there(tmp_path):
-    """Its tables stand in the section whole."""
-    table = {"title": "Rows a second", "columns": {"d": "d"}, "rows": [[48]], "notes": ""}
-    run = {"quick": True, "date": "2026-01-02", "commit": "abc", "machine": "m", "versions": {}}
-    run |= {"about": "How it was done.", "command": "python benchmarks/scaling.py"}
-    run |= {"measures": [], "measured": "", "tables": [table]}
-    runs.path_of("scaling", tmp_path).write_text(json.dumps(run))
-    text = page.page(tmp_path)
+def test_figures_of_scaling_appear_as_soon_as_they_are_there(tmp_path):
+    """Their tables stand in the section whole, and their claims are made."""
+    nodes = {"title": "Time by part", "notes": "", "rows": [], "columns": {}}
+    error = {"title": "Squared error of the root above", "notes": "", "rows": [], "columns": {}}
+    nodes["columns"] = dict.fromkeys(("T", "method", "nodes", "amortised, s", "over 1 / nodes"), "")
+    error["columns"] = dict.fromkeys(("alpha", "T", "method", "32 nodes"), "")
+    for method, seconds in (("submerge, default", 0.5), ("SPCA and merge as printed", 1.0)):
+        nodes["rows"] += [[t, method, 32, seconds, 1.1] for t in (128_000, 256_000, 512_000)]
+        error["rows"].append([1.0, 128_000, method, seconds / 100])
+    figure = {"quick": False, "date": "2026-01-02", "commit": "abc", "machine": "m"}
+    figure |= {"paper": "Someone: Figure 2", "what": "Time.", "data": "generated", "versions": {}}
+    figure |= {"command": "python benchmarks/papers/federated_scaling.py", "measures": []}
+    figure |= {"measured": "", "tables": [nodes, error]}
+    path = runs.path_of("federated_scaling", tmp_path / "evidence")
+    path.parent.mkdir()
+    path.write_text(json.dumps(figure))
+    text = page.page(tmp_path / "evidence")
 
-    assert text.index("## Scaling") < text.index("### Rows a second") < text.index("## Faults")
-    assert "| 48 |" in text
-    assert "--only scaling`" not in text
+    assert text.index("## Scaling") < text.index("#### Time by part") < text.index("## Faults")
+    assert "ours is better in 2" in text
+    assert "4 are kept" in text
+    assert "--only federated_scaling`" not in text
+    assert "papers/every.py --only scaling_laws`" in text
 
 
 def test_every_claim_has_a_section_and_a_run():
     """No claim is left out of the page."""
     for claim in page.CLAIMS:
         assert claim.section in SECTIONS
-        assert set(claim.runs) <= set(runs.RUNS)
+        assert set(claim.runs) <= {*runs.RUNS, *runs.FIGURES}
         assert claim.peers or claim.asked is not None
