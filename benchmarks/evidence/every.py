@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import click
 
 from evidence import page, pictures
-from evidence.runs import RESULTS, RUNS, path_of
+from evidence.runs import RESULTS, RUNS, path_of, records
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
 
@@ -43,6 +43,20 @@ def measured(name: str, into: Path, *, quick: bool) -> bool:
     return done.returncode == 0
 
 
+def written(into: Path) -> None:
+    """Write the page: the committed one, with README's lines, or one beside other JSON."""
+    if into.resolve() == RESULTS:
+        page.PAGE.write_text(page.page() + "\n")
+        lines = page.readme(records())
+        page.README.write_text(page.write_readme(page.README.read_text(), lines))
+        where = page.PAGE
+    else:
+        where = into / "evidence.md"
+        # Its pictures lie beside it.
+        where.write_text(page.page(into).replace("](evidence/results/", "](") + "\n")
+    click.echo(f"wrote {where}", err=True)
+
+
 @click.command(help=__doc__)
 @click.option("--quick", is_flag=True, help="Smaller and fewer: minutes become seconds.")
 @click.option(
@@ -65,9 +79,7 @@ def main(quick: bool, only: tuple[str, ...], into: Path) -> None:
     into.mkdir(parents=True, exist_ok=True)
     failed = [name for name in only or RUNS if not measured(name, into, quick=quick)]
     pictures.draw(into)
-    where = into / "evidence.md" if quick else page.PAGE
-    where.write_text(page.page(into) + "\n")
-    click.echo(f"wrote {where}", err=True)
+    written(into)
     if failed:
         raise click.ClickException(f"not measured: {', '.join(failed)}")
 

@@ -59,8 +59,9 @@ processes, killed as by a power cut. What is asked for is none.""",
     "alarms": (
         "False alarms promised and realised",
         """\
-40 nodes of a generated plant for 30 virtual days, five seeds each. What is asked for is at most
-what the settings promise. More: [alarms](alarms.md).""",
+Nodes of a generated plant for some virtual weeks: the command among the runs below says how
+many, and of how many seeds. What is asked for is at most what the settings promise. More:
+[alarms](alarms.md).""",
     ),
     "detection": (
         "Detection beside other rules",
