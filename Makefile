@@ -37,15 +37,17 @@ soak: .venv/dev  ## run each night: simulated fleets with all faults at once, fo
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --oversample 4 --seeds $$(expr $(SOAK) / 10)
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --kernel gaussian --seeds $$(expr $(SOAK) / 20)
 
-# `make bench QUICK=1`: smaller and fewer, into build/, and the committed results stay.
-bench: .venv/bench  ## compare with other libraries and papers; write benchmarks/results.md
-ifdef QUICK
+# Smaller and fewer, into build/: the committed results stay. `make bench FULL=1` measures them again.
+bench: .venv/bench  ## compare with other libraries and papers, in short; FULL=1: the committed pages
+ifdef FULL
+	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/papers/every.py
+	$(BIN)/python benchmarks/evidence/every.py
+else
 	mkdir -p build
 	$(BIN)/python benchmarks/run.py --quick --output build/results.md
 	$(BIN)/python benchmarks/papers/every.py --quick --into build/papers
-else
-	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/papers/every.py
+	$(BIN)/python benchmarks/evidence/every.py --quick --into build/evidence
 endif
 
 docs: .venv/docs  ## build the documentation in build/site; a warning or a dead link is an error

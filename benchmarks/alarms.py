@@ -13,6 +13,8 @@ real root, an hour's worth of rows at a time, a model an hour. `--mode` says wha
 """
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
@@ -24,12 +26,17 @@ from typing import Any
 import click
 
 import blas  # noqa: F401 (before numpy: it sets one thread)
+import recorded
 from alarms_asked import steady, thousand, young
 from alarms_judged import WEEK_S, judged
 from alarms_tables import against, former, tables
 from fleet_in_time import EPOCH, Fleet, without_gate
 from plants.plant import PLANTS, Plant, plant
+from report import JSON_HELP, command_of
 from submerge.protocol.settings import AlarmSettings
+
+NODE_DAYS = 40 * 30
+"""Of a run at its defaults; fewer make a quick one."""
 
 
 def run(
@@ -107,6 +114,9 @@ def seeds_of(text: str) -> list[int]:
 @click.option("--robust", is_flag=True, help="Leave nodes out of the model that are far off.")
 @click.option("--without-gate", "ungated", is_flag=True, help="Learn what is alarmed at.")
 @click.option("--json", "in_json", is_flag=True, help="Print JSON, every alarm and fault in it.")
+@click.option(
+    "--record", "as_record", is_flag=True, help=JSON_HELP.replace("JSON", "the tables as JSON")
+)
 def main(
     mode: str | None,
     names: tuple[str, ...],
@@ -124,6 +134,7 @@ def main(
     robust: bool,
     ungated: bool,
     in_json: bool,
+    as_record: bool,
 ) -> None:
     """Run it, and print the tables."""
     settings = AlarmSettings(
@@ -156,6 +167,10 @@ def main(
                 printed += against(runs, former(old))
     if in_json:
         click.echo(as_json(reported))
+    elif as_record:
+        asked = shlex.join(each for each in sys.argv[1:] if each != "--record")
+        module, quick = sys.modules[__name__], nodes * days < NODE_DAYS
+        click.echo(recorded.record(module, command_of(module, asked), printed, quick=quick))
     else:
         click.echo("\n\n".join(table.markdown for table in printed))
 

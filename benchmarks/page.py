@@ -6,21 +6,17 @@ The pages beside the rooms are what they print, and nothing else:
 """
 
 import importlib.metadata
-import json
 import os
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
 from types import ModuleType
 
 import click
 
 import blas
-from report import Table
-
-LIBRARIES = ("numpy", "scipy", "scikit-learn")
+from recorded import LIBRARIES, cpu, record
+from report import JSON_HELP, Table, command_of
 
 
 def page(room: Callable[[bool], list[Table]]) -> None:
@@ -29,12 +25,12 @@ def page(room: Callable[[bool], list[Table]]) -> None:
 
     @click.command(help=module.__doc__)
     @click.option("--quick", is_flag=True, help="Smaller and fewer: minutes become seconds.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of markdown.")
+    @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
     def main(quick: bool, as_json: bool) -> None:
         pools, began = blas.check(), os.getloadavg()[0]
         tables = room(quick)
         if as_json:
-            click.echo(json.dumps({"blas": pools, "tables": [asdict(table) for table in tables]}))
+            click.echo(record(module, command_of(module), tables, quick=quick))
             return
         click.echo(document(module, "--quick" if quick else "", tables, pools, began=began))
 
@@ -56,11 +52,10 @@ def document(
     began : the machine's load before, if it matters
     """
     title, about = module.__doc__.split("\n\n", 1)
-    command = f"python benchmarks/{Path(module.__file__).name} {arguments}".strip()
     versions = (f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
     load = "" if began is None else f"; load {began:.1f} at first, {os.getloadavg()[0]:.1f} at last"
     where = [
-        f"`{command}`",
+        f"`{command_of(module, arguments)}`",
         f"{cpu()}, {os.cpu_count()} cores{load}",
         f"Python {platform.python_version()}, {', '.join(versions)}; {'; '.join(pools)}",
     ]
@@ -68,11 +63,3 @@ def document(
     # A table heads a section here; on the page of all rooms, a part of one.
     parts += [about.strip(), *(table.markdown.removeprefix("#") for table in tables)]
     return "\n\n".join(parts)
-
-
-def cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -1,10 +1,11 @@
 """What a room returns, and the command line that prints it."""
 
 import io
-import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 
 import click
 import rich.box
@@ -12,6 +13,9 @@ import rich.console
 import rich.table
 
 import blas
+import recorded
+
+JSON_HELP = "Print JSON instead of markdown, with what it was measured with."
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,12 @@ class Table:
     columns: dict[str, str]
     rows: list[tuple[object, ...]]
     notes: str = ""
+
+    @classmethod
+    def of_record(cls, values: dict) -> "Table":
+        """Return a table as a record in JSON holds it."""
+        rows = [tuple(row) for row in values["rows"]]
+        return cls(values["title"], values["columns"], rows, values["notes"])
 
     @property
     def markdown(self) -> str:
@@ -40,6 +50,11 @@ class Table:
         )
 
 
+def command_of(module: ModuleType, arguments: str = "") -> str:
+    """Return the command line of a room."""
+    return f"python benchmarks/{Path(module.__file__ or '').name} {arguments}".strip()
+
+
 def command(
     room: Callable[[bool], list[Table]], *, passes: Callable[[list[Table]], bool] | None = None
 ) -> None:
@@ -47,15 +62,16 @@ def command(
 
     With `passes`, the exit status is 1 where it returns False.
     """
+    module = sys.modules[room.__module__]
 
-    @click.command(help=sys.modules[room.__module__].__doc__)
+    @click.command(help=module.__doc__)
     @click.option("--quick", is_flag=True, help="Smaller and fewer: minutes become seconds.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of markdown.")
+    @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
     def main(quick: bool, as_json: bool) -> None:
         pools = blas.check()
         tables = room(quick)
         if as_json:
-            click.echo(json.dumps({"blas": pools, "tables": [asdict(table) for table in tables]}))
+            click.echo(recorded.record(module, command_of(module), tables, quick=quick))
         else:
             click.echo("\n\n".join(["BLAS: " + "; ".join(pools), *(t.markdown for t in tables)]))
         sys.exit(passes is not None and not passes(tables))

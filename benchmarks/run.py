@@ -1,7 +1,7 @@
-"""The rooms of the linear engine, one after another, into benchmarks/results.md: `make bench`.
+"""The rooms of the linear engine, one after another, into benchmarks/results.md.
 
-Some thirty minutes, or with `--quick` eight. `--only Merging` measures one room again and leaves
-the others of the page as they are. Each room also runs alone:
+`make bench FULL=1` runs them: some thirty minutes, or with `--quick` eight. `--only Merging`
+measures one room again and leaves the others of the page as they are. Each room also runs alone:
 `python benchmarks/speed.py --quick --json`. Rooms with a page of their own are not here.
 """
 
@@ -29,7 +29,7 @@ import narrow
 import speed
 import submerge
 import sweep
-from page import cpu
+from recorded import cpu
 
 ROOMS = {
     "Calls": calls,

@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "plain_docstrings",
+    "marked",
     "offline",
 ]
 root_doc = "docs/index"

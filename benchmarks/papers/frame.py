@@ -8,14 +8,7 @@ The JSON holds the commit, the machine, versions, the date, and a hash of the fi
 measures. So a page can say whether they have changed since.
 """
 
-import datetime
-import hashlib
-import importlib.metadata
 import json
-import os
-import platform
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,12 +17,10 @@ from pathlib import Path
 import click
 
 import blas
-from page import cpu
+from recorded import circumstances
 from report import Table
 
-ROOT = Path(__file__).resolve().parents[2]
 RESULTS = Path(__file__).with_name("results")
-LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -97,45 +88,13 @@ def about(document: str | None) -> str:
     return (document or "").partition("\n\n")[2].strip()
 
 
-def measured_hash(measures: Sequence[str]) -> str:
-    """Return a hash of files and of the Python files of folders, by name and content."""
-    total = hashlib.sha256()
-    for each in sorted(measures):
-        path = ROOT / each
-        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        for file in files:
-            total.update(f"{file.relative_to(ROOT).as_posix()}\0".encode())
-            total.update(file.read_bytes())
-    return total.hexdigest()
-
-
 def record(figure: Figure, *, quick: bool, pools: Sequence[str]) -> dict[str, object]:
     """Return a figure with what it was measured with, as values of JSON."""
-    versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
     return {
         **asdict(figure),
-        "quick": quick,
         "command": f"python benchmarks/papers/{figure.name}.py",
-        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
-        "commit": _commit(),
-        "machine": f"{cpu()}, {os.cpu_count()} cores",
-        "versions": {"python": platform.python_version(), **versions},
-        "blas": list(pools),
-        "measured": measured_hash(figure.measures),
+        **circumstances(figure.measures, quick=quick, pools=pools),
     }
-
-
-def _commit() -> str:
-    try:
-        found = subprocess.run(  # noqa: S603 (our own)
-            [shutil.which("git") or "git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return found.stdout.strip()
 
 
 def command(figure: Callable[[bool], Figure]) -> None:
@@ -168,16 +127,11 @@ def markdown(made: dict) -> str:
         f"* command: `{made['command']}`{' --quick' if made['quick'] else ''}",
         f"* {made['date']}, commit {made['commit']}, {made['machine']}; {versions}",
     ]
-    tables = [_table(each).markdown for each in made["tables"]]
+    tables = [Table.of_record(each).markdown for each in made["tables"]]
     # A record from before there was a choice has all of them.
     shown = [panel for panel in made["panels"] if panel.get("tabled", True)]
     tables += [_of_panel(panel).markdown for panel in shown]
     return "\n\n".join([made["what"], "\n".join(head), *tables])
-
-
-def _table(values: dict) -> Table:
-    rows = [tuple(row) for row in values["rows"]]
-    return Table(values["title"], values["columns"], rows, values["notes"])
 
 
 def _of_panel(panel: dict) -> Table:

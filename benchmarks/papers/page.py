@@ -13,7 +13,8 @@ from pathlib import Path
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from papers.frame import RESULTS, markdown, measured_hash
+from papers.frame import RESULTS, markdown
+from recorded import changed
 
 ORDER = (
     "federated/motes_errors",
@@ -74,7 +75,7 @@ def _section(name: str, *, marked: bool) -> str:
     parts = [f"## {TITLES[name]}"]
     if made["panels"]:
         parts.append(f"![{made['what']}](papers/results/{name}.png)")
-    if marked and measured_hash(made["measures"]) != made["measured"]:
+    if marked and changed(made):
         parts.append(f"Measured at commit {made['commit']}: what it measures has changed since.")
     return "\n\n".join([*parts, markdown(made)])
 

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import recorded
 from papers import frame, ny_kpca, one_pass_rings, one_pass_segments, page
 from papers.drawing import draw
 from papers.frame import Curve, Figure, Panel
@@ -39,20 +40,20 @@ def test_a_record_says_what_it_was_measured_with():
 
     assert json.loads(json.dumps(made)) == json.loads(json.dumps(made, sort_keys=True))
     assert {"commit", "machine", "versions", "date", "measured", "quick"} <= set(made)
-    assert made["measured"] == frame.measured_hash(SMALL.measures)
+    assert made["measured"] == recorded.measured_hash(SMALL.measures)
 
 
 def test_a_hash_moves_with_a_files_content_and_its_name(tmp_path, monkeypatch):
     """So a page can say that a figure is of other code."""
-    monkeypatch.setattr(frame, "ROOT", tmp_path)
+    monkeypatch.setattr(recorded, "ROOT", tmp_path)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "one.py").write_text("1")
-    first = frame.measured_hash(["a"])
+    first = recorded.measured_hash(["a"])
     (tmp_path / "a" / "one.py").write_text("2")
-    second = frame.measured_hash(["a"])
+    second = recorded.measured_hash(["a"])
     (tmp_path / "a" / "one.py").rename(tmp_path / "a" / "two.py")
 
-    assert 3 == len({first, second, frame.measured_hash(["a"])})
+    assert 3 == len({first, second, recorded.measured_hash(["a"])})
 
 
 def test_the_text_has_every_curve_and_table():
@@ -114,14 +115,14 @@ def test_figures_of_one_pass_have_ours_and_theirs():
 
 def test_the_page_is_that_of_the_committed_figures():
     """After figures are measured, the page is made again: python benchmarks/papers/page.py."""
-    committed = (frame.ROOT / "benchmarks" / "papers.md").read_text()
+    committed = (recorded.ROOT / "benchmarks" / "papers.md").read_text()
 
     assert committed == page.page() + "\n"
 
 
 def test_a_figure_of_other_code_is_marked(monkeypatch):
     """The page says at which commit it was measured."""
-    monkeypatch.setattr(page, "measured_hash", lambda _: "another")
+    monkeypatch.setattr(recorded, "measured_hash", lambda _: "another")
 
     assert "what it measures has changed since" in page.page(marked=True)
     assert "what it measures has changed since" not in page.page()
