@@ -8,12 +8,12 @@ ROWS, NODES = 128_000, 32
 
 def _timed(method: str, column: str, named: str, rows: int = ROWS) -> Pick:
     where = {"T": rows, "method": method, "nodes": NODES}
-    return Pick("federated_scaling", "Time by part", column, where, named)
+    return Pick("federated/scaling", "Time by part", column, where, named)
 
 
 def _root(method: str, named: str) -> Pick:
     where = {"T": ROWS, "method": method, "alpha": 1.0}
-    return Pick("federated_scaling", "Squared error of the root", f"{NODES} nodes", where, named)
+    return Pick("federated/scaling", "Squared error of the root", f"{NODES} nodes", where, named)
 
 
 CLAIMS = (

@@ -49,7 +49,7 @@ RUNS = {
 }
 
 
-FIGURES = ("scaling_laws", "federated_scaling", "federated_memory")
+FIGURES = ("scaling_laws", "federated/scaling", "federated/peak_memory")
 """Figures of papers that the section on scaling shows as soon as they are measured."""
 
 

@@ -29,8 +29,8 @@ ORDER = (
     "one_pass_rings",
     "one_pass_segments",
     "dis_kpca",
-    "federated_scaling",
-    "federated_memory",
+    "federated/scaling",
+    "federated/peak_memory",
     "scaling_laws",
 )
 TITLES = {
@@ -46,8 +46,8 @@ TITLES = {
     "one_pass_rings": "One-pass kernel k-means: rings",
     "one_pass_segments": "One-pass kernel k-means: image segmentation",
     "dis_kpca": "disKPCA: error against communication",
-    "federated_scaling": "Federated PCA, Figure 2: one to 32 nodes",
-    "federated_memory": "Federated PCA, Table 1: memory",
+    "federated/scaling": "Federated PCA, Figure 2: one to 32 nodes",
+    "federated/peak_memory": "Federated PCA, Table 1: memory",
     "scaling_laws": "Scaling laws: columns, rank, nodes, depth",
 }
 HEAD = """# Figures of papers

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import measure
-from papers.federated_fleet import OURS, WAYS, Stream, run
+from papers.federated.fleet import OURS, WAYS, Stream, run
 from papers.frame import Curve, Figure, Panel, command
 from report import Table
 from submerge import SAPCA, MergeTree, Schema, Subspace
@@ -175,7 +175,7 @@ def figure(quick: bool) -> Figure:
         (
             "core/submerge/_linalg.py",
             "core/submerge/pca",
-            "benchmarks/papers/federated_fleet.py",
+            "benchmarks/papers/federated/fleet.py",
             "benchmarks/papers/scaling_laws.py",
         ),
         [sweep.panel() for sweep in sweeps],

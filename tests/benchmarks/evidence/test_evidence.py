@@ -87,9 +87,9 @@ def test_figures_of_scaling_appear_as_soon_as_they_are_there(tmp_path):
         error["rows"].append([1.0, 128_000, method, seconds / 100])
     figure = {"quick": False, "date": "2026-01-02", "commit": "abc", "machine": "m"}
     figure |= {"paper": "Someone: Figure 2", "what": "Time.", "data": "generated", "versions": {}}
-    figure |= {"command": "python benchmarks/papers/federated_scaling.py", "measures": []}
+    figure |= {"command": "python benchmarks/papers/federated/scaling.py", "measures": []}
     figure |= {"measured": "", "tables": [nodes, error]}
-    path = runs.path_of("federated_scaling", tmp_path / "evidence")
+    path = runs.path_of("federated/scaling", tmp_path / "evidence")
     path.parent.mkdir()
     path.write_text(json.dumps(figure))
     text = page.page(tmp_path / "evidence")
@@ -97,7 +97,7 @@ def test_figures_of_scaling_appear_as_soon_as_they_are_there(tmp_path):
     assert text.index("## Scaling") < text.index("#### Time by part") < text.index("## Faults")
     assert "ours is better in 2" in text
     assert "4 are kept" in text
-    assert "--only federated_scaling`" not in text
+    assert "--only federated/scaling`" not in text
     assert "papers/every.py --only scaling_laws`" in text
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers import federated_memory, federated_scaling, motes, scaling_laws
-from papers.federated_fleet import (
+from papers import scaling_laws
+from papers.federated import peak_memory as table_1
+from papers.federated import scaling
+from papers.federated.fleet import (
     OURS,
     OURS_AS_PAPER,
     PRINTED,
@@ -76,26 +78,7 @@ def test_the_ideal_is_one_nodes_time_over_the_nodes():
         ("a", 4): Taken(11.5, 0.0, 0.5, 3.0, 3.5, 1.0),
     }
 
-    assert federated_scaling._over_ideal(both, "a", 4) == pytest.approx(1.2)
-
-
-def test_a_set_of_motes_is_read_from_its_file(tmp_path):
-    """Rows are cut to a multiple of 50, and centered."""
-    rows = np.random.default_rng(0).normal(5.0, 1.0, (120, 3))
-    np.savetxt(tmp_path / "q8calibVolt.dat", rows)
-    found = motes.mote_set("Volt", tmp_path)
-
-    assert "the paper's own, 100 x 3" == found.what
-    np.testing.assert_allclose(found.rows, rows[:100] - rows[:100].mean(axis=0), atol=1e-12)
-
-
-def test_the_room_stands_in_for_a_set_that_is_absent(tmp_path, monkeypatch):
-    """It says so, and has no gap."""
-    monkeypatch.setattr(motes, "ROWS", 120)
-    found = motes.mote_set("Humidity", tmp_path)
-
-    assert "the generated room's humidity stands in, 100 x 54" == found.what
-    assert np.isfinite(found.rows).all()
+    assert scaling._over_ideal(both, "a", 4) == pytest.approx(1.2)
 
 
 def test_traced_memory_counts_what_a_method_holds():
@@ -111,18 +94,18 @@ def test_traced_memory_counts_what_a_method_holds():
         def basis(self):
             return np.eye(20)[:, :2]
 
-    used = federated_memory.traced(Keeper, np.zeros((500, 20)))
+    used = table_1.traced(Keeper, np.zeros((500, 20)))
 
     assert 500 * 20 * 8 <= used.held < 500 * 20 * 8 + 8000
     assert used.held <= used.most.max()
     assert used.rank == 2
 
 
-@pytest.mark.parametrize("name", federated_memory.METHODS)
+@pytest.mark.parametrize("name", table_1.METHODS)
 def test_every_method_of_table_1_is_measured(name):
     """It learns rows of motes and has a basis."""
     rows = np.random.default_rng(0).standard_normal((200, 48))
-    used = federated_memory.traced(lambda: federated_memory.METHODS[name].make(0), rows)
+    used = table_1.traced(lambda: table_1.METHODS[name].make(0), rows)
 
     assert 0 < used.rank <= 48
     assert 0 < used.most.max() < 1e6

@@ -17,22 +17,22 @@ import gc
 import multiprocessing
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
 import measure
 import memory
 from as_printed import Algorithm3
+from papers.federated.streams import SETS, Motes, described, motes
 from papers.frame import Curve, Figure, Panel, command
-from papers.motes import MOTE_SETS, MoteSet, mote_set
 from report import Table
 from submerge import SapcaRank
 from submerge_fleet.bench.contender import Contender, Submerge
@@ -120,9 +120,7 @@ def _learn(method: Contender, rows: measure.Array) -> None:
 
 def figure(quick: bool) -> Figure:
     """Measure all methods on all sets."""
-    sets = [mote_set(name) for name in MOTE_SETS]
-    if quick:
-        sets = [each._replace(rows=each.rows[:500].copy()) for each in sets]
+    sets = {name: motes(name, quick=quick) for name in SETS}
     runs = 2 if quick else RUNS
     # A process each, forked from a small one: nothing that was freed before hides growth.
     context = multiprocessing.get_context("forkserver")
@@ -130,29 +128,31 @@ def figure(quick: bool) -> Figure:
     fresh = ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1)
     rows = []
     with fresh:
-        cases = [(each, name) for each in sets for name in METHODS]
-        for each, name in measure.progress(cases, "federated_memory"):
-            rows.append(_row(each, name, runs, fresh))
+        cases = [(of, name) for of in sets for name in METHODS]
+        for of, name in measure.progress(cases, "federated/peak_memory"):
+            rows.append(_row(of, sets[of], name, runs, fresh))
     return Figure(
-        "federated_memory",
+        "federated/peak_memory",
         "Grammenos et al., arXiv:1907.08059v1: Table 1",
         f"Memory of each method at rank {RANK}, calls of {BLOCK} rows, {runs} runs, in kB.",
-        "; ".join(f"{each.name}: {each.what}" for each in sets),
+        described([*sets.values()]),
         (
             "core/submerge/_linalg.py",
             "core/submerge/pca",
             "fleet/submerge_fleet/bench",
             "benchmarks/as_printed.py",
             "benchmarks/memory.py",
-            "benchmarks/papers/federated_memory.py",
-            "benchmarks/papers/motes.py",
+            "benchmarks/papers/federated/peak_memory.py",
+            "benchmarks/papers/federated/streams.py",
         ),
-        [_panel(rows, sets)],
+        [_panel(rows, [*sets.values()])],
         [_table(rows)],
     )
 
 
-def _row(each: MoteSet, name: str, runs: int, fresh: ProcessPoolExecutor) -> tuple[object, ...]:
+def _row(
+    of: str, each: Motes, name: str, runs: int, fresh: ProcessPoolExecutor
+) -> tuple[object, ...]:
     """Return one row of the table: traced here, resident in a new process for each run."""
     made = [partial(METHODS[name].make, seed) for seed in range(runs)]
     used = [traced(make, each.rows) for make in made]
@@ -166,18 +166,18 @@ def _row(each: MoteSet, name: str, runs: int, fresh: ProcessPoolExecutor) -> tup
         figures += [None, None, None]
     held = float(np.median([one.held for one in used])) / 1e3
     return (
-        each.name,
+        each.title,
         name,
         used[-1].rank,
         held,
         *figures,
-        *PRINTED.get((name, each.name), (None,) * 2),
+        *PRINTED.get((name, of), (None,) * 2),
     )
 
 
-def _panel(rows: list[tuple[object, ...]], sets: list[MoteSet]) -> Panel:
+def _panel(rows: list[tuple[object, ...]], sets: Sequence[Motes]) -> Panel:
     """Return a curve for each method, over the number of the set."""
-    names = ", ".join(f"{i} {each.name}" for i, each in enumerate(sets, 1))
+    names = ", ".join(f"{i} {each.title}" for i, each in enumerate(sets, 1))
     x = [float(i) for i in range(1, len(sets) + 1)]
     curves = [
         Curve(name, x, [row[4] for row in rows if row[1] == name], whose=method.whose)

@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from papers.federated_fleet import (
+from papers.federated.fleet import (
     FIRST,
     OURS,
     OURS_AS_PAPER,
@@ -67,7 +67,7 @@ def figure(quick: bool) -> Figure:
     lengths = {stream.rows: taken for stream, taken in found.items() if stream.alpha == ALPHA}
     dim = next(iter(found)).dim
     return Figure(
-        "federated_scaling",
+        "federated/scaling",
         "Grammenos et al., arXiv:1907.08059v1: Figure 2 a-b",
         "Processor time of learning and merging by 1 to 32 nodes, in all and amortised.",
         f"generated: Synth(alpha), eigenvalues i^-alpha, d = {dim}, in chunks of equal length",
@@ -75,8 +75,8 @@ def figure(quick: bool) -> Figure:
             "core/submerge/_linalg.py",
             "core/submerge/pca",
             "benchmarks/as_printed.py",
-            "benchmarks/papers/federated_fleet.py",
-            "benchmarks/papers/federated_scaling.py",
+            "benchmarks/papers/federated/fleet.py",
+            "benchmarks/papers/federated/scaling.py",
         ),
         [
             _panel("in all", lengths, lambda t, name, n: n * t[name, n].amortised(n)),
