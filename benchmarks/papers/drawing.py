@@ -40,10 +40,11 @@ def draw(made: dict, path: Path) -> None:
 
 
 def _label_log(axis) -> None:
-    """Label 1, 2 and 5 of each decade, in plain numbers: the default's labels overlap."""
+    """Label 1, 2 and 5 of a few decades, in plain numbers: the default's labels overlap."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     axis.set_minor_formatter(NullFormatter())
 
