@@ -29,6 +29,13 @@ AS_IT_COMES = "submerge, block as it comes"
 CASES = ((48, 10), (400, 10), (1000, 10), (10_000, 10), (400, 50), (1000, 50), (10_000, 50))
 
 
+def _rows(stream: str) -> str:
+    """Return what a stream is, in words."""
+    if stream.startswith("Synth"):
+        return f"synthetic rows, d = 400, eigenvalues i^-{stream[6:-1]}"
+    return "48 light sensors (Light)" if stream == "Light" else stream
+
+
 def _of_stream(stream: str, method: str, column: str) -> Pick:
     where = {"stream": stream, "method": method}
     return Pick("equal_rank", "Rank 10", column, where, method)
@@ -39,7 +46,7 @@ def _accuracy(stream: str, name: str, *, within: bool) -> Claim:
     return Claim(
         "accuracy",
         f"error, {name}{', no more memory' if within else ''}",
-        f"{stream}: error over the optimum; peers with {'no more' if within else 'any'} memory",
+        f"{_rows(stream)}: error over the optimum; peers with {'no more' if within else 'any'} memory",
         ".5f",
         "less",
         _of_stream(stream, "submerge", "over the optimum"),
@@ -82,8 +89,8 @@ def _as_accurate(stream: str, name: str) -> Claim:
     return Claim(
         "memory",
         f"memory, {name}, as accurate",
-        f"{stream}: peak kB; peers that are as accurate",
-        ".0f",
+        f"{_rows(stream)}: peak kB; peers that are as accurate",
+        ",.0f",
         "less",
         _of_stream(stream, "submerge", "peak kB"),
         (Pick("equal_rank", "Rank 10", "peak kB", where, named, but=("submerge",), within=error),),
@@ -110,7 +117,7 @@ def _bound(dim: int) -> Claim:
         "memory",
         f"memory's bound, d = {dim}",
         f"d = {dim}, r = 10: peak kB of a thousand calls, and the bound that is documented",
-        ".0f",
+        ",.0f",
         "less",
         Pick("memory", table, "tracemalloc", where, "submerge", one="most"),
         asked=Pick("memory", table, "bound", where, "bound", one="least"),
@@ -123,6 +130,6 @@ CLAIMS = (
     *(_case("speed", *case, "µs/row, least", "µs a row", ".2f") for case in CASES),
     *(_beside_all_rows(dim) for dim, rank in CASES if rank == 10),
     *(_as_accurate(at, name) for at, name in STREAMS.items()),
-    *(_case("memory", *case, "peak kB", "peak kB", ".0f", AS_IT_COMES) for case in CASES),
+    *(_case("memory", *case, "peak kB", "peak kB", ",.0f", AS_IT_COMES) for case in CASES),
     *(_bound(dim) for dim in (48, 400, 1000, 10_000)),
 )
