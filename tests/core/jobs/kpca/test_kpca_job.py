@@ -371,6 +371,7 @@ def test_what_no_root_asks_is_refused(down):
         ({"components": 5, "center": 1}, "center must be true or false"),
         ({"components": 5, "node_share": 1.5}, "node_share must be"),
         ({"components": 5, "gamma": -1.0}, "gamma must be"),
+        ({"components": 5, "kernel": "matern", "nu": 7}, "nu must be 1.5 or 2.5, got 7"),
         ({"components": 5, "points_": 9}, "settings are"),
     ],
 )
