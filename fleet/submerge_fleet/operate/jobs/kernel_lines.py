@@ -8,6 +8,7 @@ from submerge import Array
 from submerge.errors import PeerError
 from submerge.features import Kernel, Matern, Polynomial
 from submerge.jobs.kinds.kpca.answer import kernel_of
+from submerge.jobs.kinds.kpca.measured import FEWEST
 from submerge_fleet.console.units import figure
 from submerge_fleet.operate.jobs.results import JobResult
 
@@ -82,6 +83,8 @@ def _limits(result: JobResult) -> str:
     """Return the limits of one share of the rows that were held out."""
     answer = result.answer
     if not {"limit_shares", "spe_limits", "t2_limits"} <= answer.keys():
+        if answer["counts"][1]:
+            return f"none: they need {FEWEST} rows held out or more"
         return "none: --held-out 20% measures them on rows that are not learnt"
     at = int(np.abs(answer["limit_shares"] - SHOWN_LIMIT).argmin())
     said = (

@@ -33,14 +33,16 @@ def test_kernel_pca_is_shown_as_shares_of_all_variation():
 
 
 def test_limits_are_shown_where_rows_are_held_out():
-    """At 99 %."""
+    """At 95 %: of 30 rows there is no 99 % limit. Of a few rows there is none at all."""
     result = result_of("nystrom", components=2, points=20, held_out=0.25)
     lines = dict(answer_lines(result))
     rows, held_out = result.answer["counts"][:2]
 
     assert f"{rows:.0f}, and {held_out:.0f} held out" == lines["rows"]
-    assert lines["limits"].startswith("99% of the rows held out have SPE at most")
-    assert f"T2 {result.answer['t2_limits'][3]:.3g}" in lines["limits"]
+    assert lines["limits"].startswith("95% of the rows held out have SPE at most")
+    few = dict(answer_lines(result_of("nystrom", components=2, points=20, held_out=0.02)))
+    assert "none: they need 10 rows held out or more" == few["limits"]
+    assert f"T2 {result.answer['t2_limits'][2]:.3g}" in lines["limits"]
 
 
 def test_fewer_landmarks_than_were_asked_for_are_counted():
