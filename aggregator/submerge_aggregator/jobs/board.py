@@ -121,7 +121,7 @@ class JobBoard:
         record = self._record(outcome, 0.0 if view is None else view.opened_s, wall)
         self._schemas.pop(name, None)
         answer = outcome.answer or {}
-        size = sum(array.nbytes for array in answer.values())
+        size = len(record.schema) + sum(array.nbytes for array in answer.values())
         size += sum(map(len, (*record.stayed, *record.left, *record.declined)))
         state: JobState = "failed" if outcome.answer is None else "done"
         self._ended[name] = EndedJob(_view_of(record, state), size)

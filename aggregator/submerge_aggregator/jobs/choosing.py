@@ -47,6 +47,7 @@ class LandmarkChooser:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._choosing: dict[str, Job] = {}  # by group
+        self._replacing = set[str]()  # groups whose landmarks the newest choice is to replace
         self._wait: dict[str, float] = {}
         self._not_before: dict[str, float] = {}
         self._task: asyncio.Task[None] | None = None
@@ -109,6 +110,9 @@ class LandmarkChooser:
             del self._choosing[job.group]
 
     def _failed(self, group: str, why: str) -> None:
+        if group in self._replacing:  # its schema has landmarks: nothing chooses again by itself
+            say("landmarks not chosen", level=logging.WARNING, group=group, why=why)
+            return
         wait = min(2 * self._wait.get(group, FIRST_WAIT_S / 2), LONGEST_WAIT_S)
         self._wait[group] = wait
         self._not_before[group] = self._server.clock().steady + wait
@@ -148,6 +152,10 @@ class LandmarkChooser:
     async def _begin(self, job: Job, asked: LandmarksWanted) -> None:
         """Open a job of a choice; nothing is left of one that cannot be opened."""
         self._choosing[job.group] = job
+        if isinstance(asked.schema.features, OpenLandmarks):
+            self._replacing.discard(job.group)
+        else:
+            self._replacing.add(job.group)
         board = self._server.board
         board.announce(job, asked.schema.canonical)
         try:

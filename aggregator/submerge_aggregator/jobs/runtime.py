@@ -246,21 +246,17 @@ class JobRuntime:
     async def _drive(self, host: JobHost, inbox: JobInbox, role: JobRoot | JobRelay) -> None:
         """Take what has come in, and do what is due."""
         events: list[JobEvent] = [inbox.pop() for _ in range(min(BATCH, len(inbox)))]
-        orders, self._orders = self._orders, []
+        orders = [*self._orders]
         if not events and not orders and role.wakes_at > host.clock().steady:
             return  # nothing is due: there may be no job for weeks
-        try:
-            groups = {o.event.job.group for o in orders if isinstance(o.event, OpenJob)}
-            groups |= self._stale(events, host.clock().steady)
-            known = [await self._children(host, group) for group in sorted(groups)]
-            await self._step(host, role, [*known, *(events or [Tick()])])
-            for order in orders:
-                await self._carry_out(host, role, order)
-        except SubmergeError as error:
-            for order in orders:
-                if not order.done.done():
-                    order.done.set_exception(error)
-            raise
+        groups = {o.event.job.group for o in orders if isinstance(o.event, OpenJob)}
+        groups |= self._stale(events, host.clock().steady)
+        known = [await self._children(host, group) for group in sorted(groups)]
+        await self._step(host, role, [*known, *(events or [Tick()])])
+        for order in orders:
+            await self._carry_out(host, role, order)
+            # Until then it stays, and hears of it if this part is thrown away, or ends.
+            self._orders.remove(order)
 
     def _stale(self, events: Sequence[JobEvent], at: float) -> set[str]:
         """Return the groups for which a parent asks, and whose children were not read lately."""

@@ -217,6 +217,9 @@ def _landmarks(path: Path, names: Sequence[str]) -> Array:
     """Read landmarks (m, channels), their columns in the channels' order."""
     from submerge_client.datasets import Flow  # late: only landmarks are in a table
 
+    if not path.exists():
+        expected, hint = f'"{FLEET}" or a table', "check the path"
+        raise refusal("landmarks", expected=expected, got=f"no file {path}", hint=hint)
     flow = Flow.of(path)
     used = list(range(len(flow.names)))
     if flow.named:

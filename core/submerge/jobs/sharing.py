@@ -53,8 +53,10 @@ class PointBudget:
             return
         try:
             kept = [(int(points), int(wall)) for points, wall in json.loads(record)]
-        except (ValueError, TypeError, OverflowError):
-            kept = [(self.per_day, now.wall_ms)]
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            kept = []
+        # `spend` keeps one entry at least: what has none is damaged.
+        kept = kept or [(self.per_day, now.wall_ms)]
         # A time that is still to come was of a clock that went back: it counts from now.
         self._shared = [_Shared(max(0, n), min(wall, now.wall_ms), None) for n, wall in kept]
 

@@ -108,5 +108,6 @@ class ColumnRanges:
                 yield (
                     f"channel {self._names[i]} is {value:g} in {int(edge.rows[i]):,} rows, and from"
                     f" {begin:g} to {end:g} in all others: if that marks missing values, make them"
-                    " gaps; if the machine stands still then, leave it out (--when)"
+                    " gaps; if the machine stands still then, leave these rows out (--when of fit,"
+                    " detect and score)"
                 )

@@ -224,8 +224,8 @@ def _noise(found: Figures) -> str:
     """Return whether each channel has a noise of its own."""
     if not found.noise:
         return (
-            "one for all channels: rows of an earlier version have no energies of channels, so"
-            " alarms are raised by SPE and T2"
+            "one for all channels: the model has no energies of channels, as one of a job or of an"
+            " earlier version has none, so scores and alarms are by SPE and T2"
         )
     return f"one for each channel; distances are by {found.loadings} columns of loadings"
 

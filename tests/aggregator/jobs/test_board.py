@@ -211,6 +211,21 @@ def test_the_oldest_go_when_their_files_are_too_large(folder, monkeypatch):
     assert ["job-2.job"] == [path.name for path in folder.iterdir()]
 
 
+def test_a_file_is_as_large_as_its_schema_too(folder, monkeypatch):
+    """Landmarks are in the schema, megabytes of them; the bound is that after a restart."""
+    monkeypatch.setattr(board_module, "MOST_ENDED_BYTES", 30_000)
+    board = JobBoard(folder)
+    for at, name in enumerate(("job-1", "job-2", "job-3")):
+        one = job(name)
+        board.announce(one, b" " * 12_000)
+        board.opened(one, 100.0 + at)
+        board.ended(outcome(one, failure="cancelled"), 200.0 + at)
+    board.close()
+
+    assert ["job-3", "job-2"] == [view.id for view in board.views()]
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 30_000
+
+
 def test_where_nothing_can_be_written_the_newest_are_in_memory(folder, monkeypatch):
     """They are lost when the root ends: the log says so."""
     monkeypatch.setattr(board_module, "MOST_UNWRITTEN", 1)

@@ -94,3 +94,24 @@ def test_who_may_not_choose_again_is_told_why(fleet_of):
         fleet.does(hall.choose_again(GROUP))
     with pytest.raises(UsageError, match="no group mill here"):
         fleet.does(root.choose_again("mill"))
+
+
+def test_a_choice_that_an_operator_orders_is_not_tried_again(fleet_of, caplog):
+    """No client holds a row of the new schema yet: it fails, and the log promises no other."""
+    fleet = fleet_of(share_points=20)
+    until(lambda: schema_of(fleet).features.settled, lambda: "the first landmarks")
+    chooser = fleet.servers["root"].landmarks
+    until(lambda: not fleet.call(lambda: chooser._choosing), lambda: "the end of the choice")
+    caplog.clear()
+
+    name = fleet.does(chooser.choose_again(GROUP))
+    fleet.ended(name)
+    until(lambda: failures(caplog), lambda: "the log's line")
+
+    assert [{"group", "why"}] == failures(caplog)
+
+
+def failures(caplog: pytest.LogCaptureFixture) -> list[set[str]]:
+    """What the log's lines on choices that failed say besides."""
+    lines = [each for each in caplog.records if each.getMessage() == "landmarks not chosen"]
+    return [set(each.facts) for each in lines]

@@ -11,12 +11,13 @@ import pytest
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.jobs.envelopes import OPENING, JobAsk
-from submerge.jobs.machine import JobHeard, JobProgress
+from submerge.jobs.machine import JobHeard, JobProgress, OpenJob
 from submerge.jobs.messages import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import Parcel
 from submerge.jobs.root import JobRoot
 from submerge.protocol.machine import SetQuarantine
 from submerge.protocol.messages import Incarnation, Stamp
+from submerge_aggregator.jobs import runtime
 from submerge_proto.wire import jobs
 from support.job_memory import GROUP, MemoryJobs
 from support.patience import until
@@ -174,6 +175,25 @@ def test_a_bug_in_a_job_ends_it_and_nothing_else(fleet, monkeypatch):
 
     assert "" == fleet.ended("job-2").failure
     assert 90 == fleet.readings()
+
+
+def test_a_bug_while_a_job_opens_is_told_to_who_opens_it(fleet, monkeypatch):
+    """The operator does not wait for ever, and the next order is carried out."""
+    step = JobRoot.step
+
+    def broken(self, event, now):
+        if isinstance(event, OpenJob):
+            monkeypatch.setattr(JobRoot, "step", step)
+            raise RuntimeError("a bug of the test")
+        return step(self, event, now)
+
+    monkeypatch.setattr(runtime, "AGAIN_S", 0.1)
+    monkeypatch.setattr(JobRoot, "step", broken)
+    with pytest.raises(SubmergeError, match="a bug: RuntimeError"):
+        fleet.open(fleet.job())
+
+    fleet.open(fleet.job())
+    assert "" == fleet.ended().failure
 
 
 def test_a_round_that_takes_long_keeps_no_report_waiting(fleet, monkeypatch):

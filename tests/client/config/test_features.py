@@ -185,6 +185,15 @@ def test_a_table_that_is_none_of_landmarks_is_refused_in_one_line(tmp_path, tabl
     assert "\n" not in message
 
 
+def test_a_table_that_is_not_there_may_be_the_fleet_misspelt() -> None:
+    """The line names the word."""
+    table = {"map": "nystrom", "landmarks": "fleat", "features": 3}
+    with pytest.raises(
+        UsageError, match=r'landmarks: expected "fleet" or a table, got no file fle'
+    ):
+        _ = decoded({"channels": ["flow", "temp"], "features": table}, SchemaConfig).built
+
+
 def test_a_client_says_where_its_landmarks_are_named(tmp_path) -> None:
     """The whole way to the setting, though the file is read late."""
     path = tmp_path / "landmarks.npy"

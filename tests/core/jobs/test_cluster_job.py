@@ -213,6 +213,20 @@ def test_settings_that_make_no_sense_are_refused(settings):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"map": "sketched"}, "map must be one of orthogonal, .*, got 'sketched'"),
+        ({"kernel": "matern", "nu": 7}, "nu must be 1.5 or 2.5, got 7"),
+        ({"kernel": "matern", "nu": "smooth"}, "nu must be 1.5 or 2.5, got 'smooth'"),
+    ],
+)
+def test_a_refusal_names_the_setting_and_what_it_may_be(settings, why):
+    """As the command calls it."""
+    with pytest.raises(UsageError, match=why):
+        ClusterJob({"clusters": 2, **settings}, 3)
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern"])
 def test_each_kernel_finds_the_answer_of_its_gamma(kernel):
     """A gamma that is set is the only one tried, and nothing is asked for it."""

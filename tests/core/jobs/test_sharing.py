@@ -77,7 +77,10 @@ def test_what_was_shared_by_a_clock_that_was_ahead_is_held_for_a_day_of_the_righ
     assert [0, 7] == [budget.left(at(s)) for s in (10, DAY_S + 6)]
 
 
-@pytest.mark.parametrize("record", [b"", b"{", b"[1]", b'[["a", 1]]', b"[[1, 2, 3]]", b"null"])
+@pytest.mark.parametrize(
+    "record",
+    [b"", b"{", b"[1]", b'[["a", 1]]', b"[[1, 2, 3]]", b"null", b"[]", b"{}", b'""', b"[" * 9000],
+)
 def test_a_record_that_cannot_be_read_is_a_spent_budget(record):
     """Rather than a new one."""
     budget = PointBudget(7)

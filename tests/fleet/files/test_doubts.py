@@ -76,7 +76,7 @@ def test_a_value_far_from_all_others_has_a_note(tmp_path: Path, mark: float) -> 
 
     (note,) = recordings.notes
     assert f"channel marked is {mark:g} in 5 rows, and from" in note
-    assert "make them gaps; if the machine stands still then, leave it out (--when)" in note
+    assert "leave these rows out (--when of fit, detect and score)" in note
 
 
 @given(

@@ -276,7 +276,9 @@ def test_a_model_says_whether_each_channel_has_a_noise():
     assert "distances are by 3 columns of loadings" in figures_text(figures(named))
     assert "95.0% stay below distance 12.5, SPE 1.5, T2 9" in figures_text(figures(named))
     assert ([0.5] * DIM, 3) == (list(figures(named).noise), figures(named).loadings)
-    assert "alarms are raised by SPE and T2" in figures_text(figures(plain))
+    without = figures_text(figures(plain))
+    assert "as one of a job or of an earlier version has none" in without
+    assert "scores and alarms are by SPE and T2" in without
 
 
 def test_names_that_a_terminal_would_obey_are_not_printed():

@@ -204,6 +204,9 @@ def _map_of(settings: Settings) -> RandomFourier:
     """Return the map that is set; its gamma may be open."""
     features = whole_of(settings, "features", 512, least=2, most=MOST_DIM)
     kind: Any = settings.get("map", "orthogonal")
+    if kind not in get_args(Kind):
+        known = ", ".join(get_args(Kind))
+        raise UsageError(f"map must be one of {known}, got {str(kind)[:40]!r}")
     return RandomFourier(_kernel(settings), features, kind, seed_of(settings))
 
 
@@ -215,7 +218,8 @@ def _kernel(settings: Settings) -> Kernel:
         raise UsageError(f"nu is of a matern kernel, got it for {name}: leave it out")
     gamma = number_of(settings, "gamma", 0.0, most=MOST_GAMMA) if "gamma" in settings else None
     if name == "matern":
-        return Matern(gamma, number_of(settings, "nu", 1.5, most=2.5))
+        nu: Any = settings.get("nu", 1.5)
+        return Matern(gamma, nu)
     return Laplace(gamma) if name == "laplace" else Gaussian(gamma)
 
 

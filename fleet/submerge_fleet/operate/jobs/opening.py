@@ -25,7 +25,7 @@ from submerge_fleet.console.options import (
     together,
 )
 from submerge_fleet.console.reading_options import READING, reading_options
-from submerge_fleet.console.units import duration
+from submerge_fleet.console.units import duration, in_words
 from submerge_fleet.operate.jobs.command import ANSWER, check_targets, deliver, finish
 from submerge_fleet.operate.jobs.kind_options import option_of, setting_options, settings_given
 from submerge_fleet.operate.jobs.progress import rounds_shown
@@ -124,7 +124,11 @@ def _run(kind: str, **given: Any) -> None:
     if paths or on_files:
         if not paths:
             raise UsageError("expected FILEs behind --files, got none")
-        _refuse("--{} is for a running fleet, got FILEs as well", {**at._asdict(), **fleet})
+        said = {
+            f"no_{name}" if value is False else name: value is not None
+            for name, value in fleet.items()
+        }
+        _refuse("--{} is for a running fleet, got FILEs as well", at._asdict() | said)
         if rows is not None:
             check_rows_file(kind, rows)
         _on_files(kind, settings, paths, given, scales=not unscaled, rows=rows, **output)
@@ -200,7 +204,9 @@ def _in_fleet(
         raise UsageError("--out and --plot need the answer, got --no-wait: leave it out")
     within = WITHIN_S if fleet["within"] is None else fleet["within"]
     if not 0 < within <= LONGEST_S:
-        raise UsageError(f"--within is over 0 and at most {LONGEST_S / 86400:g}d, got {within:g}s")
+        raise UsageError(
+            f"--within is over 0 and at most {LONGEST_S / 86400:g}d, got {in_words(within)}"
+        )
     order = JobOrder(
         kind=kind,
         settings=dict(settings),

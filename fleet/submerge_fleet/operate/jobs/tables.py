@@ -7,6 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from submerge_fleet.console.units import figure
+from submerge_fleet.operate.jobs.kernel_lines import (
+    KERNEL_PCA,
+    LANDMARKS,
+    kernel_pca_lines,
+    landmark_lines,
+)
 from submerge_fleet.operate.jobs.results import JobResult
 
 MOST_CHANNELS = 20
@@ -64,6 +70,10 @@ def answer_lines(result: JobResult) -> list[tuple[str, str]]:
     if result.kind == "moments" and result.is_whole:
         count, out = (int(result.answer[name][0]) for name in ("count", "held_out"))
         return [("rows", _rows(count, out)), *_channels(result)]
+    if result.kind in ("kpca", "nystrom") and result.answer.keys() >= KERNEL_PCA:
+        return kernel_pca_lines(result)
+    if result.kind == "landmarks" and result.answer.keys() >= LANDMARKS:
+        return landmark_lines(result)
     return [(name, _figures(array)) for name, array in result.answer.items()]
 
 

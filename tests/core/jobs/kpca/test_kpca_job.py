@@ -14,6 +14,7 @@ from submerge.features import Polynomial
 from submerge.jobs.here import run_here
 from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds import KINDS
+from submerge.jobs.kinds.kpca import measured
 from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of
 from submerge.jobs.kinds.kpca.job import NO_ONE_SHARES, KernelPcaJob
 from submerge.jobs.points import JobPoints, check_nodes, node_id, split
@@ -178,6 +179,20 @@ def test_limits_are_quantiles_of_rows_held_out():
     expected = np.quantile(spe, answer["limit_shares"], method="inverted_cdf")
     assert len(held_out) == answer["counts"][1]
     np.testing.assert_allclose(expected, answer["spe_limits"], rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("held_out", "shares"),
+    [(0, None), (9, None), (10, [0.5, 0.9]), (99, [0.5, 0.9, 0.95]), (100, [0.5, 0.9, 0.95, 0.99])],
+)
+def test_a_limit_leaves_a_row_or_more_beyond(held_out, shares):
+    """Of ten rows there is no 99 % limit: the largest one is none."""
+    values = np.arange(1.0, 1.0 + held_out)
+    found = measured.limits(measured.sketches_up(dict.fromkeys(measured.STATISTICS, values)))
+
+    assert shares == (found["limit_shares"].tolist() if found else None)
+    for name in found.keys() - {"limit_shares"}:
+        assert (found[name] < values[-1]).all()
 
 
 # -- who shares --------------------------------------------------------------------------------
@@ -371,6 +386,7 @@ def test_what_no_root_asks_is_refused(down):
         ({"components": 5, "center": 1}, "center must be true or false"),
         ({"components": 5, "node_share": 1.5}, "node_share must be"),
         ({"components": 5, "gamma": -1.0}, "gamma must be"),
+        ({"components": 5, "kernel": "matern", "nu": 7}, "nu must be 1.5 or 2.5, got 7"),
         ({"components": 5, "points_": 9}, "settings are"),
     ],
 )

@@ -186,6 +186,7 @@ def test_a_job_is_cancelled_after_a_yes(house, run, monkeypatch):
         (("kmeans", "--clusters", "many"), "--clusters"),
         (("kmeans", "--clusters", 0), "clusters must be"),
         (("kmeans", "--clusters", 3, "--within", "0s"), "--within"),
+        (("moments", "--within", "90d"), "--within is over 0 and at most 7d, got 90 d"),
         (("kmeans", "--clusters", 3, "--group", "hall"), "no group hall"),
         (("kmeans", "--clusters", 3, "--out", "answer.model"), "gives no model"),
         (("kmeans", "--clusters", 3, "--no-wait", "--out", "a.npz"), "--no-wait"),

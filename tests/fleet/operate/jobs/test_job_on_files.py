@@ -94,6 +94,8 @@ def test_a_column_may_name_the_nodes(run, tmp_path):
         (("--clusters", 3, "nowhere.csv"), "nowhere.csv"),
         (("--clusters", 3, "--least", 2, "PUMP"), "--least is for a running fleet"),
         (("--clusters", 3, "--config", "root.toml", "PUMP"), "--config is for a running fleet"),
+        (("--clusters", 3, "--no-wait", "PUMP"), "--no-wait is for a running fleet"),
+        (("--clusters", 3, "--no-exact", "PUMP"), "--no-exact is for a running fleet"),
         (("--clusters", 3, "--columns", "flaw", "PUMP"), "flaw"),
         (("--clusters", 500, "PUMP"), "clusters must be at most the 78 of two rows or more"),
     ],

@@ -21,7 +21,10 @@ from submerge.kernel.nystrom import check_finite, chunks, outside_span
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, merged, packed, quantile, unpacked
 
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
-"""Shares of the rows that limits are given for."""
+"""Shares of the rows that limits are given for, where there are enough."""
+
+FEWEST = 10
+"""Rows from which on there are limits: those of 0.5 and 0.9."""
 
 STATISTICS = ("spe", "inside", "t2")
 READINGS = "readings"
@@ -89,11 +92,18 @@ def check_sketches(up: Arrays, names: Sequence[str]) -> None:
 
 
 def limits(up: Arrays) -> Arrays:
-    """Return the statistics' quantiles at `SHARES` of the rows."""
-    found = {"limit_shares": np.array(SHARES)}
-    for name, sketch in _sketches(up).items():
-        if sketch.n:
-            found[f"{name}_limits"] = np.array([quantile(sketch, share) for share in SHARES])
+    """Return the statistics' quantiles at those of `SHARES` that leave a row or more beyond.
+
+    0.99 needs 100 rows. Of fewer than `FEWEST` rows there are no limits.
+    """
+    sketches = _sketches(up)
+    rows = min(sketch.n for sketch in sketches.values())
+    if rows < FEWEST:
+        return {}
+    shares = [share for share in SHARES if rows * (1.0 - share) >= 1.0 - 1e-9]
+    found = {"limit_shares": np.array(shares)}
+    for name, sketch in sketches.items():
+        found[f"{name}_limits"] = np.array([quantile(sketch, share) for share in shares])
     return found
 
 

@@ -134,7 +134,8 @@ def kernel_setting(settings: Settings) -> Kernel:
         coef0: Any = settings.get("coef0", 0.0)
         return Polynomial(whole_of(settings, "degree", 2, least=1, most=64), gamma, coef0)
     if name == "matern":
-        return Matern(gamma, nu=number_of(settings, "nu", 1.5, most=2.5))
+        nu: Any = settings.get("nu", 1.5)
+        return Matern(gamma, nu)
     return Laplace(gamma) if name == "laplace" else Gaussian(gamma)
 
 
