@@ -46,7 +46,8 @@ def _accuracy(stream: str, name: str, *, within: bool) -> Claim:
     return Claim(
         "accuracy",
         f"error, {name}{', no more memory' if within else ''}",
-        f"{_rows(stream)}: error over the optimum; peers with {'no more' if within else 'any'} memory",
+        f"{_rows(stream)}: error over the optimum;"
+        f" peers with {'no more' if within else 'any'} memory",
         ".5f",
         "less",
         _of_stream(stream, "submerge", "over the optimum"),
