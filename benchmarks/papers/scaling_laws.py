@@ -220,7 +220,7 @@ def _of_fleets(quick: bool) -> list[Sweep]:
     ways, found = {OURS: WAYS[OURS]}, []
     for n in numbers:
         stream = Stream(n * rows, 1.0, dim, piece=rows // 2)
-        found.append(run(stream, ways, (n,))[OURS, n])
+        found.append(run(stream, ways, (1, n))[OURS, n])
     x = [float(n) for n in numbers]
     rates = [n * rows / each.ready for n, each in zip(numbers, found, strict=True)]
     paths = [1e6 * (each.ready - each.slowest) for each in found]

@@ -22,9 +22,8 @@ PIECE = 1000
 FIRST = 100
 """Rows of a node that are timed by themselves: the first block has no past to start from."""
 
-REPEATS, MERGE_REPEATS = 2, 5
-"""Each node learns so often, and its least time counts. A merge takes less than a millisecond: its
-time is the median of so many."""
+MERGE_REPEATS = 5
+"""A merge takes less than a millisecond: its time is the median of so many."""
 
 
 class Way(NamedTuple):
@@ -84,6 +83,8 @@ class Taken(NamedTuple):
     first : of these, what the first `FIRST` rows of each node took
     merging : of all merges
     slowest : learning of the slowest node
+    uneven : the most that a node took over what one node of the same way took for the same rows, at
+        the same moment: what is left is not the machine's
     ready : from the start until the root has its model, if each node has a core: no latency
     over : squared error of the root over that of the best subspace of its rank
     """
@@ -92,6 +93,7 @@ class Taken(NamedTuple):
     first: float
     merging: float
     slowest: float
+    uneven: float
     ready: float
     over: float
 
@@ -105,35 +107,38 @@ class ScaledFleet:
 
     Attributes
     ----------
-    seconds, first : list of float
-        What each node took so far, and its first `FIRST` rows of that; the last node is at work.
+    pieces : list of float
+        What each piece of the stream took.
+    first : list of float
+        What the first `FIRST` rows of each node took.
     """
 
     def __init__(self, way: Way, rows: int, nodes: int) -> None:
-        self._way, self._rows, self._chunk = way, rows, rows // nodes
+        self._way, self._chunk = way, rows // nodes
         self._learner, self._left = way.make(), self._chunk
         self._models: list[Any] = []
-        self.seconds, self.first = [0.0], [0.0]
+        self.pieces: list[float] = []
+        self.first: list[float] = []
 
     def take(self, rows: measure.Array) -> None:
         """Learn the next rows of the stream: a chunk ends with a piece."""
+        new = self._left == self._chunk
         began = measure.seconds()
-        if self._left == self._chunk:
+        if new:
             self._learn(rows[:FIRST])
-            self.first[-1] = measure.seconds() - began
-            self._learn(rows[FIRST:])
-        else:
-            self._learn(rows)
+            self.first.append(measure.seconds() - began)
+        self._learn(rows[FIRST:] if new else rows)
         self._left -= len(rows)
-        if self._left:
-            self.seconds[-1] += measure.seconds() - began
-            return
-        self._models.append(self._way.model(self._learner))
-        self.seconds[-1] += measure.seconds() - began
-        if len(self._models) * self._chunk < self._rows:
+        if not self._left:
+            self._models.append(self._way.model(self._learner))
+        self.pieces.append(measure.seconds() - began)
+        if not self._left:
             self._learner, self._left = self._way.make(), self._chunk
-            self.seconds.append(0.0)
-            self.first.append(0.0)
+
+    @property
+    def seconds(self) -> measure.Array:
+        """What each node took, (nodes,)."""
+        return np.reshape(self.pieces, (len(self._models), -1)).sum(axis=1)
 
     def _learn(self, rows: measure.Array) -> None:
         step = self._way.call or max(1, len(rows))
@@ -154,19 +159,22 @@ class ScaledFleet:
         return float(np.median(took))
 
 
-def taken(way: Way, same: list[ScaledFleet], error: Callable[[measure.Array], float]) -> Taken:
-    """Return the figures of one fleet that ran several times: of each node its least time."""
-    done = np.min([fleet.seconds for fleet in same], axis=0)
-    first = np.min([fleet.first for fleet in same], axis=0)
-    model, levels = same[0].merged()
+def taken(
+    way: Way, fleet: ScaledFleet, one: ScaledFleet, error: Callable[[measure.Array], float]
+) -> Taken:
+    """Return the figures of one fleet, beside one node's of the same way and stream."""
+    done = fleet.seconds
+    beside = done / np.reshape(one.pieces, (len(done), -1)).sum(axis=1)
+    model, levels = fleet.merged()
     ready = done
     for level in levels:
         ready = ready.reshape(-1, 2).max(axis=1) + level
     return Taken(
         learning=float(done.sum()),
-        first=float(first.sum()),
+        first=float(sum(fleet.first)),
         merging=sum(sum(level) for level in levels),
         slowest=float(done.max()),
+        uneven=float(beside.max()),
         ready=float(ready[0]),
         over=error(way.basis(model)),
     )
@@ -203,19 +211,17 @@ class Stream(NamedTuple):
 
 
 def run(
-    stream: Stream, ways: dict[str, Way], nodes: tuple[int, ...], *, repeats: int = REPEATS
+    stream: Stream, ways: dict[str, Way], nodes: tuple[int, ...]
 ) -> dict[tuple[str, int], Taken]:
-    """Let fleets of each way and size learn one stream side by side: a busy second hits all."""
+    """Let fleets of each way and size learn one stream side by side: a busy second hits all.
+
+    The first of `nodes` is 1.
+    """
     rows, alpha, dim, piece = stream
     for way in ways.values():
         _warm(way, SynthPieces(dim, alpha, 2 * FIRST))
-    fleets = {
-        (name, n): [ScaledFleet(way, rows, n) for _ in range(repeats)]
-        for name, way in ways.items()
-        for n in nodes
-    }
-    # The same fleets again only after all others: what disturbs one seldom disturbs the other.
-    order = [same[i] for i in range(repeats) for same in fleets.values()]
+    fleets = {(name, n): ScaledFleet(way, rows, n) for name, way in ways.items() for n in nodes}
+    order = list(fleets.values())
     scatter, made = np.zeros((dim, dim)), SynthPieces(dim, alpha, piece)
     for number in measure.progress(range(rows // piece), f"{rows} rows, alpha {alpha:g}"):
         X = made.made(number)
@@ -229,7 +235,10 @@ def run(
     def over(basis: measure.Array) -> float:
         return float((np.trace(scatter) - np.sum(basis * (scatter @ basis))) / best)
 
-    return {key: taken(ways[key[0]], same, over) for key, same in fleets.items()}
+    return {
+        (name, n): taken(ways[name], fleet, fleets[name, 1], over)
+        for (name, n), fleet in fleets.items()
+    }
 
 
 def _warm(way: Way, made: SynthPieces) -> None:

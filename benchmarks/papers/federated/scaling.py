@@ -4,8 +4,11 @@ Grammenos, Mendoza-Smith, Mascolo & Crowcroft, *Federated PCA with Adaptive Rank
 arXiv:1907.08059v1. Rows of Synth(alpha) with d = 1000 are cut into equal chunks, one for each node;
 models of rank 10 are merged up a binary tree. As in the paper, amortised time is that of learning
 and merging over the number of nodes. Beside it stands what a fleet with a core for each node would
-wait for its root: the slowest path of learning and merges, without a network. Each node learns
-twice, and its least time counts: the machine is not idle.
+wait for its root: the slowest path of learning and merges, without a network.
+
+Nodes learn one after another here, while the machine has other work: the slowest node had a slow
+moment. So the table also has each node's time over what one node took for the same rows in turn
+with it.
 
 The authors' published script (`test_spca_federated.m`) runs T = 32k, 64k, 96k and 128k, and labels
 the curves 128K, 256K, 384K and 512K: a factor of four goes into the labels twice. Its time is that
@@ -25,7 +28,6 @@ from papers.federated.fleet import (
     OURS,
     OURS_AS_PAPER,
     PRINTED,
-    REPEATS,
     WAYS,
     Stream,
     Taken,
@@ -34,7 +36,7 @@ from papers.federated.fleet import (
 from papers.frame import Curve, Figure, Panel, command
 from report import Table
 
-NODES = (1, 2, 4, 8, 16, 32)
+NODES, OTHER_NODES = (1, 2, 4, 8, 16, 32), (1, 8, 32)
 DIM, QUICK_DIM = 1000, 400
 LENGTHS = (32_000, 128_000, 256_000, 512_000)
 ALL_WAYS_AT = 128_000
@@ -57,7 +59,7 @@ def measured(quick: bool) -> Found:
         every = rows == ALL_WAYS_AT and alpha == ALPHA
         ways = WAYS if every else {OURS: WAYS[OURS]}
         stream = Stream(rows // less, alpha, dim, piece)
-        found[stream] = run(stream, ways, NODES, repeats=1 if quick else REPEATS)
+        found[stream] = run(stream, ways, NODES if alpha == ALPHA else OTHER_NODES)
     return found
 
 
@@ -120,6 +122,7 @@ def _parts(lengths: dict) -> Table:
                     each.amortised(nodes),
                     _over_ideal(taken, name, nodes),
                     nodes * each.slowest / each.learning,
+                    each.uneven,
                     1e3 * (each.ready - each.slowest),
                     taken[name, 1].ready / each.ready,
                 )
@@ -127,13 +130,17 @@ def _parts(lengths: dict) -> Table:
     columns = {"T": ",d", "method": "", "nodes": "d", "learning, s": ".3f"}
     columns |= {f"of it the first {FIRST} rows": ".2%", "merging, s": ".4f"}
     columns |= {"amortised, s": ".4f", "over 1 / nodes": ".3f", "slowest node over the mean": ".2f"}
+    columns |= {"most over one node": ".2f"}
     columns |= {"after it, ms": ".2f", "times faster, a core each": ".1f"}
     return Table(
         f"Time by part, Synth({ALPHA:g})",
         columns,
         rows,
         "The target is at most 1.20 over 1 / nodes: amortised time times the nodes, over the time"
-        " of one node. After it: from the end of the slowest node until the root's model.",
+        " of one node. Most over one node: of a node's time over what one node took for the same"
+        " rows, in turn with it. After it: from the end of the slowest node until the root's model."
+        " Nodes learn one after another, so that their mean and their slowest are of different"
+        " moments of a busy machine; the pairs are not.",
     )
 
 
@@ -142,7 +149,7 @@ def _spectra(found: Found) -> Table:
     rows: list[tuple[object, ...]] = []
     for stream, taken in sorted(found.items(), key=lambda pair: (pair[0].alpha, pair[0].rows)):
         for name in dict.fromkeys(name for name, _ in taken):
-            errors = [taken[name, n].over - 1 for n in NODES]
+            errors = [taken[name, n].over - 1 if (name, n) in taken else None for n in NODES]
             rows.append((stream.alpha, stream.rows, name, *errors))
     columns = {"alpha": "g", "T": ",d", "method": ""}
     columns |= {f"{n} node{'s' if n > 1 else ''}": ".3%" for n in NODES}

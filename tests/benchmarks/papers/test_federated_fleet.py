@@ -38,7 +38,7 @@ def test_a_piece_depends_on_its_number_alone():
 
 def test_every_way_learns_all_rows_and_ends_near_the_optimum():
     """Whatever the number of nodes; no root is below the optimum."""
-    found = run(SMALL, WAYS, (1, 2, 8), repeats=2)
+    found = run(SMALL, WAYS, (1, 2, 8))
 
     assert {(name, n) for name in WAYS for n in (1, 2, 8)} == set(found)
     for (_, nodes), each in found.items():
@@ -50,32 +50,33 @@ def test_every_way_learns_all_rows_and_ends_near_the_optimum():
 
 def test_ours_at_the_papers_settings_is_the_paper_as_printed():
     """One node's basis is that of Algorithm 3, and so is what the merges make of four."""
-    found = run(SMALL, {name: WAYS[name] for name in (OURS_AS_PAPER, PRINTED)}, (1, 4), repeats=1)
+    found = run(SMALL, {name: WAYS[name] for name in (OURS_AS_PAPER, PRINTED)}, (1, 4))
 
     for nodes in (1, 4):
         ours, theirs = (found[name, nodes].over for name in (OURS_AS_PAPER, PRINTED))
         assert ours == pytest.approx(theirs, rel=1e-9)
 
 
-def test_of_fleets_that_ran_twice_each_nodes_least_time_counts():
-    """What disturbs a node once is no part of the figure; the slowest path is by least times."""
-    fleets = [ScaledFleet(WAYS[OURS], 400, 2) for _ in range(2)]
-    for fleet in fleets:
+def test_the_slowest_path_is_by_node_and_unevenness_by_pairs():
+    """A slow moment that hits one node as much as the other is no unevenness."""
+    one, two = (ScaledFleet(WAYS[OURS], 400, nodes) for nodes in (1, 2))
+    for fleet in (one, two):
         for number in range(2):
             fleet.take(SynthPieces(40, 1.0, 200).made(number))
-    fleets[0].seconds, fleets[1].seconds = [1.0, 50.0], [30.0, 2.0]
-    found = taken(WAYS[OURS], fleets, lambda _: 1.0)
+    one.pieces, two.pieces = [1.0, 2.0], [1.0, 2.2]
+    found = taken(WAYS[OURS], two, one, lambda _: 1.0)
 
-    assert found.learning == 3.0
-    assert found.slowest == 2.0
-    assert found.ready == pytest.approx(2.0 + found.merging)
+    assert found.learning == pytest.approx(3.2)
+    assert found.slowest == 2.2
+    assert found.uneven == pytest.approx(1.1)
+    assert found.ready == pytest.approx(2.2 + found.merging)
 
 
 def test_the_ideal_is_one_nodes_time_over_the_nodes():
     """A fleet whose learning takes a fifth longer is 1.2 over it."""
     both = {
-        ("a", 1): Taken(10.0, 0.0, 0.0, 10.0, 10.0, 1.0),
-        ("a", 4): Taken(11.5, 0.0, 0.5, 3.0, 3.5, 1.0),
+        ("a", 1): Taken(10.0, 0.0, 0.0, 10.0, 1.0, 10.0, 1.0),
+        ("a", 4): Taken(11.5, 0.0, 0.5, 3.0, 1.0, 3.5, 1.0),
     }
 
     assert scaling._over_ideal(both, "a", 4) == pytest.approx(1.2)
