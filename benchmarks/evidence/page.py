@@ -36,6 +36,9 @@ PICTURED = {
     "accuracy": "Error over the optimum and memory of every method, stream by stream",
     "speed": "Time of a row against the number of columns, beside peers of bounded memory",
 }
+WHOLE = {"faults": ("survived", "kills")}
+"""Runs whose tables a section shows whole."""
+
 VERDICTS = ("ours", "even", "**the rival wins**", "kept", "**not kept**")
 
 
@@ -132,6 +135,8 @@ def _section(section: str, made: Made, folder: Path, *, marked: bool) -> list[st
         parts.append(Table("", dict.fromkeys(columns, ""), rows).markdown.partition("\n\n")[2])
     if section in PICTURED and (folder / f"{section}.png").exists():
         parts.append(f"![{PICTURED[section]}](evidence/results/{section}.png)")
+    for name in (each for each in WHOLE.get(section, ()) if each in made):
+        parts += [Table.of_record(each).markdown for each in made[name]["tables"]]
     if section == "scaling":
         parts += _scaling(made, marked=marked)
     return parts
