@@ -71,11 +71,12 @@ def every(made: Made) -> list[Shown]:
 def strongest(made: Made) -> list[Shown]:
     """Return the claims of README: of each section the one that is furthest ahead of a peer.
 
-    Figures whose peer is no rival are left out.
+    Promises, short runs, and figures whose peer is no rival are left out.
     """
     best: dict[str, Shown] = {}
     for each in every(made):
-        if each.ratio is None or each.claim.aside:
+        short = any(made[run]["quick"] for run in each.claim.runs)
+        if each.ratio is None or each.claim.aside or each.claim.promise or short:
             continue
         leads = best.get(each.claim.section)
         if leads is None or each.ratio > (leads.ratio or 0.0):
@@ -195,6 +196,12 @@ def _not_measured(made: Made) -> list[str]:
     runs = [f"evidence/every.py --only {name}" for name in RUNS if name not in made]
     runs += [f"papers/every.py --only {name}" for name in FIGURES if name not in made]
     lines = [f"* `python benchmarks/{run}`" for run in runs]
+    found = {each.claim.name for each in every(made)}
+    lines += [
+        f"* {claim.what}: not in the short run of `{claim.ours.run}`"
+        for claim in CLAIMS
+        if claim.name not in found and all(run in made for run in claim.runs)
+    ]
     if not lines:
         return []
     return ["## Not measured on this code", "\n".join(lines)]
