@@ -18,7 +18,12 @@ Records = Mapping[str, dict[str, Any]]
 EVEN = 1e-4
 """Ratios within so much of 1 are a draw."""
 
-ONES: dict[str, Callable[[list[float]], float]] = {"most": max, "least": min, "sum": sum}
+ONES: dict[str, Callable[[list[float]], float]] = {
+    "most": max,
+    "least": min,
+    "sum": sum,
+    "last": lambda figures: figures[-1],
+}
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,8 @@ class Pick:
         By column, what rows hold: a value, or a tuple of values.
     named : str
         What the figure is of; or "{column}", to take it from the rows.
-    one : "most", "least" or "sum"
-        What is taken of all rows together; None: each row is a figure of its own.
+    one : "most", "least", "sum" or "last"
+        What is taken of all rows; None: each row is a figure of its own.
     but : tuple
         Beginnings of names that are left out.
     within : Pick or None
@@ -46,7 +51,7 @@ class Pick:
     column: str
     where: Mapping[str, object]
     named: str
-    one: Literal["most", "least", "sum"] | None = None
+    one: Literal["most", "least", "sum", "last"] | None = None
     but: tuple[str, ...] = ()
     within: "Pick | None" = None
 

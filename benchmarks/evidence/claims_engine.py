@@ -43,11 +43,11 @@ def _of_stream(stream: str, method: str, column: str) -> Pick:
 
 def _accuracy(stream: str, name: str, *, within: bool) -> Claim:
     memory = _of_stream(stream, "submerge", "peak kB") if within else None
+    beside = f"peers with {'no more' if within else 'any'} memory"
     return Claim(
         "accuracy",
         f"error, {name}{', no more memory' if within else ''}",
-        f"{_rows(stream)}: error over the optimum;"
-        f" peers with {'no more' if within else 'any'} memory",
+        f"{_rows(stream)}: error over the optimum; {beside}",
         ".5f",
         "less",
         _of_stream(stream, "submerge", "over the optimum"),

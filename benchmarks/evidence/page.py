@@ -36,6 +36,9 @@ PICTURED = {
     "accuracy": "Error over the optimum and memory of every method, stream by stream",
     "speed": "Time of a row against the number of columns, beside peers of bounded memory",
 }
+WHOLE = {"faults": ("survived", "kills")}
+"""Runs whose tables a section shows whole."""
+
 VERDICTS = ("ours", "even", "**the rival wins**", "kept", "**not kept**")
 
 
@@ -68,11 +71,12 @@ def every(made: Made) -> list[Shown]:
 def strongest(made: Made) -> list[Shown]:
     """Return the claims of README: of each section the one that is furthest ahead of a peer.
 
-    Figures whose peer is no rival are left out.
+    Promises, short runs, and figures whose peer is no rival are left out.
     """
     best: dict[str, Shown] = {}
     for each in every(made):
-        if each.ratio is None or each.claim.aside:
+        short = any(made[run]["quick"] for run in each.claim.runs)
+        if each.ratio is None or each.claim.aside or each.claim.promise or short:
             continue
         leads = best.get(each.claim.section)
         if leads is None or each.ratio > (leads.ratio or 0.0):
@@ -132,6 +136,8 @@ def _section(section: str, made: Made, folder: Path, *, marked: bool) -> list[st
         parts.append(Table("", dict.fromkeys(columns, ""), rows).markdown.partition("\n\n")[2])
     if section in PICTURED and (folder / f"{section}.png").exists():
         parts.append(f"![{PICTURED[section]}](evidence/results/{section}.png)")
+    for name in (each for each in WHOLE.get(section, ()) if each in made):
+        parts += [Table.of_record(each).markdown for each in made[name]["tables"]]
     if section == "scaling":
         parts += _scaling(made, marked=marked)
     return parts
@@ -190,6 +196,12 @@ def _not_measured(made: Made) -> list[str]:
     runs = [f"evidence/every.py --only {name}" for name in RUNS if name not in made]
     runs += [f"papers/every.py --only {name}" for name in FIGURES if name not in made]
     lines = [f"* `python benchmarks/{run}`" for run in runs]
+    found = {each.claim.name for each in every(made)}
+    lines += [
+        f"* {claim.what}: not in the short run of `{claim.ours.run}`"
+        for claim in CLAIMS
+        if claim.name not in found and all(run in made for run in claim.runs)
+    ]
     if not lines:
         return []
     return ["## Not measured on this code", "\n".join(lines)]

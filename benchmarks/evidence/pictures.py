@@ -39,7 +39,7 @@ def overview(made: Made) -> list[list[object]]:
     return [
         [
             each.claim.section,
-            each.claim.name,
+            each.claim.name + (" (quick run)" if made[each.claim.ours.run]["quick"] else ""),
             float(f"{each.ratio:.6g}"),
             "*" not in each.verdict,
             each.claim.aside,

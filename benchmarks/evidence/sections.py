@@ -60,8 +60,9 @@ processes, killed as by a power cut. What is asked for is none.""",
         "False alarms promised and realised",
         """\
 Nodes of a generated plant for some virtual weeks: the command among the runs below says how
-many, and of how many seeds. What is asked for is at most what the settings promise. More:
-[alarms](alarms.md).""",
+many, and of how many seeds. What is asked for is at most what the settings promise. A short
+run says little of rare events: [alarms](alarms.md) has five seeds of 40 nodes and 30 days on
+earlier code, and there the room has more false alarms than are promised.""",
     ),
     "detection": (
         "Detection beside other rules",

@@ -31,6 +31,15 @@ def test_readme_has_the_strongest_lines_of_the_page(made):
         assert f"| {line.claim.what} " in text
 
 
+def test_no_short_run_and_no_promise_is_among_the_strongest_lines(made):
+    """All stand beside a rival, measured in full; short runs would all be left out."""
+    short = {name: run | {"quick": True} for name, run in made.items()}
+
+    assert page.strongest(made)
+    assert not [each for each in page.strongest(made) if each.claim.promise or each.claim.aside]
+    assert [] == page.strongest(short)
+
+
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_a_picture_is_that_of_the_committed_results(name, made):
     """After a run it is drawn again: python benchmarks/evidence/pictures.py."""
