@@ -20,7 +20,7 @@ channels = ["a", "b", "c"]
 def test_the_root_of_one_machine_is_found_by_its_configuration(
     monkeypatch, capsys, tmp_path, command
 ):
-    """Its store is in the folder that the file names: there is nobody at its socket here."""
+    """Its store is in the folder that the file names: no root is at its socket here."""
     path = tmp_path / "box.toml"
     path.write_text(BOX.format(folder=tmp_path / "kept"))
     ran = shell(monkeypatch, capsys, *command)("--config", path)
