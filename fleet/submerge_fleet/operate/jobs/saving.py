@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,24 @@ from submerge_fleet.operate.jobs.results import JobResult
 from submerge_fleet.operate.jobs.tables import TABLES
 
 ZIP = b"PK\x03\x04"
+
+
+def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
+    """Refuse a file that is to be written twice, or is read from.
+
+    Raises
+    ------
+    UsageError
+    """
+    read = {each.resolve() for each in inputs}
+    seen: set[Path] = set()
+    for path in targets:
+        place = path.resolve()
+        if place in read:
+            raise UsageError(f"{path} is read from, and would be overwritten: name another file")
+        if place in seen:
+            raise UsageError(f"{path} is to be written twice: name another file")
+        seen.add(place)
 
 
 def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
@@ -74,13 +93,13 @@ def _check_older(path: Path, suffix: str) -> None:
         return
     with path.open("rb") as file:
         begin = file.read(64)
-    firsts = (ZIP,) if suffix == ".npz" else tuple(f"{each},".encode() for each in FIRSTS)
-    if begin and not begin.startswith(firsts):
+    heads = (ZIP,) if suffix == ".npz" else HEADS
+    if begin and not begin.startswith(heads):
         raise UsageError(f"{path} exists and is no answer of a job: name another file")
 
 
-FIRSTS = ("cluster", "channel")
-"""First columns of tables."""
+HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")
+"""How tables begin."""
 
 
 def _archive(result: JobResult) -> bytes:
