@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,10 +16,8 @@ from submerge.history.learnt import Learnt
 from submerge_client.atomic_file import atomic_write
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.jobs.models import MODELS
-from submerge_fleet.operate.jobs.results import JobResult
+from submerge_fleet.operate.jobs.results import JOB, JobResult
 from submerge_fleet.operate.jobs.tables import TABLES
-
-ZIP = b"PK\x03\x04"
 
 
 def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
@@ -91,11 +90,22 @@ def _check_older(path: Path, suffix: str) -> None:
     if suffix not in (".npz", ".csv"):
         model_file.check_older(path)
         return
-    with path.open("rb") as file:
-        begin = file.read(64)
-    heads = (ZIP,) if suffix == ".npz" else HEADS
-    if begin and not begin.startswith(heads):
+    if path.stat().st_size and not (_is_archive(path) if suffix == ".npz" else _is_table(path)):
         raise UsageError(f"{path} exists and is no answer of a job: name another file")
+
+
+def _is_table(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).startswith(HEADS)
+
+
+def _is_archive(path: Path) -> bool:
+    """Return whether a file has the arrays of an answer: arrays of others have no such name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{JOB}.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")
