@@ -66,9 +66,13 @@ class WatchStream:
         self._jobs.put(data, len(data))
         self._stirred.set()
 
+    def drop_jobs(self) -> None:
+        """Forget the messages of jobs that wait: a newer stream of its child gets them."""
+        self._jobs.clear()
+
     def end(self) -> None:
         """Wake it: nothing more is sent."""
-        self._jobs.clear()
+        self.drop_jobs()
         self._stirred.set()
 
     async def news(self) -> list[bytes]:
@@ -121,7 +125,10 @@ class Watches:
         watch = WatchStream(who, node, group, identity, self._room)
         self._open[id(watch)] = watch
         if jobs:
-            self._of_jobs.setdefault((node, group), []).append(watch)
+            streams = self._of_jobs.setdefault((node, group), [])
+            for older in streams[-1:]:
+                older.drop_jobs()
+            streams.append(watch)
         self._held[who] += 1
         if self._hello:
             watch.put_hello(self._hello)
@@ -167,8 +174,11 @@ class Watches:
                 watch.put_more(data)
 
     def push_job(self, node: str, group: str, data: bytes) -> None:
-        """Send the streams of one child a message of a job, if they read such."""
-        for watch in self._of_jobs.get((node, group), ()):
+        """Send a child a message of a job on the newest of its streams that reads such.
+
+        With one on each stream, a child that opens many and reads none would fill the room of all.
+        """
+        for watch in self._of_jobs.get((node, group), [])[-1:]:
             watch.put_job(data)
 
     def cut(self, admission: WatchAdmission) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_fleet.console.admin_client import AdminClient, AdminGroup
+from submerge_fleet.console.admin_client import AdminGroup
 from submerge_fleet.console.options import (
     FILE,
     AggregatorOptions,
@@ -19,7 +19,6 @@ from submerge_fleet.console.options import (
     flag_option,
     json_option,
 )
-from submerge_fleet.console.ways import UnixSocket
 
 if TYPE_CHECKING:
     from submerge_aggregator.backup.copy_file import CopyIdentity
@@ -64,7 +63,7 @@ def command(
     from submerge_fleet.backup.fetching import fetch
     from submerge_fleet.backup.keeping import dated, remove_older
 
-    admin, folder = _admin(at), to.is_dir()
+    admin, folder = at.admin(), to.is_dir()
     if keep is not None and not folder:
         raise UsageError(
             f"--keep is for a folder of dated copies, got --to {to}: create the folder"
@@ -92,8 +91,8 @@ def check(file: Path, config: Path, as_json: bool) -> None:
     """
     from submerge_aggregator.backup.checking import check_models, read_copy
     from submerge_aggregator.backup.copy_file import CopyDamaged
-    from submerge_fleet.backup.root_config import root_config
     from submerge_fleet.console.progress import advancing
+    from submerge_fleet.console.root_config import root_config
 
     loaded = root_config(config)
     try:
@@ -113,16 +112,6 @@ def check(file: Path, config: Path, as_json: bool) -> None:
             click.echo(f"{each.group}: {each.learnt:,} readings; {says}")
     if any(each.differs for each in found):
         sys.exit(1)
-
-
-def _admin(at: AggregatorOptions) -> AdminClient:
-    """Return the client for the root; its configuration may be that of `submerge up`."""
-    from submerge_aggregator.questions.views import socket_of
-    from submerge_fleet.backup.root_config import root_config
-
-    if at.config is None or at.store is not None or at.at is not None:
-        return at.admin()
-    return AdminClient(UnixSocket(socket_of(root_config(at.config).store)))
 
 
 def _facts(path: Path, identity: CopyIdentity) -> dict[str, object]:

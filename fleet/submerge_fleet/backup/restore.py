@@ -32,7 +32,7 @@ def command(file: Path, config: Path, anyway: bool) -> None:
     """
     from submerge_aggregator.backup.checking import check_models, read_copy, refuse_different
     from submerge_fleet.backup.restoring import put_in_place
-    from submerge_fleet.backup.root_config import root_config
+    from submerge_fleet.console.root_config import root_config
 
     loaded = root_config(config)
     copy = read_copy(file)

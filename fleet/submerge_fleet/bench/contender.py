@@ -82,7 +82,7 @@ def found(name: str) -> MakeContender:
 
 
 def raised(error: Exception) -> str:
-    """Return an error of a method that is not ours, and where it was raised, in one line."""
+    """Return what an error says, and where it was raised, in one line."""
     said = " ".join(f"{type(error).__name__}: {error}".split())
     frames = traceback.extract_tb(error.__traceback__)
     return f"{said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -130,6 +129,7 @@ def admin_client_of(
 ) -> AdminClient:
     """Return the client that options ask for; `instead`: what else could have been given.
 
+    config : of an aggregator, or of `submerge up`
     network : where `--at` leads
 
     Raises
@@ -150,10 +150,9 @@ def admin_client_of(
 
     if config is None:
         return AdminClient(UnixSocket(socket_of(str(store))))
-    from submerge_aggregator.config import load
+    from submerge_fleet.console.root_config import root_config
 
-    loaded = load(config, os.environ)
-    return AdminClient(UnixSocket(socket_of(loaded.store)))
+    return AdminClient(UnixSocket(socket_of(root_config(config).store)))
 
 
 def confirm(warning: str, question: str) -> None:

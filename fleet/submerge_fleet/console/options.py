@@ -136,7 +136,9 @@ def aggregator_options(group: str | None, *, network: bool = True) -> Decorator:
 
         return together(
             click.option(
-                "--config", type=FILE, help="The configuration of the running aggregator."
+                "--config",
+                type=FILE,
+                help="The configuration of the running aggregator, or of `submerge up`.",
             ),
             click.option("--store", type=FILE, help="Its store, instead of its configuration."),
             *(NETWORK if network else ()),

@@ -53,3 +53,19 @@ def test_what_waits_is_bounded_for_each_and_for_all():
     assert 0 == watches._room.used
     watches.push_job(names[0], "g", data)
     assert {} == watches._of_jobs
+
+
+def test_a_child_with_many_streams_takes_the_room_of_one():
+    """The newest has its messages; when that ends, the one before it has those that follow."""
+    watches, data = Watches(8), bytes(1 << 16)
+    begun = []
+    for _ in range(8):
+        begun.append(watches.begin("c", "c", "g", jobs=True))
+        for _ in range(2 * JOB_BYTES // len(data)):
+            watches.push_job("c", "g", data)
+
+    assert [0] * 7 + [JOB_BYTES] == [len(watch._jobs) * len(data) for watch in begun]
+    assert JOB_BYTES == watches._room.used
+    watches.end(begun[-1])
+    watches.push_job("c", "g", b"job")
+    assert [b"job"] == asyncio.run(begun[-2].news())

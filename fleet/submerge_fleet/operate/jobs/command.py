@@ -129,11 +129,17 @@ def cancel(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
 
 
 def check_targets(
-    kind: str, out: tuple[Path, ...], plot: Path | None, inputs: tuple[Path, ...] = ()
+    kind: str,
+    out: tuple[Path, ...],
+    plot: Path | None,
+    *,
+    rows: Path | None = None,
+    inputs: tuple[Path, ...] = (),
 ) -> None:
-    """Refuse files that cannot be written, before the work."""
-    from submerge_fleet.operate.jobs.saving import check_outputs
+    """Refuse files that cannot be written, or would cost what is read, before the work."""
+    from submerge_fleet.operate.jobs.saving import check_apart, check_outputs
 
+    check_apart([*out, *(each for each in (plot, rows) if each is not None)], inputs)
     check_outputs(kind, out)
     if plot is not None:
         if kind not in PICTURES:
@@ -142,7 +148,7 @@ def check_targets(
         from submerge_fleet.console.picture import check_target
         from submerge_fleet.operate.jobs import plot as _  # noqa: F401
 
-        check_target(plot, inputs=inputs)
+        check_target(plot)
 
 
 def finish(

@@ -120,7 +120,8 @@ def _run(kind: str, **given: Any) -> None:
     at, unscaled, rows = given.pop("at"), given.pop("unscaled"), given.pop("rows")
     fleet = {name: given.pop(name) for name in FLEET_ONLY}
     output = {name: given.pop(name) for name in ("out", "plot", "quiet", "as_json")}
-    check_targets(kind, output["out"], output["plot"])
+    read = tuple(map(Path, paths))
+    check_targets(kind, output["out"], output["plot"], rows=rows, inputs=read)
     if paths or on_files:
         if not paths:
             raise UsageError("expected FILEs behind --files, got none")

@@ -22,6 +22,9 @@ from submerge_aggregator.jobs.record import JobRecord
 
 SCALED = "_scaled"
 
+JOB = "job"
+"""The array of an archive that says how the job ended."""
+
 
 class JobResult:
     """A job that has an answer.
@@ -77,7 +80,7 @@ class JobResult:
         rest: dict[str, Any] = {
             "channels": np.array([channel.name for channel in named]),
             "units": np.array([channel.unit for channel in named]),
-            "job": np.array(json.dumps(job_object(self.record))),
+            JOB: np.array(json.dumps(job_object(self.record))),
         }
         if scaling is not None:
             rest |= {"offset": np.array(scaling.offset), "scale": np.array(scaling.scale)}

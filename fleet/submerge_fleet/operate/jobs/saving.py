@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,26 @@ from submerge.history.learnt import Learnt
 from submerge_client.atomic_file import atomic_write
 from submerge_fleet.operate import model_file
 from submerge_fleet.operate.jobs.models import MODELS
-from submerge_fleet.operate.jobs.results import JobResult
+from submerge_fleet.operate.jobs.results import JOB, JobResult
 from submerge_fleet.operate.jobs.tables import TABLES
 
-ZIP = b"PK\x03\x04"
+
+def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
+    """Refuse a file that is to be written twice, or is read from.
+
+    Raises
+    ------
+    UsageError
+    """
+    read = {each.resolve() for each in inputs}
+    seen: set[Path] = set()
+    for path in targets:
+        place = path.resolve()
+        if place in read:
+            raise UsageError(f"{path} is read from, and would be overwritten: name another file")
+        if place in seen:
+            raise UsageError(f"{path} is to be written twice: name another file")
+        seen.add(place)
 
 
 def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
@@ -72,15 +90,26 @@ def _check_older(path: Path, suffix: str) -> None:
     if suffix not in (".npz", ".csv"):
         model_file.check_older(path)
         return
-    with path.open("rb") as file:
-        begin = file.read(64)
-    firsts = (ZIP,) if suffix == ".npz" else tuple(f"{each},".encode() for each in FIRSTS)
-    if begin and not begin.startswith(firsts):
+    if path.stat().st_size and not (_is_archive(path) if suffix == ".npz" else _is_table(path)):
         raise UsageError(f"{path} exists and is no answer of a job: name another file")
 
 
-FIRSTS = ("cluster", "channel")
-"""First columns of tables."""
+def _is_table(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).startswith(HEADS)
+
+
+def _is_archive(path: Path) -> bool:
+    """Return whether a file has the arrays of an answer: arrays of others have no such name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{JOB}.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")
+"""How tables begin."""
 
 
 def _archive(result: JobResult) -> bytes:

@@ -78,11 +78,16 @@ def answer_lines(result: JobResult) -> list[tuple[str, str]]:
 
 
 def _gammas(result: JobResult) -> list[tuple[str, str]]:
-    """Return the gammas that were tried, each with its eigengap: the widest is that taken."""
-    tried = zip(result.answer["gammas"].tolist(), result.answer["gaps"].tolist(), strict=True)
-    said = ", ".join(f"{figure(gamma)}: {figure(gap)}" for gamma, gap in tried)
-    taken = float(result.answer["gammas"][result.answer["gaps"].argmax()])
-    return [("gamma", f"{figure(taken)}, by the widest eigengap of {said}")]
+    """Return the gamma that was taken, and those that were tried beside it, by their eigengaps."""
+    gammas, gaps = (result.answer[name].tolist() for name in ("gammas", "gaps"))
+    best = int(result.answer["gaps"].argmax())
+    others = [
+        f"{figure(gap)} at {figure(gamma)}"
+        for at, (gamma, gap) in enumerate(zip(gammas, gaps, strict=True))
+        if at != best
+    ]
+    said = f"{figure(gammas[best])}, eigengap {figure(gaps[best])}"
+    return [("gamma", f"{said}: the widest, before {', '.join(others)}" if others else said)]
 
 
 def _clusters(result: JobResult, of: str) -> list[tuple[str, str]]:

@@ -223,6 +223,23 @@ def test_a_file_in_the_way_is_not_replaced(house, run, tmp_path):
     assert target.read_text().startswith("cluster,rows,mote-0")
 
 
+def test_arrays_of_others_are_not_replaced(house, run, tmp_path):
+    """An archive of arrays takes the place of an answer only."""
+    JobFleet(house, at_once=True)
+    target, cut = tmp_path / "arrays.npz", tmp_path / "cut.npz"
+    np.savez(target, centers=np.eye(2))
+    cut.write_bytes(target.read_bytes()[:40])
+    for path in (target, cut):
+        before = path.read_bytes()
+        ran = run("job", "kmeans", "--clusters", 3, "--out", path)
+        assert (2, before) == (ran.status, path.read_bytes())
+        assert "is no answer of a job" in ran.err
+
+    target.unlink()
+    for _ in range(2):
+        assert 0 == run("job", "kmeans", "--clusters", 3, "--out", target).status
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_has_an_option_for_each_of_its_settings(run, kind):
     """From its own list: a new kind has a command without code here. No two options have a name."""

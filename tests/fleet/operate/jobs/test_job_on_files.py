@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,42 @@ def test_bad_input_is_one_line_and_status_2(run, pumps, given, why):
     assert (2, 1, True) == (ran.status, len(ran.err.splitlines()), why in ran.err), ran.err
 
 
+@pytest.mark.parametrize("option", ["--out", "--rows"])
+def test_a_file_that_is_read_is_not_written(run, tmp_path, option):
+    """Whatever its first column is called, and whichever way it is named."""
+    path = tmp_path / "table.csv"
+    head = "cluster,rows,b" if option == "--out" else "node,row,cluster,distance,over"
+    rows = "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},1\n" for i in range(40))
+    path.write_text(f"{head}\n" + (rows if option == "--rows" else rows.replace(",1\n", "\n")))
+    before = path.read_text()
+    other = tmp_path / "folder" / ".." / "table.csv"
+    other.parent.parent.mkdir()
+    ran = run("job", "kmeans", "--clusters", 2, path, option, other)
+
+    assert (2, 1) == (ran.status, len(ran.err.splitlines()))
+    assert "is read from, and would be overwritten" in ran.err
+    assert before == path.read_text()
+
+
+def test_a_long_table_in_the_way_is_not_replaced(run, pumps, tmp_path):
+    """It begins with a column called channel, as a table of moments does."""
+    path = tmp_path / "long.csv"
+    path.write_text("channel,value\nflow,1\n")
+    ran = run("job", "moments", "--out", path, *pumps)
+
+    assert (2, "channel,value\nflow,1\n") == (ran.status, path.read_text())
+    assert "is no answer of a job" in ran.err
+
+
+def test_two_answers_in_one_file_are_refused(run, pumps, tmp_path):
+    """The second would replace the first."""
+    path = tmp_path / "c.csv"
+    ran = run("job", "kmeans", "--clusters", 2, "--out", path, "--rows", path, *pumps)
+
+    assert (2, False) == (ran.status, path.exists())
+    assert "c.csv is to be written twice" in ran.err
+
+
 def test_files_without_a_whole_row_are_refused(run, tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text("a,b\n1,\n,2\n")
@@ -193,5 +230,8 @@ def test_an_answer_of_clusters_in_scores_is_shown(run, pumps, tmp_path):
     """The gammas that were tried; a table of the clusters."""
     ran = run("job", "cluster", "--clusters", 3, "--out", tmp_path / "c.csv", *pumps)
 
-    assert "by the widest eigengap of" in ran.out
+    (gamma,) = (line for line in ran.out.splitlines() if line.startswith("gamma"))
+    assert re.fullmatch(
+        r"gamma +\S+, eigengap \S+: the widest, before \S+ at \S+, \S+ at \S+", gamma
+    )
     assert "cluster,rows,score_1,score_2" == (tmp_path / "c.csv").read_text().splitlines()[0]
