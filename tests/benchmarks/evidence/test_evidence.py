@@ -99,7 +99,7 @@ def test_figures_of_scaling_appear_as_soon_as_they_are_there(tmp_path):
     figure |= {"command": "python benchmarks/papers/federated/scaling.py", "measures": []}
     figure |= {"measured": "", "tables": [nodes, error]}
     path = runs.path_of("federated/scaling", tmp_path / "evidence")
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True)
     path.write_text(json.dumps(figure))
     text = page.page(tmp_path / "evidence")
 
