@@ -214,7 +214,11 @@ def _of_trees(trees: dict[int, Tree]) -> list[Sweep]:
 
 
 def _of_fleets(quick: bool) -> list[Sweep]:
-    """Return sweeps of fleets in which each node has as many rows, and a core."""
+    """Return sweeps of fleets in which each node has as many rows, and a core.
+
+    Nodes and merges take their mean: nodes learn one after another here, and the slowest is that
+    of the busiest moment.
+    """
     numbers, dim = (QUICK_FLEET, 400) if quick else (FLEET, DIM)
     rows = 200 if quick else NODE_ROWS
     ways, found = {OURS: WAYS[OURS]}, []
@@ -222,9 +226,13 @@ def _of_fleets(quick: bool) -> list[Sweep]:
         stream = Stream(n * rows, 1.0, dim, piece=rows // 2)
         found.append(run(stream, ways, (1, n))[OURS, n])
     x = [float(n) for n in numbers]
-    rates = [n * rows / each.ready for n, each in zip(numbers, found, strict=True)]
-    paths = [1e6 * (each.ready - each.slowest) for each in found]
     depths = [float(np.log2(n)) for n in numbers]
+    fleets = list(zip(numbers, depths, found, strict=True))
+    paths = [1e6 * depth * each.merging / (n - 1) for n, depth, each in fleets]
+    rates = [
+        n * rows / (each.learning / n + path / 1e6)
+        for (n, _, each), path in zip(fleets, paths, strict=True)
+    ]
     return [
         Sweep("rows a second, a core for each node", "nodes", x, list(rates), "1"),
         Sweep("µs of merges up a binary tree", "depth", depths, list(paths), "1"),
