@@ -42,6 +42,9 @@ NODE_ROWS = 2000
 BUDGET = 256_000_000
 """Bytes that a cell may take."""
 
+LEAST_SPAN = 3.0
+"""How much x has to grow for a slope."""
+
 REFUSED = "refused"
 
 
@@ -121,10 +124,13 @@ def tree(children: int, updates: int) -> Tree:
 
 
 def exponent(x: Sequence[float], y: Sequence[float | None], *, upper: bool = False) -> float | None:
-    """Return the slope of log y over log x, of all points or the upper half of them."""
+    """Return the slope of log y over log x, of all points or the upper half of them.
+
+    None where x grows less than threefold: noise would be most of it.
+    """
     pairs = [(a, b) for a, b in zip(x, y, strict=True) if b is not None]
     pairs = pairs[-max(2, -(-len(pairs) // 2)) :] if upper else pairs
-    if len(pairs) < 2:
+    if len(pairs) < 2 or pairs[-1][0] < LEAST_SPAN * pairs[0][0]:
         return None
     return float(np.polyfit(*np.log(np.array(pairs)).T, 1)[0])
 
@@ -249,7 +255,7 @@ def _laws(sweeps: list[Sweep]) -> Table:
     note = (
         "Contract: the slope of the bytes that `pca/budget.py` promises, over the same points. Its"
         " small matrices, 48 (k + b + 1)^2 bytes, grow as k^2: at d = 1000 they are half of it from"
-        " k = 85 on."
+        " k = 85 on. A span of less than threefold has no slope."
     )
     return Table("Exponents", columns, [sweep.law() for sweep in sweeps], note)
 

@@ -113,13 +113,14 @@ def test_every_method_of_table_1_is_measured(name):
 
 
 def test_an_exponent_is_the_slope_in_logarithms():
-    """Cells that were refused are left out; the upper half has its own."""
-    x = [1.0, 2.0, 4.0, 8.0]
+    """Cells that were refused are left out; the upper half has its own; a short span has none."""
+    x = [1.0, 4.0, 16.0, 64.0]
 
     assert scaling_laws.exponent(x, [3 * a**2 for a in x]) == pytest.approx(2.0)
-    assert scaling_laws.exponent(x, [1.0, 1.0, 1.0, 8.0], upper=True) == pytest.approx(3.0)
-    assert scaling_laws.exponent(x, [1.0, 2.0, 4.0, None]) == pytest.approx(1.0)
+    assert scaling_laws.exponent(x, [1.0, 1.0, 1.0, 64.0], upper=True) == pytest.approx(3.0)
+    assert scaling_laws.exponent(x, [1.0, 4.0, 16.0, None]) == pytest.approx(1.0)
     assert scaling_laws.exponent(x, [1.0, None, None, None]) is None
+    assert scaling_laws.exponent([4.0, 5.0, 6.0], [1.0, 2.0, 3.0]) is None
 
 
 def test_a_cell_over_the_budget_is_refused_and_shown_so(monkeypatch):
