@@ -134,7 +134,7 @@ CLAIMS = (
     *(
         _moved(table, where, what, robust=robust)
         for table, where, what in (
-            (LIAR, {}, "the worst of 20 attacks"),
+            (LIAR, {}, "the worst of all attacks"),
             (MEDIAN, {"energy": 30}, "30 times its energy"),
         )
         for robust in (False, True)
