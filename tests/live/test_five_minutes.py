@@ -56,4 +56,7 @@ def test_the_five_minutes_show_a_fault_and_nothing_else(tmp_path):
     assert 1 == len(re.findall(r"(OPEN|over), provisional", done.stdout))
     (ended,) = re.findall(r" ended rows=5000 (learnt=.*) sent_bytes", done.stderr)
     assert "learnt=5000 waiting=0 lost=0" == ended
-    assert {"no TLS"} >= set(re.findall(r"warning +(no TLS|.*)", done.stderr))
+    # The commands follow one another at once: on a busy machine the client is there first.
+    early = r"parent unreachable.*Connection refused.*"
+    warned = re.findall(rf"warning +(no TLS|(?!{early}).*)", done.stderr)
+    assert {"no TLS"} >= set(warned)

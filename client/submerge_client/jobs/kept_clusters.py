@@ -54,12 +54,16 @@ class KeptClusters:
         job, answer = outcome.job, outcome.answer
         if answer is None or job.settings.get("keep") is not True or job.group != self._group:
             return
-        if not self._set(job, answer) or self._path is None:
+        kept = _membership(job, answer)
+        if kept is None:
             return
-        try:
-            atomic_write(self._path, pack(job.written(), answer), mode=0o600)
-        except OSError as error:
-            say("clusters not written", level=logging.ERROR, job=job.id, why=str(error))
+        if self._path is not None:
+            # First: what lines of scores have said once, they say after a kill.
+            try:
+                atomic_write(self._path, pack(job.written(), answer), mode=0o600)
+            except OSError as error:
+                say("clusters not written", level=logging.ERROR, job=job.id, why=str(error))
+        self._use(kept, job)
 
     def of_block(self, block: Block, schema: Schema) -> list[dict[str, Any]]:
         """Return the fields of each row of a block, `cluster` and what belongs to it; or none."""
@@ -78,19 +82,9 @@ class KeptClusters:
             )
         ]
 
-    def _set(self, job: Job, answer: Any) -> bool:
-        """Take over an answer; return whether it is one."""
-        from submerge import UsageError
-        from submerge.jobs.membership import ClusterMembership
-
-        try:
-            kept = ClusterMembership.of(job, answer)
-        except (PeerError, UsageError) as error:
-            say("clusters not kept", level=logging.WARNING, job=job.id, why=str(error))
-            return False
+    def _use(self, kept: ClusterMembership, job: Job) -> None:
         self._kept = kept
         say("clusters kept", job=job.id, clusters=len(kept.centers), bytes=kept.nbytes)
-        return True
 
     def _load(self, path: Path) -> None:
         try:
@@ -110,8 +104,20 @@ class KeptClusters:
         except PeerError as error:
             say("clusters not read", level=logging.WARNING, why=str(error))
             return
-        if job.group == self._group:
-            self._set(job, arrays)
+        if job.group == self._group and (kept := _membership(job, arrays)) is not None:
+            self._use(kept, job)
+
+
+def _membership(job: Job, answer: Any) -> ClusterMembership | None:
+    """Return what an answer says of rows; None, and a line in the log, if it is none."""
+    from submerge import UsageError
+    from submerge.jobs.membership import ClusterMembership
+
+    try:
+        return ClusterMembership.of(job, answer)
+    except (PeerError, UsageError) as error:
+        say("clusters not kept", level=logging.WARNING, job=job.id, why=str(error))
+        return None
 
 
 def _fields(number: int, distance: float, over: float) -> dict[str, Any]:

@@ -112,8 +112,9 @@ def test_another_one_waits_for_its_end(house):
 
 def test_a_client_that_has_gone_is_noticed(house, monkeypatch):
     """Its copy does not take room for ever, and the next one need not wait for ever."""
-    monkeypatch.setattr(jobs, "SILENT_S", 0.05)
     view = made(house)
+    monkeypatch.setattr(jobs, "SILENT_S", 0.05)
+    house.asks("GET", f"/backup/{view['name']}/0")
     until(lambda: house.asks("POST", "/backup").status == 200)
 
     gone = house.asks("GET", f"/backup/{view['name']}/0")
