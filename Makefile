@@ -33,9 +33,12 @@ SIMULATE := $(BIN)/submerge simulate --jobs $(WORKERS) --seed $(FIRST)
 
 soak: .venv/dev  ## run each night: simulated fleets with all faults at once, for hours
 	$(SIMULATE) --faults all-1 --seeds $(SOAK)
+	$(SIMULATE) --faults channels-1 --seeds $$(expr $(SOAK) / 10)
+	$(SIMULATE) --faults channels-1 --learn-scaling --seeds $$(expr $(SOAK) / 10)
 	$(SIMULATE) --faults hostile-1 --nodes 4 --fan-in 2 --depth 2 --hours 2 --seeds $(SOAK)
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --oversample 4 --seeds $$(expr $(SOAK) / 10)
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --kernel gaussian --seeds $$(expr $(SOAK) / 20)
+	$(BIN)/submerge simulate-jobs --processes $(WORKERS) --seed $(FIRST) --seeds $$(expr $(SOAK) / 5)
 
 # Smaller and fewer, into build/: the committed results stay. `make bench FULL=1` measures them again.
 bench: .venv/bench  ## compare with other libraries and papers, in short; FULL=1: the committed pages
