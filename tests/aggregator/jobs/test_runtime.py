@@ -153,7 +153,7 @@ def test_a_store_that_cannot_be_written_opens_no_job(fleet, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(store, "write", fail)
         # Which of the two: whether a report has met the full disk before.
-        with pytest.raises(SubmergeError, match="the disk is full|the store cannot be written"):
+        with pytest.raises(SubmergeError, match=r"the disk is full|the store cannot be written"):
             fleet.open(fleet.job())
 
     assert [] == fleet.board.heard
