@@ -32,6 +32,7 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- evidence -->\n", "<!-- end of evidence -->"
 STRONGEST = 5
 CAPTION = "Times better than the best peer, or than what is promised, of every claim"
+CAPTION_BRIEF = "Every claim as a dot, section by section: right of 1 ours is better, left the peer"
 PICTURED = {
     "accuracy": "Error over the optimum and memory of every method, stream by stream",
     "speed": "Time of a row against the number of columns, beside peers of bounded memory",
@@ -45,9 +46,10 @@ VERDICTS = ("ours", "even", "**the rival wins**", "kept", "**not kept**")
 def page(folder: Path = RESULTS, *, marked: bool = False) -> str:
     """Return the page; with marks, it depends on the files that runs measure."""
     made = records(folder)
-    parts = [HEAD, _summary(every(made)), f"![{CAPTION}](evidence/results/overview.png)"]
+    parts = [HEAD, _summary(every(made)), f"![{CAPTION_BRIEF}](evidence/results/sections.png)"]
     for section in SECTIONS:
         parts += _section(section, made, folder, marked=marked)
+    parts += ["## One by one", f"![{CAPTION}](evidence/results/overview.png)"]
     return "\n\n".join([*parts, *_runs(made, marked=marked), *_not_measured(made)])
 
 
@@ -91,7 +93,7 @@ def readme(made: Made) -> str:
     ]
     columns = {"what": "", "ours": "", "best other": "", "its figure": "", "times better": ""}
     table = Table("", columns, rows).markdown.partition("\n\n")[2]
-    return f"{table}\n\n![{CAPTION}](benchmarks/evidence/results/overview.png)\n"
+    return f"{table}\n\n![{CAPTION_BRIEF}](benchmarks/evidence/results/sections.png)\n"
 
 
 def _summary(claims: list[Shown]) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of the evidence: all claims on one axis; error and memory of methods; speed.
+"""Pictures of the evidence: claims by section and one by one; error and memory; speed.
 
     python benchmarks/evidence/pictures.py
 
@@ -45,6 +45,13 @@ def overview(made: Made) -> list[list[object]]:
             each.claim.aside,
         ]
         for each in found
+    ]
+
+
+def sections(made: Made) -> list[list[object]]:
+    """Return (section, ratio, ours wins) of claims beside a rival or what is asked."""
+    return [
+        [section, ratio, wins] for section, _, ratio, wins, aside in overview(made) if not aside
     ]
 
 
@@ -102,6 +109,24 @@ def draw_overview(ax: Any, shown: list[list[Any]]) -> None:
     ax.grid(axis="x", alpha=0.3)
 
 
+def draw_sections(ax: Any, shown: list[list[Any]]) -> None:
+    """Draw a line for each section, and on it a dot for each claim."""
+    names = [name for name in SECTIONS if any(each[0] == name for each in shown)]
+    for at, name in enumerate(names):
+        ratios = [(ratio, wins) for section, ratio, wins in shown if section == name]
+        # Dots of one line lie over one another: each is a little lower than the one before.
+        for i, (ratio, wins) in enumerate(sorted(ratios)):
+            place = at - 0.3 + 0.6 * (i + 0.5) / len(ratios)
+            ax.plot(ratio, place, "o", color=OURS if wins else THEIRS, markersize=4, alpha=0.8)
+    ax.axvline(1, color="black", linewidth=0.8)
+    ax.set(xscale="log", ylim=(len(names) - 0.4, -0.6), yticks=range(len(names)))
+    ax.set_yticklabels([SECTIONS[name][0] for name in names], fontsize=8)
+    ax.set_xlabel("times better than the best peer, or than what is asked; left of 1 the peer wins",
+                  fontsize=8)  # fmt: skip
+    _plain(ax.xaxis)
+    ax.grid(axis="x", alpha=0.3)
+
+
 def draw_accuracy(axes: list[Any], shown: list[list[Any]]) -> None:
     """Draw a panel for each stream: down and left is better."""
     rivals = sorted({each[1] for each in shown if not each[1].startswith("submerge")})
@@ -134,6 +159,7 @@ def draw_speed(axes: list[Any], shown: list[list[Any]]) -> None:
 
 
 PICTURES: dict[str, Callable[[Made], list[list[object]]]] = {
+    "sections": sections,
     "overview": overview,
     "accuracy": accuracy,
     "speed": speed,
@@ -157,6 +183,9 @@ def draw(folder: Path = RESULTS) -> None:
         if name == "overview":
             canvas.set_size_inches(9.0, 1.4 + 0.17 * (len(shown) + 2 * len(SECTIONS)))
             draw_overview(canvas.subplots(), shown)
+        elif name == "sections":
+            canvas.set_size_inches(8.0, 3.4)
+            draw_sections(canvas.subplots(), shown)
         elif name == "accuracy":
             canvas.set_size_inches(12.0, 6.0)
             draw_accuracy(list(canvas.subplots(2, 4).flat), shown)
