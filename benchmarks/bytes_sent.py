@@ -6,7 +6,7 @@ that was away for a day sends one. The others are computed, in float32 as report
 no headers, and no acknowledgement. *Scatter* is the upper half of the covariance's matrix, the mean
 and the number of rows, which merge exactly. *Rows* are the readings of an hour or of a day at one
 in 31 seconds. *Directions alone* are 16 of them with their variances and the mean: what federated
-PCA needs where nobody wants alarms.
+PCA needs without alarms.
 """
 
 import blas  # noqa: F401 (before numpy: it sets one thread)

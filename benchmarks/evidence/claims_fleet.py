@@ -28,27 +28,18 @@ def _sent(dim: int, sent: str, what: str) -> Claim:
 
 
 def _survived(column: str, what: str) -> Claim:
-    return Claim(
-        "faults",
-        what,
-        f"{what}, of all simulated fleets together",
-        ".0f",
-        "less",
-        Pick("survived", "Simulated fleets", column, {}, "submerge", one="sum"),
-        asked=0.0,
-    )
+    return _none("survived", "Simulated fleets", column, what, f"{what}, of all simulated fleets")
 
 
 def _killed(column: str, what: str) -> Claim:
-    return Claim(
-        "faults",
-        what,
-        f"real processes, kill -9 at the worst moments: {what}",
-        ".0f",
-        "less",
-        Pick("kills", "Kills", column, {}, "submerge", one="sum"),
-        asked=0.0,
-    )
+    said = f"real processes, kill -9 at the worst moments: {what}"
+    return _none("kills", "Kills", column, what, said)
+
+
+def _none(run: str, table: str, column: str, name: str, what: str) -> Claim:
+    """Return the claim that a column has nothing but zeros."""
+    pick = Pick(run, table, column, {}, "submerge", one="sum")
+    return Claim("faults", name, what, ".0f", "less", pick, asked=0.0)
 
 
 def _promised(plant: str, what: str) -> Claim:

@@ -22,6 +22,12 @@ MOST_PER_DAY = 1_000_000
 TOGETHER_MS = 600_000
 """Contributions within ten minutes are one entry: at most 145 are kept."""
 
+NO_ONE_SHARES = (
+    "no participant may share readings now: set share_points at clients, or wait where it is set:"
+    " what has left counts for 24 hours"
+)
+"""Why a job of points fails for which no client supplies any."""
+
 RECORD: Key = ("shared_points",)
 """The key of its record."""
 

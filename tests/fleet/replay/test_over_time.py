@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +12,6 @@ from submerge_fleet.replay.over_time import ErrorOverTime
 from support.commands import shell
 from support.data import shared
 from support.strategies import rows_of
-
-
-@pytest.fixture
-def replay(monkeypatch, capsys):
-    """Replay with --json; the object it prints."""
-    submerge = shell(monkeypatch, capsys)
-
-    def run(*arguments: object) -> dict:
-        status, out, err = submerge("replay", *arguments, "--json")
-        assert status == 0, err
-        return json.loads(out)
-
-    return run
 
 
 @pytest.fixture

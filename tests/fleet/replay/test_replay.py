@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +36,6 @@ KEYS = [
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
     return shell(monkeypatch, capsys)
-
-
-@pytest.fixture
-def replay(submerge):
-    """Replay with --json; the object it prints."""
-
-    def run(*arguments: object) -> dict:
-        status, out, err = submerge("replay", *arguments, "--json")
-        assert status == 0, err
-        return json.loads(out)
-
-    return run
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds import KINDS
 from submerge.jobs.kinds.kpca import measured
 from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of
-from submerge.jobs.kinds.kpca.job import NO_ONE_SHARES, KernelPcaJob
+from submerge.jobs.kinds.kpca.job import KernelPcaJob
 from submerge.jobs.points import JobPoints, check_nodes, node_id, split
+from submerge.jobs.sharing import NO_ONE_SHARES
 from support import kernels, oracle_kpca
 from support.job_table import JobTable, job
 

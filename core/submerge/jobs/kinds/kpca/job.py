@@ -30,11 +30,7 @@ from submerge.jobs.kinds.kpca.seen import Seen, stage_of
 from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
 from submerge.jobs.points import JobPoints
 from submerge.jobs.settings import check_known
-
-NO_ONE_SHARES = (
-    "no participant may share points now: set share_points at clients, or wait where it is set:"
-    " what has left counts for 24 hours"
-)
+from submerge.jobs.sharing import NO_ONE_SHARES
 
 NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")
 

@@ -28,11 +28,7 @@ from submerge.jobs.kinds.kpca.settings import MOST_POINTS
 from submerge.jobs.kinds.landmarks.known import Known, rounded, stage_of
 from submerge.jobs.kinds.landmarks.settings import LISTED, LandmarkSettings
 from submerge.jobs.points import JobPoints, node_id
-
-NO_ONE_SHARES = (
-    "no participant may share readings now: set share_points at clients, or wait where it is set:"
-    " what has left counts for 24 hours"
-)
+from submerge.jobs.sharing import NO_ONE_SHARES
 
 
 class RowsOffered(NamedTuple):
