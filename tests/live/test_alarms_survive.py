@@ -50,9 +50,10 @@ def told_once(fleet: AlarmFleet, *names: str) -> None:
         assert all(over().count(name) <= 1 for name in names), node
 
 
-def all_told_once(fleet: AlarmFleet) -> None:
-    """See that for every alarm there was, and that no other was counted."""
+def all_told_once(fleet: AlarmFleet, *faults: str) -> None:
+    """See that for every alarm there was; that each fault raised one, and no other was counted."""
     told_once(fleet, *fleet.names)
+    assert set(faults) == fleet.faults
     assert len(fleet.names) == fleet.ask(ROOT, "alarm-status")[0]["watch"]["raised"]
 
 
@@ -69,10 +70,10 @@ def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(way):
         fleet.feeder.faulty = False
         fleet.until(lambda: fleet.has_ended(alarm["id"]), "a line of an end")
         fleet.killed(PUMP, SITE, ROOT)
-        fleet.fault_is_over(alarm["id"])
+        fleet.fault_is_over()
         fleet.state_is("armed")
 
-        all_told_once(fleet)
+        all_told_once(fleet, alarm["id"])
         (over,) = [each for each in fleet.alarms() if each["id"] == alarm["id"]]
         assert CHANNELS[AILING] == next(iter(over["top"]))
         assert alarm["withheld"] < over["withheld"] <= fleet.feeder.faulty_rows + fleet.feeder.calm
@@ -81,21 +82,20 @@ def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(way):
 def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():
     """Whatever is on disk by then; those above die with it. The points are the client's own."""
     with AlarmFleet(over_grpc()) as fleet:
-        names = set()
+        names = []
         for point in ALARM_POINTS:
             fleet.killed(PUMP, dying=point)
             fleet.dies_as(faulty=True)
             fleet.kill(SITE)
             fleet.start(SITE, PUMP, dying=point)
-            alarm = fleet.fault_is_open()["id"]
-            names.add(alarm)
+            names.append(fleet.fault_is_open()["id"])
             fleet.dies_as(faulty=False)
             fleet.kill(ROOT)
             fleet.start(ROOT, PUMP)
-            fleet.fault_is_over(alarm)
+            fleet.fault_is_over()
 
-        all_told_once(fleet)
-        assert len(ALARM_POINTS) == len(names)
+        all_told_once(fleet, *names)
+        assert len(ALARM_POINTS) == len(set(names))
 
 
 @pytest.mark.parametrize("way", ["mqtt"], indirect=True)
@@ -124,7 +124,7 @@ def test_what_an_operator_wants_arrives_whoever_is_killed(way):
             "the root to hear of it",
         )
         fleet.goes_on()
-        fleet.fault_is_over(fault)
+        fleet.fault_is_over()
 
         normal = fleet.fault_is_open()["id"]
         said(fleet, "alarms", "accept", normal)
@@ -157,8 +157,8 @@ def test_an_alarm_whose_rows_are_learnt_is_open_until_they_are_back():
         for _ in range(2):
             fleet.learns(100)
             fleet.killed(PUMP)
-        fleet.fault_is_over(alarm["id"])
+        fleet.fault_is_over()
 
-        all_told_once(fleet)
+        all_told_once(fleet, alarm["id"])
         (over,) = [each for each in fleet.alarms() if each["id"] == alarm["id"]]
         assert 24 <= over["withheld"] < 24 + 64

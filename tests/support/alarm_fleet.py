@@ -281,16 +281,15 @@ class AlarmFleet:
         """Wait until a fault is told of, by the client and at the root; return the alarm."""
         self.feeder.faulty = True
 
-        def known() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+
+        def known() -> bool:
             told = {line["id"] for line in self.lines if line["event"] == "start"}
-            return [
-                alarm
-                for alarm in self._open
-                if alarm["worst"] > UNMISTAKABLE and alarm["id"] in told
-            ]
+            found[:] = [each for each in _unmistakable(self._open) if each["id"] in told]
+            return bool(found)
 
         self.until(known, "a fault to be told of")
-        return known()[0]
+        return found[0]
 
     def learns(self, rows: int) -> None:
         """Wait until the client has learnt so many more."""
@@ -302,15 +301,19 @@ class AlarmFleet:
         before = self._withheld
         self.until(lambda: self._withheld > before, f"more than {before} rows to be withheld")
 
-    def fault_is_over(self, *names: str) -> None:
-        """Wait until the end of these alarms is told by everybody, and no other is open."""
+    def fault_is_over(self) -> None:
+        """Wait until no alarm is open, and everybody has told the end of each."""
         self.feeder.faulty = False
-        self.until(lambda: all(self.is_told("end", name) for name in names), f"ends of {names}")
         self.until(lambda: self.alarms() and not self._open, "the root to have none open")
         self.until(
             lambda: all(self.is_told("end", name) for name in self.names),
             "every alarm to be over, for everybody",
         )
+
+    @property
+    def faults(self) -> set[str]:
+        """Those of the root's alarms that no kill's gap has raised."""
+        return {alarm["id"] for alarm in _unmistakable(self.alarms())}
 
     @property
     def names(self) -> set[str]:
@@ -413,6 +416,10 @@ max_withheld = "{self._max_withheld}"
 checkpoint_every_s = 0.5
 min_rows = 1
 """
+
+
+def _unmistakable(alarms: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [alarm for alarm in alarms if alarm["worst"] > UNMISTAKABLE]
 
 
 def _log(program: Program) -> str:
