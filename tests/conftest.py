@@ -16,6 +16,8 @@ from support.chromium import chromium, marks_loop  # noqa: F401 - a fixture
 
 # Before NumPy loads: threads that wait for one another make small matrices slow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Before grpc loads: its handlers of forks may abort a program that a test starts, before it is one.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # Before scipy loads: scikit-learn skips its array API check without it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 

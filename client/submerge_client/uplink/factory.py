@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from logging import WARNING
 from pathlib import Path
@@ -27,6 +28,9 @@ def make_uplink(
     tls = tls_of(link, kit)
     try:
         if link.scheme in ("grpc", "grpcs"):
+            # A sensor's program is started beside gRPC. Its handlers of forks may abort the child
+            # before it becomes that program (grpc/grpc#43055), and no child of ours goes on with it.
+            os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
             from submerge_client.uplink.over_grpc import GrpcUplink
             from submerge_client.uplink.parent_name import ParentName
 
