@@ -198,8 +198,10 @@ def expectation_maximisation(
         mean = past.mean + new.weight / total * apart
         if turn == rounds:
             return Twin(total, mean, scatter)
-        usual = np.diag(np.diag(scatter)) / total
-        C = (scatter + dim * usual) / (total + dim)
+        seen = kept + (~np.isnan(rows) * weights[:, None]).sum(axis=0)
+        alone = np.maximum(2 * dim / seen, 1)  # with few values, channels are nearly independent
+        C = scatter / total / np.sqrt(np.outer(alone, alone))
+        np.fill_diagonal(C, np.diag(scatter) / total)
         filled, added = expected_rows(rows, mean, C, weights)
     raise AssertionError("unreachable")
 

@@ -6,7 +6,7 @@ temporaries included:
     exact path      8 (4 dim^2 + 2 b dim) + 64 kB
     low-rank path   8 dim (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB
 
-On the exact path, a block with gaps takes 8 (4 b dim + 8 dim^2) + 512 kB more, while it is filled.
+On the exact path, a block with gaps takes 8 (6 b dim + 32 dim^2) + 512 kB more, while it is filled.
 Its b is cut to what the budget has room for, but not below that of the low-rank path: above 140
 columns an engine whose rows have gaps may take more than its budget.
 
@@ -30,6 +30,9 @@ MOST_AT_ONCE = 500
 
 MOST_WAITING = 1000
 """Rows of a block with gaps: they are filled together, and the more of them, the better."""
+
+MOST_SUMS = 8
+"""Sums of rows that lack the same channels, beside that of complete rows."""
 
 COVARIANCES = 1 << 14
 """Numbers of rows' conditional covariances that are held at once."""
@@ -69,10 +72,10 @@ def gapped_bytes(dim: int, rows: int, room: int = 0) -> int:
 
     `room` is how many rows a block without gaps may have.
     """
-    most = exact_bytes(dim, rows) + 8 * (4 * rows * dim + 8 * dim**2) + 32 * COVARIANCES
+    most = exact_bytes(dim, rows) + 8 * (6 * rows * dim + 4 * MOST_SUMS * dim**2) + 32 * COVARIANCES
     return most + 8 * dim * max(0, room - rows)
 
 
 def rows_with_gaps(dim: int, least: int, memory: int) -> int:
     """Return how many rows a block with gaps may have: from `least` to 1000."""
-    return max(least, min(MOST_WAITING, (memory - gapped_bytes(dim, 0)) // (48 * dim)))
+    return max(least, min(MOST_WAITING, (memory - gapped_bytes(dim, 0)) // (64 * dim)))

@@ -1,21 +1,31 @@
-"""complete(): what rows with gaps add to a scatter, on average over what they may hide.
+"""Rows with gaps: what they add to a scatter is what they hold on average, given all rows.
 
-A scatter of rows whose gaps were filled is too small: a filled value has less variance than a
-measured one. And a value that an early model filled in stays in the scatter for ever. So rows with
-gaps wait in a block, whose gaps are filled together, from the scatter that holds past and block
-(expectation maximisation): the conditional mean in the rows, and the conditional covariance, which
-is added to their products.
+A scatter of rows whose gaps were filled is wrong in one of two ways: filled once, by what few rows
+say, a residual is learnt as if it had been measured; filled without its variance, the scatter is
+too small. The fixed point of expectation and maximisation over all rows is the covariance of
+maximum likelihood. Sums are enough for it, as long as they are kept apart by what rows lack:
 
-1. Each block starts from the channels' own means, and not from the past's regression: where
-   readings reach a range that the past has not seen, that is wrong by any factor.
-2. Where few rows are known, channels are taken as nearly independent: `dim` rows without
-   correlations are added. Where rows lack a channel altogether, these are the fleet's model's.
-3. The result is positive semi-definite, and its diagonal is the channels' energies.
-4. The certificates of `Subspace` are about complete rows. With gaps, "exact" becomes "expected".
+1. Rows that lack the same channels are one sum (`Sums`): an outage, a sensor that came late, a
+   machine without a sensor are one each. Sums are exact, merge, and are filled anew whenever they
+   are read, by all that is known then (`estimate`).
+2. Rows whose gaps few others have are filled at once, together, with the conditional covariance
+   beside their products. What fills them is the covariance of everything so far, never of a span.
+3. A channel with few values is taken as nearly independent: with fewer than 2 dim of them a
+   regression would explain it by chance. A channel that never came follows from the fleet's model,
+   if there is one.
+4. The result is positive semi-definite, and its diagonal is the channels' energies. The
+   certificates of `Subspace` are about complete rows: with gaps, "exact" becomes "expected".
+
+References
+----------
+Dempster, Laird and Rubin, Maximum likelihood from incomplete data, 1977; Little and Rubin,
+Statistical Analysis with Missing Data, chapters 7 and 11.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,20 +33,32 @@ import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.errors import ShapeError
-from submerge.pca.block import Blend
-from submerge.pca.budget import COVARIANCES
+from submerge.pca.budget import COVARIANCES, MOST_SUMS
+from submerge.pca.merging import merge_whole
 from submerge.pca.subspace import Subspace
+from submerge.pca.whole_scatter import WholeScatter
 
 Mask = npt.NDArray[np.bool_]
 
-ROUNDS = 10
-"""Rounds of expectation and maximisation a block: with long outages, ten come within 1 % of 30."""
+Sums = Mapping[bytes, WholeScatter]
+"""Sums of rows by the channels that they lack (`lacking`), with zeros at these."""
 
-FEW_ROUNDS = 3
-"""Rounds where a block that still waits for rows is looked at, beside a past of more weight."""
+ROUNDS, FEW_ROUNDS = 60, 3
+"""Most rounds; and where a block that still waits is looked at, beside a past of more weight."""
 
-LEAST_NOISE = 1e-7
+CLOSE = 1e-7
+"""Rounds end where no correlation changes by more: a channel may be known to 1e-5 by the others."""
+
+OFTEN = 32
+"""Rows of one block are a sum of their own where they are one in so many."""
+
+TINY = float(np.finfo(float).tiny)
+
+LEAST_NOISE = 1e-9
 """Added to each channel's variance, as a share of it: near-copies are no exact copies."""
+
+FAR = 64.0
+"""A model says nothing of channels that vary so many times as much as in its rows."""
 
 
 class Guesses(NamedTuple):
@@ -44,16 +66,33 @@ class Guesses(NamedTuple):
 
     mask : (n, dim), True where a value is a guess
     model : what it was guessed by, if it is known; it stands in for channels that never came
+    known : what fills rows with rare gaps; by default what the engine has learnt
     """
 
     mask: Mask
     model: Subspace | None = None
+    known: Known | None = None
 
     def of(self, rows: Storage) -> Guesses:
         """Return these gaps, if they are of rows of that shape."""
         if self.mask.shape != rows.shape:
             raise ShapeError("gaps", expected=f"{rows.shape}", got=self.mask.shape)
         return self
+
+
+class Known(NamedTuple):
+    """Mean (dim,) and covariance (dim, dim) of rows."""
+
+    mean: Array
+    covariance: Array
+
+
+class Rows(NamedTuple):
+    """Rows whose gaps are filled at once: (n, dim), (n, dim), and a weight for each (n,)."""
+
+    values: Array
+    mask: Mask
+    weights: Array
 
 
 def covariance(model: Subspace) -> Array:
@@ -73,107 +112,242 @@ def covariance(model: Subspace) -> Array:
     return np.asarray(C)
 
 
-def complete(
-    block: Storage,
-    mask: Mask,
-    blend: Blend,
-    past: Array,
-    prior: Array | None,
-    rounds: int,
-) -> Array:
-    """Fill the gaps of a block in place; return the covariance to be added to its products.
+def lacking(mask: Mask) -> bytes:
+    """Return the key of the sum of rows that lack these channels (dim,)."""
+    return np.packbits(mask).tobytes()
+
+
+def absent(key: bytes, dim: int) -> Mask:
+    """Return which channels a key says are absent."""
+    return np.unpackbits(np.frombuffer(key, np.uint8), count=dim).astype(bool)
+
+
+def sorted_out(
+    rows: Array, mask: Mask, weights: Array, held: Sums, schema: str, *, center: bool = True
+) -> tuple[dict[bytes, WholeScatter], Rows]:
+    """Return `held` with the sums of rows, and the rows whose gaps are too rare for a sum.
+
+    Rows without gaps are a sum as well. At most `MOST_SUMS` sums have gaps: heavier ones stay.
+    """
+    patterns, which, counts = np.unique(
+        np.packbits(mask, axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    which, sums, rare = which.ravel(), dict(held), np.zeros(len(rows), dtype=bool)
+    none = lacking(np.zeros(rows.shape[1], dtype=bool))
+    room = MOST_SUMS - len(held.keys() - {none})
+    for i in np.argsort(-counts, kind="stable").tolist():
+        key, some = patterns[i].tobytes(), which == i
+        if key not in sums and key != none:
+            if room <= 0 or OFTEN * counts[i] < len(rows):
+                rare |= some
+                continue
+            room -= 1
+        there = ~absent(key, rows.shape[1])
+        new = WholeScatter.of_rows(rows[some] * there, schema, weights[some], center=center)
+        # Where a channel never came, its mean is that of its guesses.
+        guessed = np.average(rows[some], axis=0, weights=weights[some])
+        new = replace(new, mean=np.where(there, new.mean, guessed if center else 0.0))
+        sums[key] = merge_whole(sums[key], new) if key in sums else new
+    return sums, Rows(rows[rare], mask[rare], weights[rare])
+
+
+def estimate(
+    groups: Sequence[Sums],
+    schema: str,
+    rare: Rows | None = None,
+    *,
+    prior: Array | None = None,
+    rounds: int = ROUNDS,
+    center: bool = True,
+) -> tuple[list[Known], list[WholeScatter]]:
+    """Return what is known of the rows of each group, and the scatter of all of them.
 
     Parameters
     ----------
-    block : (n, dim)
-        Rows, measured from the running mean, with a guess in each gap. Guesses count only where
-        neither block nor past has a value of the channel: there their mean is its mean.
-    mask : (n, dim)
-        True at gaps.
-    blend : Blend
-        Weights of past and block.
-    past : (dim, dim)
-        The past's scatter, not faded yet.
+    groups : sequence of Sums
+        Each has a mean of its own, and all have one covariance.
+    rare : Rows, optional
+        More rows of the first group. They begin with their own means and variances: where readings
+        reach a range that was never seen, what was learnt before is wrong by any factor.
     prior : (dim, dim), optional
-        The model's covariance.
+        The covariance of a model, for channels that never came.
     rounds : int
-        Of expectation and maximisation.
-
-    Returns
-    -------
-    (dim, dim)
-        sum_i w_i V_i, for V_i the conditional covariance of row i: zero where it has no gap.
+        Most rounds of expectation and maximisation.
 
     Notes
     -----
-    A round costs O(dim^3 + n dim^2 + sum m_i^3) for m_i gaps in row i. With K the inverse of the
-    covariance, V = K_mm^-1, and the conditional mean is mean_m - V K_mo (x_o - mean_o).
-
-    References
-    ----------
-    Dempster, Laird and Rubin, Maximum likelihood from incomplete data, 1977; Little and Rubin,
-    Statistical Analysis with Missing Data, chapter 11.
+    A round costs O(dim^3) for each sum, and O(n dim^2 + sum m_i^3) for n rare rows, m_i gaps in
+    row i. It begins at what rows without gaps say, where they are more than 4 dim, and at each
+    channel's own mean and variance elsewhere.
     """
-    rows = block.astype(np.float64)
-    past, weight = blend.past * past, blend.weight + blend.mass
-    added = _start(rows, mask, blend, past, prior)
-    holed = np.flatnonzero(mask.any(axis=1))
-    weights, shares = blend.ages.weights[holed], blend.ages.shares
-    for _ in range(rounds):
-        drift = shares @ rows
-        moved = (rows - blend.pull * drift) * blend.ages.roots[:, None]
-        C = _covariance(past + moved.T @ moved + added, weight, prior)
-        mean = blend.follow * drift
-        filled, added = _expected(rows[holed] - mean, mask[holed], weights, C)
-        rows[holed] = filled + mean
-    block[holed] = rows[holed]
-    return added
+    some = None if rare is None or not len(rare.values) else rare
+    seen = _Seen.of(groups, some)
+    known, dim = _start(groups, seen), len(seen.weights)
+    filled = [_filled(group, each, center) for group, each in zip(groups, known, strict=True)]
+    if some is not None:
+        own = _Seen.of([{}], some)
+        mean = np.where(own.weights > 0, own.means[0], known[0].mean)
+        spread = np.where(own.weights > 0, own.variances, known[0].covariance.diagonal())
+        filled[0].append(complete(some, Known(mean, np.diag(spread)), schema, center=center))
+    alone = np.where(seen.weights > 0, np.maximum(2 * dim / np.maximum(seen.weights, 1.0), 1), 1)
+    shrink = np.outer(alone**-0.5, alone**-0.5)
+    np.fill_diagonal(shrink, 1.0)
+    C: Array | None = None
+    for turn in range(rounds + 1):
+        whole = [merge_whole(*parts) for parts in filled]
+        pooled = merge_whole(*whole, center="own")
+        before, C = C, _extended(pooled.scatter / pooled.weight, seen.weights > 0, prior)
+        known = [Known(each.mean, C * shrink) for each in whole]
+        if turn == rounds or _is_close(C, before):
+            break
+        filled = [_filled(group, each, center) for group, each in zip(groups, known, strict=True)]
+        if some is not None:
+            filled[0].append(complete(some, known[0], schema, center=center))
+    return known, whole
 
 
-def _start(rows: Array, mask: Mask, blend: Blend, past: Array, prior: Array | None) -> Array:
-    """Fill by the means of the block; return what the missing values' variances add.
-
-    Channels that no row of the block has follow from the others, by the prior or by the past.
-    """
-    weights = np.where(mask, 0.0, blend.ages.weights[:, None])
-    seen = weights.sum(axis=0)
-    some = np.maximum(seen, np.finfo(float).tiny)
-    means = rows[0] + np.einsum("ij,ij->j", weights, rows - rows[0]) / some
-    usual = np.zeros(len(seen)) if blend.weight else rows.mean(axis=0)
-    means = np.where(seen > 0, means, usual)
-    variances = np.einsum("ij,ij->j", weights, (rows - means) ** 2) / some
-    rows[mask] = np.broadcast_to(means, rows.shape)[mask]
-    added = np.diag(np.where(seen > 0, variances, 0.0) * (blend.mass - seen))
-    if (seen > 0).all():
-        return added
-    # A channel that was constant until now says nothing of what is missing, however far it moves:
-    # the block's own variance counts beside the past's, the less the more rows there are.
-    unseen = np.broadcast_to(seen == 0, rows.shape)
-    moved = (rows - means) * np.sqrt(weights)
-    share = min(1.0, len(past) / blend.mass) / blend.mass
-    C = _covariance(past, blend.weight, prior) + share * (moved.T @ moved)
-    filled, more = _expected(rows - means, unseen, blend.ages.weights, C)
-    rows += np.where(unseen, filled, 0.0)
-    return added + more
+def complete(rows: Rows, known: Known, schema: str, *, center: bool = True) -> WholeScatter:
+    """Return the sum of rows, their gaps filled by what is known."""
+    mean = known.mean if center else np.zeros_like(known.mean)
+    values, added = _expected(rows.values - mean, rows.mask, rows.weights, known.covariance)
+    whole = WholeScatter.of_rows(values + mean, schema, rows.weights, center=center)
+    return _with(whole, whole.mean, added)
 
 
-def _covariance(total: Array, weight: float, prior: Array | None) -> Array:
-    """Return the covariance that a scatter and `dim` rows of the prior have."""
-    extra = len(total)
-    if prior is None:
-        prior = np.diag(total.diagonal() / (weight or 1.0))
-    return np.asarray((total + extra * prior) / (weight + extra))
+class _Seen(NamedTuple):
+    """What was seen of channels: weights (dim,), means by group, variances within groups (dim,)."""
+
+    weights: Array
+    means: list[Array]
+    variances: Array
+
+    @classmethod
+    def of(cls, groups: Sequence[Sums], rare: Rows | None) -> _Seen:
+        """Return it of sums, and of rows of the first group."""
+        weights, means, squares = [], [], []
+        for i, group in enumerate(groups):
+            each = [_moments(key, part) for key, part in group.items()]
+            if rare is not None and i == 0:
+                there = np.where(rare.mask, 0.0, rare.weights[:, None])
+                n = np.maximum(there.sum(axis=0), TINY)
+                mean = rare.values[0] + (there * (rare.values - rare.values[0])).sum(axis=0) / n
+                off = (there * (rare.values - mean) ** 2).sum(axis=0)
+                each.append((there.sum(axis=0), mean, off))
+            n, m, q = (np.array(some) for some in zip(*each, strict=True))
+            total = np.maximum(n.sum(axis=0), TINY)
+            mean = m[0] + (n * (m - m[0])).sum(axis=0) / total
+            weights.append(n.sum(axis=0))
+            # Of a channel that never came, sums hold the mean of its guesses.
+            means.append(np.where(weights[-1] > 0, mean, m.mean(axis=0)))
+            squares.append((q + n * (m - mean) ** 2).sum(axis=0))
+        total = np.sum(weights, axis=0)
+        middle = np.sum([n * m for n, m in zip(weights, means, strict=True)], axis=0)
+        middle = middle / np.maximum(total, TINY)
+        means = [
+            np.where((n == 0) & (total > 0), middle, m) for n, m in zip(weights, means, strict=True)
+        ]
+        return cls(total, means, np.sum(squares, axis=0) / np.maximum(total, TINY))
+
+
+def _moments(key: bytes, part: WholeScatter) -> tuple[Array, Array, Array]:
+    """Return weights, means and squared distances of the channels of a sum; 0 for absent ones."""
+    there = ~absent(key, part.dim)
+    return np.where(there, part.weight, 0.0), part.mean, np.where(there, part.scatter.diagonal(), 0)
+
+
+def _start(groups: Sequence[Sums], seen: _Seen) -> list[Known]:
+    none = lacking(np.zeros(len(seen.weights), dtype=bool))
+    whole = [group[none] for group in groups if none in group and group[none].weight > 0]
+    C = np.diag(seen.variances)
+    if whole and sum(each.weight for each in whole) > 4 * len(C):
+        pooled = merge_whole(*whole, center="own")
+        C = pooled.scatter / pooled.weight
+    return [Known(mean, C) for mean in seen.means]
+
+
+def _filled(sums: Sums, known: Known, center: bool) -> list[WholeScatter]:
+    """Return sums with what they lack, as the conditional mean and covariance say it."""
+    return [_with_absent(part, absent(key, part.dim), known, center) for key, part in sums.items()]
+
+
+def _with_absent(part: WholeScatter, gone: Mask, known: Known, center: bool) -> WholeScatter:
+    if not gone.any():
+        return part
+    there, unit = ~gone, _unit(known.covariance)
+    R = known.covariance / np.outer(unit, unit) + LEAST_NOISE * np.eye(part.dim)
+    slopes = np.linalg.solve(R[np.ix_(there, there)], R[np.ix_(there, gone)])
+    V = R[np.ix_(gone, gone)] - R[np.ix_(gone, there)] @ slopes
+    slopes = slopes / unit[there][:, None] * unit[gone]
+    mean = part.mean.copy()
+    if center:
+        mean[gone] = known.mean[gone] + (part.mean - known.mean)[there] @ slopes
+    added, across = np.zeros((part.dim, part.dim)), part.scatter[np.ix_(there, there)] @ slopes
+    added[np.ix_(there, gone)], added[np.ix_(gone, there)] = across, across.T
+    size = _size(known.covariance)[gone]
+    V = part.weight * V * np.outer(size, size)
+    added[np.ix_(gone, gone)] = slopes.T @ across + (V + V.T) / 2
+    return _with(part, mean, added)
+
+
+def _with(part: WholeScatter, mean: Array, added: Array) -> WholeScatter:
+    """Return a sum with another mean, and with more scatter."""
+    energies, more = part.channel_energies, added.diagonal()
+    return replace(
+        part,
+        held=part.scatter + added,
+        mean=mean,
+        energy=part.energy + float(more.sum()),
+        channel_energies=None if energies is None else energies + more,
+    )
+
+
+def _extended(C: Array, came: Mask, prior: Array | None) -> Array:
+    """Return a covariance in which channels that never came follow from the others by a prior."""
+    gone = ~came
+    if prior is None or came.all() or not came.any():
+        return C if prior is None or came.any() else prior
+    unit = _unit(prior)
+    R = prior / np.outer(unit, unit) + LEAST_NOISE * np.eye(len(C))
+    # What a model says by a channel that stood still is wrong by any factor once it moves.
+    excess = np.maximum(0.0, C.diagonal() / unit**2 - FAR * R.diagonal())
+    inner = (R + np.diag(excess))[np.ix_(came, came)]
+    slopes = np.linalg.solve(inner, R[np.ix_(came, gone)]) / unit[came][:, None] * unit[gone]
+    across, C = C[np.ix_(came, came)] @ slopes, C.copy()
+    C[np.ix_(came, gone)], C[np.ix_(gone, came)] = across, across.T
+    left = prior[np.ix_(gone, gone)] - slopes.T @ prior[np.ix_(came, gone)]
+    C[np.ix_(gone, gone)] = slopes.T @ across + (left + left.T) / 2
+    return C
+
+
+def _is_close(C: Array, before: Array | None) -> bool:
+    if before is None:
+        return False
+    unit = _unit(C)
+    return bool((np.abs(C - before) <= CLOSE * np.outer(unit, unit)).all())
+
+
+def _size(C: Array) -> Array:
+    """Return the standard deviations of channels, (dim,)."""
+    return np.asarray(np.sqrt(np.maximum(C.diagonal(), 0.0)))
+
+
+def _unit(C: Array) -> Array:
+    """Return what channels are divided by, (dim,): 1 for one that never varied."""
+    size = _size(C)
+    return np.where(size > 0, size, 1.0)
 
 
 def _expected(rows: Array, mask: Mask, weights: Array, C: Array) -> tuple[Array, Array]:
-    """Return rows (n, dim) about their mean with gaps filled, and sum_i w_i V_i."""
-    dim = len(C)
-    scale = np.sqrt(C.diagonal())
-    unit = np.where(scale > 0, scale, 1.0)
+    """Return rows (n, dim) about their mean with gaps filled, and sum_i w_i V_i.
+
+    With K the inverse of the covariance, the conditional covariance is V = K_mm^-1, and the
+    conditional mean is mean_m - V K_mo (x_o - mean_o).
+    """
+    dim, unit = len(C), _unit(C)
     K = np.linalg.inv(C / np.outer(unit, unit) + LEAST_NOISE * np.eye(dim))
     rows = np.where(mask, 0.0, rows / unit)
     pulls, added, counts = rows @ K, np.zeros(dim * dim), mask.sum(axis=1)
-    for count in np.unique(counts):
+    for count in np.unique(counts[counts > 0]):
         alike = np.flatnonzero(counts == count)
         step = max(1, COVARIANCES // int(count) ** 2)
         for which in (alike[i : i + step] for i in range(0, len(alike), step)):
@@ -184,5 +358,6 @@ def _expected(rows: Array, mask: Mask, weights: Array, C: Array) -> tuple[Array,
             places = gaps[:, :, None] * dim + gaps[:, None, :]
             V *= weights[which, None, None]
             added += np.bincount(places.ravel(), V.ravel(), minlength=dim * dim)
-    total = added.reshape(dim, dim) * np.outer(scale, scale)
-    return rows * scale, (total + total.T) / 2
+    size = _size(C)
+    total = added.reshape(dim, dim) * np.outer(size, size)
+    return rows * unit, (total + total.T) / 2

@@ -16,6 +16,7 @@ It promises:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -157,10 +158,10 @@ class SAPCA(Projections):
     def partial_fit(self, X: npt.ArrayLike, *, gaps: Guesses | None = None) -> Self:
         """Learn rows X (n, dim), oldest first: all of them, or none on an error.
 
-        A table's columns give the schema their names; later tables need the same. `gaps` says
-        which values are guesses. Where the whole scatter is held, what is learnt of
-        such rows is what they have on average (`expected`), and they wait for up to 1000 rows;
-        elsewhere guesses are learnt as they are. Rows may be sparse, without gaps (`sparse_rows`).
+        A table's columns give the schema their names; later tables need the same. `gaps` says which
+        values are guesses: where the whole scatter is held, such rows wait for up to 1000 others,
+        and what is learnt is what they have on average (`expected`); elsewhere guesses are learnt
+        as they are. Rows may be sparse, without gaps (`sparse_rows`).
         """
         if is_sparse(X):
             self._learn_sparse(sparse_rows.checked(X, self._dim, self._largest, gaps))
@@ -185,7 +186,6 @@ class SAPCA(Projections):
         ------
         UsageError
             If this engine has no schema, or has learnt something already.
-        SchemaMismatch
         """
         if self._memory is None or self.n_samples_seen:
             raise UsageError("only an engine with a schema that has learnt nothing can resume")
@@ -210,13 +210,12 @@ class SAPCA(Projections):
         """
         if not 0 < factor <= 1:
             raise UsageError(f"a fading factor must be in (0, 1], got {factor}")
-        if self._memory is None or not self._totals.weight + self._waiting:
+        if self._memory is None or not self.n_samples_seen:
             return self
         if self._waiting:
             self._absorb(self._memory)
         self._memory.fade(factor)
-        self._totals = self._totals.faded(factor)
-        self._seen = None
+        self._totals, self._seen = self._totals.faded(factor), None
         return self
 
     @property
@@ -258,8 +257,7 @@ class SAPCA(Projections):
     def algorithm(self) -> str:
         """The algorithm that runs, in words."""
         if isinstance(self._memory, Scatter):
-            since = "" if self._totals.dropped == 0 else ", since a truncated past"
-            return f"exact covariance{since}"
+            return "exact covariance" + (", since a truncated past" if self._totals.dropped else "")
         return "SAPCA" if self.rule.adaptive else "SPCA"
 
     @property
@@ -269,19 +267,14 @@ class SAPCA(Projections):
 
     @property
     def most_bytes(self) -> int | None:
-        """The most bytes that it takes, by the contract of its path; None before the first row.
-
-        A rank that grows above the rule's start takes more on the low-rank path.
-        """
+        """The most bytes that it takes, by the contract of its path; None before the first row."""
         if self._memory is None:
             return None
-        dim = self._schema.dim
+        dim, most = self._schema.dim, self._at_once
         if isinstance(self._memory, Scatter):
-            gaps, most = self._memory.gapped, self._at_once
+            gaps = self._memory.gapped
             return gapped_bytes(dim, self.patience, most) if gaps else exact_bytes(dim, most)
         return low_rank_bytes(dim, self._kept, self.block_size)
-
-    # -- inside ----------------------------------------------------------------
 
     def _open(self, schema: Schema, *, exact: bool | None = None) -> LowRank | Scatter:
         """Choose the memory, once the dimension is known; `exact` is what a saved engine chose."""
@@ -300,10 +293,9 @@ class SAPCA(Projections):
         if exact:
             if free:
                 self._at_once = rows_at_once(dim, self.block_size, self.memory)
-            self._memory = Scatter(dim, self.block_size, self.dtype)
+            self._memory = Scatter(dim, self.block_size, self.dtype, center=self.center)
             self.patience = rows_with_gaps(dim, self.block_size, self.memory)
         else:
-            # A saved engine goes on with the blocks that it had.
             if free or not restored:
                 asked = None if free else self.block_size
                 self.block_size = self._at_once = block_rows(dim, self._kept, asked)
@@ -313,7 +305,6 @@ class SAPCA(Projections):
 
     @property
     def _kept(self) -> int:
-        """The working rank k."""
         return min(self.target + self.oversample, self._schema.dim)
 
     def _learn(self, rows: Array, gaps: Guesses | None, names: tuple[str, ...] = ()) -> None:
@@ -326,15 +317,13 @@ class SAPCA(Projections):
             self._totals = self._totals._replace(mean=rows[0].astype(np.float64))
         start = 0
         while start < len(rows):
-            # A whole block takes as many more rows as the call brings, where blocks follow calls.
             most = self._at_once if gaps is None and memory.gaps is None else self.patience
             part = slice(start, start + most - self._waiting)
-            taken = rows[part]
-            memory.write(taken, self._totals.mean, at=self._waiting)
+            memory.write(rows[part], self._totals.mean, at=self._waiting)
             if gaps is not None:
                 memory.mark(gaps._replace(mask=gaps.mask[part]), at=self._waiting)
-            start += len(taken)
-            self._waiting += len(taken)
+            taken = len(rows[part])
+            start, self._waiting = start + taken, self._waiting + taken
             if self._waiting >= (self.block_size if memory.gaps is None else self.patience):
                 self._absorb(memory)
         self.n_samples_seen += len(rows)
@@ -356,8 +345,14 @@ class SAPCA(Projections):
 
     def _absorb(self, memory: LowRank | Scatter) -> None:
         """Fade the past, learn the block, set the next rank."""
-        # The exact memory is decomposed only for an adaptive rule.
-        idle = isinstance(memory, Scatter) and not self.rule.adaptive
+        if isinstance(memory, Scatter) and memory.gaps is not None:
+            self._totals = memory.absorb_gaps(self._fingerprint, self._totals, self._blend())
+            self._waiting = 0
+            if self.rule.adaptive:
+                seen = self._look(self._kept)
+                self._choice.after_block(seen.sigma, seen.energy, self._schema.dim)
+            return
+        idle = isinstance(memory, Scatter) and not self.rule.adaptive  # it is not decomposed
         blend = self._blend()
         digest = memory.absorb(blend, 0 if idle else self._kept)
         self._totals = self._totals.after(blend, digest)
@@ -374,9 +369,14 @@ class SAPCA(Projections):
         )
 
     def _look(self, k: int) -> Subspace:
-        """Summarise past and waiting rows at `k` directions, and change neither."""
+        """Summarise past and waiting rows at `k` directions."""
         if self._memory is None:
             raise NothingLearnt("nothing was learnt yet: call partial_fit first")
+        expected = isinstance(self._memory, Scatter) and self._memory.is_expected
+        if expected and (whole := self.whole_scatter) is not None:
+            seen = whole.directions(k)
+            spares = max(0, seen.rank - self.target)
+            return replace(seen, basis=seen.basis.astype(self.dtype), spares=spares)
         if self._waiting:
             blend = self._blend()
             digest = self._memory.look(blend, k)

@@ -18,17 +18,19 @@ import numpy as np
 from submerge._linalg import Array, Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
-from submerge.pca.budget import DEFAULT_MEMORY
-from submerge.pca.expected import Mask
+from submerge.pca.budget import DEFAULT_MEMORY, MOST_SUMS
+from submerge.pca.expected import Mask, Sums, absent, lacking
 from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter import Scatter
 from submerge.pca.subspace import check_values
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Schema
 
-FORM = 2
-"""Form 1 has no `memory`, and always the block size that ran. Form 2 has none where none was
+FORM = 3
+"""Form 3 has sums of rows by the channels that they lack; without any, form 2 is written.
+Form 1 has no `memory`, and always the block size that ran. Form 2 has none where none was
 given; one that was given and cut for the low-rank path stands as it runs, so that the restored
 engine goes on with the same blocks.
 What a file of either form holds, a scatter or directions, decides which memory is restored."""
@@ -51,7 +53,7 @@ LARGEST_SUM = 1e300
 
 ENTRIES = (
     *("about", "mean", "totals", "energies", "waiting", "scatter", "rows", "sigma"),
-    *("gaps", "prior"),
+    *("gaps", "prior", "lacking", "lacking_means", "lacking_scatters", "lacking_weights"),
 )
 
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
@@ -67,7 +69,7 @@ def dumps(engine: SAPCA) -> bytes:
         )
     memory = engine._memory
     about = {
-        "form": FORM,
+        "form": FORM if isinstance(memory, Scatter) and memory.lacking else 2,
         "rule": {"kind": kinds[0]} | asdict(engine.rule),  # type: ignore[call-overload]
         "oversample": engine.oversample,
         "forgetting_factor": engine.forgetting_factor,
@@ -96,8 +98,10 @@ def dumps(engine: SAPCA) -> bytes:
             arrays["scatter"] = memory.total
             if memory.gaps is not None:
                 arrays["gaps"] = memory.gaps[: engine._waiting].view(np.uint8)
-            if memory.gaps is not None and memory.prior is not None:
+            if memory.is_expected and memory.prior is not None:
                 arrays["prior"] = memory.prior
+            if memory.lacking:
+                arrays |= _lacking_arrays(memory.lacking)
         else:
             arrays["rows"], arrays["sigma"] = memory.rows, memory.sigma
     file = io.BytesIO()
@@ -123,7 +127,7 @@ def loads(data: bytes) -> SAPCA:
         form = about["form"]
     except INCONSISTENT as error:
         raise PeerError(f"expected a saved SAPCA, got another .npz file: {error!s:.80}") from error
-    if form not in (1, FORM):
+    if form not in range(1, FORM + 1):
         raise PeerError(
             f"expected a saved SAPCA of form 1 to {FORM}, got form {form!r:.40}: update submerge"
         )
@@ -189,24 +193,81 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
         raise PeerError(f"waiting must be fewer than {most} rows of {engine.dtype}")
     check_values(waiting)
     memory.write(waiting, np.zeros(schema.dim), at=0)
-    if isinstance(memory, Scatter) and "gaps" in arrays:
-        memory.gaps, memory.prior = _gaps(arrays, len(memory.room), waiting)
+    if isinstance(memory, Scatter):
+        memory.gaps = _gaps(arrays, len(memory.room), waiting)
+        memory.prior = _prior(arrays, schema.dim)
+        memory.lacking = _lacking(arrays, schema)
+        memory.gapped = memory.is_expected
     engine._waiting = len(waiting)
     return engine
 
 
-def _gaps(arrays: dict[str, Storage], size: int, waiting: Storage) -> tuple[Mask, Array | None]:
-    """Return which values of the waiting rows are guesses, (size, dim), and the prior."""
+def _gaps(arrays: dict[str, Storage], size: int, waiting: Storage) -> Mask | None:
+    """Return which values of the waiting rows are guesses, (size, dim)."""
+    if "gaps" not in arrays:
+        return None
     gaps, dim = arrays["gaps"], waiting.shape[1]
     if gaps.shape != waiting.shape or gaps.dtype != np.uint8 or not gaps.any() or gaps.max() > 1:
         raise PeerError(f"gaps must be 0 or 1 and of shape {waiting.shape}, got {gaps.shape}")
     marked = np.zeros((size, dim), dtype=bool)
     marked[: len(gaps)] = gaps
+    return marked
+
+
+def _prior(arrays: dict[str, Storage], dim: int) -> Array | None:
     if "prior" not in arrays:
-        return marked, None
+        return None
     _expect("prior", arrays, (dim, dim), np.float64)
     _expect_scatter(arrays["prior"], np.float64)
-    return marked, arrays["prior"].copy()
+    return arrays["prior"].copy()
+
+
+def _lacking_arrays(lacking: Sums) -> dict[str, Storage]:
+    """Return sums of rows by what they lack, as arrays."""
+    parts = list(lacking.values())
+    return {
+        "lacking": np.array([absent(key, parts[0].dim) for key in lacking]).view(np.uint8),
+        "lacking_means": np.array([part.mean for part in parts]),
+        "lacking_scatters": np.array([part.scatter for part in parts]),
+        "lacking_weights": np.array([part.weight for part in parts]),
+    }
+
+
+def _lacking(arrays: dict[str, Storage], schema: Schema) -> dict[bytes, WholeScatter]:
+    """Return the sums that `_lacking_arrays` made arrays of."""
+    if "lacking" not in arrays:
+        return {}
+    n, dim = len(arrays["lacking"]), schema.dim
+    _expect("lacking", arrays, (min(n, MOST_SUMS), dim), np.uint8)
+    _expect("lacking_means", arrays, (n, dim), np.float64)
+    _expect("lacking_scatters", arrays, (n, dim, dim), np.float64)
+    _expect("lacking_weights", arrays, (n,), np.float64)
+    check_values(arrays["lacking_means"])
+    weights = arrays["lacking_weights"]
+    if not ((weights > 0) & (weights <= LARGEST_SUM)).all():
+        raise PeerError(f"weights must be above 0 and at most {LARGEST_SUM:g}")
+    found = {}
+    for gone, mean, scatter, weight in zip(
+        arrays["lacking"].astype(bool),
+        arrays["lacking_means"],
+        arrays["lacking_scatters"],
+        weights,
+        strict=True,
+    ):
+        _expect_scatter(scatter, np.float64)
+        if not gone.any() or scatter[gone].any():
+            raise PeerError("a sum of rows with gaps must be zero where channels are absent")
+        energies = scatter.diagonal().copy()
+        found[lacking(gone)] = WholeScatter(
+            schema.fingerprint,
+            scatter.copy(),
+            mean.copy(),
+            float(weight),
+            float(energies.sum()),
+            0.0,
+            energies,
+        )
+    return found
 
 
 def _totals(arrays: dict[str, Storage], dim: int) -> Totals:

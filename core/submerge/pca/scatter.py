@@ -25,7 +25,20 @@ from submerge._linalg import (
 )
 from submerge.pca import sparse_rows
 from submerge.pca.block import Blend, Digest, Totals
-from submerge.pca.expected import FEW_ROUNDS, ROUNDS, Guesses, Mask, complete, covariance
+from submerge.pca.expected import (
+    FEW_ROUNDS,
+    ROUNDS,
+    Guesses,
+    Known,
+    Mask,
+    Rows,
+    complete,
+    covariance,
+    estimate,
+    lacking,
+    sorted_out,
+)
+from submerge.pca.merging import merge_whole
 from submerge.pca.whole_scatter import WholeScatter
 
 
@@ -43,12 +56,20 @@ class Scatter:
     prior : (dim, dim), optional
         The covariance of the model that they were guessed by, while rows lack some channel
         altogether: of all others these rows say more than the model's few directions.
+    known : Known, optional
+        What fills rare gaps of the block, in place of what is held.
+    lacking : dict of bytes to WholeScatter
+        Sums of rows that lack the same channels (`expected.Sums`), beside the total.
     gapped : bool
         Whether a row with gaps has come.
     """
 
-    def __init__(self, dim: int, block_size: int, dtype: npt.DTypeLike = np.float64) -> None:
+    def __init__(
+        self, dim: int, block_size: int, dtype: npt.DTypeLike = np.float64, *, center: bool = True
+    ) -> None:
         self.total: Array = np.zeros((dim, dim))
+        self.center, self.lacking = center, dict[bytes, WholeScatter]()
+        self.known: Known | None = None
         self.room: Storage = np.empty((block_size, dim), dtype)
         self._product: Storage = np.empty((dim, dim), dtype)
         self.gaps: Mask | None = None
@@ -56,6 +77,11 @@ class Scatter:
         self.prior: Array | None = None
         self._never = np.ones(dim, dtype=bool)  # channels of which no value has come
         self._sparse: tuple[Any, Array] | None = None
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether what is held has gaps that are filled when it is read."""
+        return self.gaps is not None or bool(self.lacking)
 
     def write(self, rows: Storage, mean: Array, *, at: int) -> None:
         """Put rows (n, dim) into the room as its rows from `at` on."""
@@ -83,7 +109,7 @@ class Scatter:
             self.gaps, self.gapped = np.zeros(self.room.shape, dtype=bool), True
         self.gaps[at : at + len(gaps.mask)] = gaps.mask
         model = gaps.model if self._never.any() else None
-        self.prior = None if model is None else covariance(model)
+        self.prior, self.known = None if model is None else covariance(model), gaps.known
 
     def restore(self, total: Array, *, wide: bool) -> None:
         """Replace the memory by a saved one; `wide` if its waiting rows are float64."""
@@ -95,32 +121,79 @@ class Scatter:
     def fade(self, factor: float) -> None:
         """Weigh the past by `factor`."""
         self.total *= factor
+        self.lacking = {key: part.faded(factor) for key, part in self.lacking.items()}
 
     def directions(self, k: int) -> Directions:
         """Decompose the past alone."""
         return self._directions(self.total, k)
 
     def look(self, blend: Blend, k: int) -> Digest:
-        """Summarise past and block without changing either."""
+        """Summarise past and block, without gaps, and change neither."""
         total, drift, energies = self._with_block(blend)
         return Digest(self._directions(total, k), drift, energies)
 
     def whole(self, schema: str, past: Totals, blend: Blend | None) -> WholeScatter:
         """Summarise past and block, if there is one, without changing either."""
+        if self.is_expected:
+            sums, rare = self._sorted(schema, past, blend)
+            # Each report looks, and the past knows these rows' channels better than they do.
+            few = len(rare.values) and blend is not None and blend.weight > blend.mass
+            rounds = FEW_ROUNDS if few else ROUNDS
+            center = self.center
+            return estimate([sums], schema, rare, prior=self.prior, rounds=rounds, center=center)[
+                1
+            ][0]
         if blend is None:
             return WholeScatter(schema, self.total.copy(), *past)
         total, drift, energies = self._with_block(blend)
         after = past.after(blend, Digest(self._directions(total, 0), drift, energies))
         return WholeScatter(schema, total, *after)
 
+    def sums(self, schema: str, past: Totals) -> dict[bytes, WholeScatter]:
+        """Return all that was absorbed, by what rows lack."""
+        none = {self._none: WholeScatter(schema, self.total.copy(), *past)} if past.weight else {}
+        return none | self.lacking
+
+    def absorb_gaps(self, schema: str, past: Totals, blend: Blend) -> Totals:
+        """Make past and a block with gaps the new past; return its totals."""
+        sums, rare = self._sorted(schema, past, blend)
+        if len(rare.values):
+            known = self.known
+            if known is None:
+                known = estimate([sums], schema, rare, prior=self.prior, center=self.center)[0][0]
+            filled = complete(rare, known, schema, center=self.center)
+            before = sums.get(self._none)
+            sums[self._none] = filled if before is None else merge_whole(before, filled)
+        self.gaps, held = None, sums.pop(self._none, None)
+        self.lacking = sums
+        if held is None:
+            return past
+        self.total = held.scatter.copy()
+        return Totals(
+            held.mean, held.weight, held.energy, held.spectral_bound, held.channel_energies
+        )
+
+    def _sorted(
+        self, schema: str, past: Totals, blend: Blend | None
+    ) -> tuple[dict[bytes, WholeScatter], Rows]:
+        """Return past and block by what rows lack, and rows with rare gaps."""
+        sums, dim = self.sums(schema, past), len(self.total)
+        if blend is None:
+            return sums, Rows(np.empty((0, dim)), np.empty((0, dim), dtype=bool), np.empty(0))
+        n, weights = len(blend.ages.roots), blend.ages.weights
+        sums = {key: part.faded(blend.past) for key, part in sums.items()}
+        mask = np.zeros((n, dim), dtype=bool) if self.gaps is None else self.gaps[:n]
+        rows = self.room[:n].astype(np.float64) + past.mean
+        return sorted_out(rows, mask, weights, sums, schema, center=self.center)
+
+    @property
+    def _none(self) -> bytes:
+        return lacking(np.zeros(len(self.total), dtype=bool))
+
     def _with_block(self, blend: Blend) -> tuple[Array, Array, Array]:
         """Return the scatter of past and block, the block's drift, and its channels' energies."""
         block = self.room[: len(blend.ages.roots)].copy()
-        # Each report looks, and the past knows these rows' channels better than they do.
-        added = self._complete(block, blend, FEW_ROUNDS if blend.weight > blend.mass else ROUNDS)
         drift, product = self._multiply(block, blend, out=np.empty_like(self._product))
-        if added is not None:
-            product = product + added
         total = blend.past * self.total
         total += product
         return total, drift, _energies(product)
@@ -129,7 +202,7 @@ class Scatter:
         """Make past and block the new past; `k` = 0 skips the decomposition."""
         drift, product = self._scatter_of_block(blend)
         if blend.past != 1.0:
-            self.total *= blend.past
+            self.fade(blend.past)
         self.total += product
         rows, sigma, _, guarded = self._directions(self.total, k)
         # Directions beyond k are still held, so none is dropped.
@@ -141,21 +214,8 @@ class Scatter:
             (rows, mean), self._sparse = self._sparse, None
             self._never[:] = False
             return sparse_rows.scatter_of(rows, blend, mean)
-        block = self.room[: len(blend.ages.roots)]
-        added = self._complete(block, blend, ROUNDS)
-        drift, product = self._multiply(block, blend, out=self._product)
-        if added is None:
-            self._never[:] = False
-            return drift, product
-        self.gaps = None
-        return drift, product + added
-
-    def _complete(self, block: Storage, blend: Blend, rounds: int) -> Array | None:
-        """Fill the gaps of the block in place; return what is added for them, if there are any."""
-        if self.gaps is None:
-            return None
-        gaps = self.gaps[: len(block)]
-        return complete(block, gaps, blend, self.total, self.prior, rounds)
+        self._never[:] = False
+        return self._multiply(self.room[: len(blend.ages.roots)], blend, out=self._product)
 
     def _multiply(self, block: Storage, blend: Blend, out: Storage) -> tuple[Array, Storage]:
         """Center and weigh the block in place; return its drift, and its scatter in `out`."""

@@ -74,15 +74,21 @@ class WholeScatter:
         return cls(s.schema, scatter, *rest)
 
     @classmethod
-    def of_rows(cls, rows: Array, schema: str) -> WholeScatter:
-        """Return the scatter of rows (n, dim), at least one, about their mean."""
-        mean = rows[0] + (rows - rows[0]).mean(axis=0)
-        centered = rows - mean
+    def of_rows(
+        cls, rows: Array, schema: str, weights: Array | None = None, *, center: bool = True
+    ) -> WholeScatter:
+        """Return the scatter of rows (n, dim), at least one, about their mean, or about zero."""
+        weights = np.ones(len(rows)) if weights is None else weights
+        n = float(weights.sum())
+        mean = np.zeros(rows.shape[1])
+        if center:
+            mean = rows[0] + weights @ (rows - rows[0]) / n
+        centered = (rows - mean) * np.sqrt(weights)[:, None]
         scatter = centered.T @ centered
         energies = np.diag(scatter).copy()
         for array in (scatter, energies):
             array.flags.writeable = False
-        return cls(schema, scatter, mean, len(rows), float(energies.sum()), 0.0, energies)
+        return cls(schema, scatter, mean, n, float(energies.sum()), 0.0, energies)
 
     @property
     def dim(self) -> int:
