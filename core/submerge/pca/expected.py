@@ -66,12 +66,10 @@ class Guesses(NamedTuple):
 
     mask : (n, dim), True where a value is a guess
     model : what it was guessed by, if it is known; it stands in for channels that never came
-    known : what fills rows with rare gaps; by default what the engine has learnt
     """
 
     mask: Mask
     model: Subspace | None = None
-    known: Known | None = None
 
     def of(self, rows: Storage) -> Guesses:
         """Return these gaps, if they are of rows of that shape."""
@@ -88,11 +86,31 @@ class Known(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows whose gaps are filled at once: (n, dim), (n, dim), and a weight for each (n,)."""
+    """Rows with gaps that few others have: values and gaps (n, dim), weights (n,)."""
 
     values: Array
     mask: Mask
     weights: Array
+
+    @classmethod
+    def none(cls, dim: int) -> Rows:
+        """Return no rows."""
+        return cls(np.empty((0, dim)), np.empty((0, dim), dtype=bool), np.empty(0))
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    def and_rows(self, more: Rows) -> Rows:
+        """Return both."""
+        return Rows(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+
+
+class Group(NamedTuple):
+    """Rows about one mean: their sums, and the rows that are in none."""
+
+    sums: Sums
+    rare: Rows
 
 
 def covariance(model: Subspace) -> Array:
@@ -117,6 +135,11 @@ def lacking(mask: Mask) -> bytes:
     return np.packbits(mask).tobytes()
 
 
+def complete_rows(dim: int) -> bytes:
+    """Return the key of the sum of rows without gaps."""
+    return lacking(np.zeros(dim, dtype=bool))
+
+
 def absent(key: bytes, dim: int) -> Mask:
     """Return which channels a key says are absent."""
     return np.unpackbits(np.frombuffer(key, np.uint8), count=dim).astype(bool)
@@ -124,7 +147,7 @@ def absent(key: bytes, dim: int) -> Mask:
 
 def sorted_out(
     rows: Array, mask: Mask, weights: Array, held: Sums, schema: str, *, center: bool = True
-) -> tuple[dict[bytes, WholeScatter], Rows]:
+) -> Group:
     """Return `held` with the sums of rows, and the rows whose gaps are too rare for a sum.
 
     Rows without gaps are a sum as well. At most `MOST_SUMS` sums have gaps: heavier ones stay.
@@ -133,7 +156,7 @@ def sorted_out(
         np.packbits(mask, axis=1), axis=0, return_inverse=True, return_counts=True
     )
     which, sums, rare = which.ravel(), dict(held), np.zeros(len(rows), dtype=bool)
-    none = lacking(np.zeros(rows.shape[1], dtype=bool))
+    none = complete_rows(rows.shape[1])
     room = MOST_SUMS - len(held.keys() - {none})
     for i in np.argsort(-counts, kind="stable").tolist():
         key, some = patterns[i].tobytes(), which == i
@@ -148,13 +171,12 @@ def sorted_out(
         guessed = np.average(rows[some], axis=0, weights=weights[some])
         new = replace(new, mean=np.where(there, new.mean, guessed if center else 0.0))
         sums[key] = merge_whole(sums[key], new) if key in sums else new
-    return sums, Rows(rows[rare], mask[rare], weights[rare])
+    return Group(sums, Rows(rows[rare], mask[rare], weights[rare]))
 
 
 def estimate(
-    groups: Sequence[Sums],
+    groups: Sequence[Group],
     schema: str,
-    rare: Rows | None = None,
     *,
     prior: Array | None = None,
     rounds: int = ROUNDS,
@@ -164,11 +186,8 @@ def estimate(
 
     Parameters
     ----------
-    groups : sequence of Sums
+    groups : sequence of Group
         Each has a mean of its own, and all have one covariance.
-    rare : Rows, optional
-        More rows of the first group. They begin with their own means and variances: where readings
-        reach a range that was never seen, what was learnt before is wrong by any factor.
     prior : (dim, dim), optional
         The covariance of a model, for channels that never came.
     rounds : int
@@ -177,18 +196,19 @@ def estimate(
     Notes
     -----
     A round costs O(dim^3) for each sum, and O(n dim^2 + sum m_i^3) for n rare rows, m_i gaps in
-    row i. It begins at what rows without gaps say, where they are more than 4 dim, and at each
-    channel's own mean and variance elsewhere.
+    row i. Sums begin at what rows without gaps say, where these are more than 4 dim, and at each
+    channel's own mean and variance elsewhere. Rare rows begin at their own: where readings reach a
+    range that was never seen, what was learnt before is wrong by any factor.
     """
-    some = None if rare is None or not len(rare.values) else rare
-    seen = _Seen.of(groups, some)
+    seen = _Seen.of(groups)
     known, dim = _start(groups, seen), len(seen.weights)
-    filled = [_filled(group, each, center) for group, each in zip(groups, known, strict=True)]
-    if some is not None:
-        own = _Seen.of([{}], some)
-        mean = np.where(own.weights > 0, own.means[0], known[0].mean)
-        spread = np.where(own.weights > 0, own.variances, known[0].covariance.diagonal())
-        filled[0].append(complete(some, Known(mean, np.diag(spread)), schema, center=center))
+    own = _Seen.of([Group({}, group.rare) for group in groups])
+    spread = np.where(own.weights > 0, own.variances, known[0].covariance.diagonal())
+    filled = []
+    for group, each, mean in zip(groups, known, own.means, strict=True):
+        first = Known(np.where(own.weights > 0, mean, each.mean), np.diag(spread))
+        rare = [complete(group.rare, first, schema, center=center)] if len(group.rare) else []
+        filled.append(rare + _filled(group.sums, each, center))
     alone = np.where(seen.weights > 0, np.maximum(2 * dim / np.maximum(seen.weights, 1.0), 1), 1)
     shrink = np.outer(alone**-0.5, alone**-0.5)
     np.fill_diagonal(shrink, 1.0)
@@ -200,10 +220,17 @@ def estimate(
         known = [Known(each.mean, C * shrink) for each in whole]
         if turn == rounds or _is_close(C, before):
             break
-        filled = [_filled(group, each, center) for group, each in zip(groups, known, strict=True)]
-        if some is not None:
-            filled[0].append(complete(some, known[0], schema, center=center))
+        filled = [
+            whole_of(group, each, schema, center=center)
+            for group, each in zip(groups, known, strict=True)
+        ]
     return known, whole
+
+
+def whole_of(group: Group, known: Known, schema: str, *, center: bool = True) -> list[WholeScatter]:
+    """Return the sums of a group, whose gaps are filled by what is known."""
+    rare = [complete(group.rare, known, schema, center=center)] if len(group.rare) else []
+    return rare + _filled(group.sums, known, center)
 
 
 def complete(rows: Rows, known: Known, schema: str, *, center: bool = True) -> WholeScatter:
@@ -222,31 +249,27 @@ class _Seen(NamedTuple):
     variances: Array
 
     @classmethod
-    def of(cls, groups: Sequence[Sums], rare: Rows | None) -> _Seen:
-        """Return it of sums, and of rows of the first group."""
+    def of(cls, groups: Sequence[Group]) -> _Seen:
         weights, means, squares = [], [], []
-        for i, group in enumerate(groups):
-            each = [_moments(key, part) for key, part in group.items()]
-            if rare is not None and i == 0:
-                there = np.where(rare.mask, 0.0, rare.weights[:, None])
-                n = np.maximum(there.sum(axis=0), TINY)
-                mean = rare.values[0] + (there * (rare.values - rare.values[0])).sum(axis=0) / n
-                off = (there * (rare.values - mean) ** 2).sum(axis=0)
-                each.append((there.sum(axis=0), mean, off))
-            n, m, q = (np.array(some) for some in zip(*each, strict=True))
-            total = np.maximum(n.sum(axis=0), TINY)
-            mean = m[0] + (n * (m - m[0])).sum(axis=0) / total
-            weights.append(n.sum(axis=0))
+        for sums, rare in groups:
+            each = [_moments(key, part) for key, part in sums.items()]
+            there = np.where(rare.mask, 0.0, rare.weights[:, None])
+            n, values = there.sum(axis=0), rare.values
+            origin = values[0] if len(rare) else np.zeros(values.shape[1])
+            mean = origin + (there * (values - origin)).sum(axis=0) / np.maximum(n, TINY)
+            each.append((n, mean, (there * (values - mean) ** 2).sum(axis=0)))
+            counts, m, q = (np.array(some) for some in zip(*each, strict=True))
+            total = counts.sum(axis=0)
+            mean = m[0] + (counts * (m - m[0])).sum(axis=0) / np.maximum(total, TINY)
             # Of a channel that never came, sums hold the mean of its guesses.
-            means.append(np.where(weights[-1] > 0, mean, m.mean(axis=0)))
-            squares.append((q + n * (m - mean) ** 2).sum(axis=0))
-        total = np.sum(weights, axis=0)
-        middle = np.sum([n * m for n, m in zip(weights, means, strict=True)], axis=0)
-        middle = middle / np.maximum(total, TINY)
-        means = [
-            np.where((n == 0) & (total > 0), middle, m) for n, m in zip(weights, means, strict=True)
-        ]
-        return cls(total, means, np.sum(squares, axis=0) / np.maximum(total, TINY))
+            means.append(np.where(total > 0, mean, m[0]))
+            weights.append(total)
+            squares.append((q + counts * (m - mean) ** 2).sum(axis=0))
+        total = np.maximum(np.sum(weights, axis=0), TINY)
+        middle = np.sum([n * m for n, m in zip(weights, means, strict=True)], axis=0) / total
+        came = np.sum(weights, axis=0) > 0
+        means = [np.where((n == 0) & came, middle, m) for n, m in zip(weights, means, strict=True)]
+        return cls(np.sum(weights, axis=0), means, np.sum(squares, axis=0) / total)
 
 
 def _moments(key: bytes, part: WholeScatter) -> tuple[Array, Array, Array]:
@@ -255,9 +278,9 @@ def _moments(key: bytes, part: WholeScatter) -> tuple[Array, Array, Array]:
     return np.where(there, part.weight, 0.0), part.mean, np.where(there, part.scatter.diagonal(), 0)
 
 
-def _start(groups: Sequence[Sums], seen: _Seen) -> list[Known]:
-    none = lacking(np.zeros(len(seen.weights), dtype=bool))
-    whole = [group[none] for group in groups if none in group and group[none].weight > 0]
+def _start(groups: Sequence[Group], seen: _Seen) -> list[Known]:
+    none = complete_rows(len(seen.weights))
+    whole = [sums[none] for sums, _ in groups if none in sums and sums[none].weight > 0]
     C = np.diag(seen.variances)
     if whole and sum(each.weight for each in whole) > 4 * len(C):
         pooled = merge_whole(*whole, center="own")

@@ -28,14 +28,15 @@ from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.expected import (
     FEW_ROUNDS,
     ROUNDS,
+    Group,
     Guesses,
     Known,
     Mask,
     Rows,
     complete,
+    complete_rows,
     covariance,
     estimate,
-    lacking,
     sorted_out,
 )
 from submerge.pca.merging import merge_whole
@@ -56,8 +57,6 @@ class Scatter:
     prior : (dim, dim), optional
         The covariance of the model that they were guessed by, while rows lack some channel
         altogether: of all others these rows say more than the model's few directions.
-    known : Known, optional
-        What fills rare gaps of the block, in place of what is held.
     lacking : dict of bytes to WholeScatter
         Sums of rows that lack the same channels (`expected.Sums`), beside the total.
     gapped : bool
@@ -69,7 +68,6 @@ class Scatter:
     ) -> None:
         self.total: Array = np.zeros((dim, dim))
         self.center, self.lacking = center, dict[bytes, WholeScatter]()
-        self.known: Known | None = None
         self.room: Storage = np.empty((block_size, dim), dtype)
         self._product: Storage = np.empty((dim, dim), dtype)
         self.gaps: Mask | None = None
@@ -109,7 +107,7 @@ class Scatter:
             self.gaps, self.gapped = np.zeros(self.room.shape, dtype=bool), True
         self.gaps[at : at + len(gaps.mask)] = gaps.mask
         model = gaps.model if self._never.any() else None
-        self.prior, self.known = None if model is None else covariance(model), gaps.known
+        self.prior = None if model is None else covariance(model)
 
     def restore(self, total: Array, *, wide: bool) -> None:
         """Replace the memory by a saved one; `wide` if its waiting rows are float64."""
@@ -135,36 +133,25 @@ class Scatter:
     def whole(self, schema: str, past: Totals, blend: Blend | None) -> WholeScatter:
         """Summarise past and block, if there is one, without changing either."""
         if self.is_expected:
-            sums, rare = self._sorted(schema, past, blend)
+            group = self._sorted(schema, past, blend)
             # Each report looks, and the past knows these rows' channels better than they do.
-            few = len(rare.values) and blend is not None and blend.weight > blend.mass
-            rounds = FEW_ROUNDS if few else ROUNDS
-            center = self.center
-            return estimate([sums], schema, rare, prior=self.prior, rounds=rounds, center=center)[
-                1
-            ][0]
+            few = len(group.rare) and blend is not None and blend.weight > blend.mass
+            return self._estimate(group, schema, FEW_ROUNDS if few else ROUNDS)[1]
         if blend is None:
             return WholeScatter(schema, self.total.copy(), *past)
         total, drift, energies = self._with_block(blend)
         after = past.after(blend, Digest(self._directions(total, 0), drift, energies))
         return WholeScatter(schema, total, *after)
 
-    def sums(self, schema: str, past: Totals) -> dict[bytes, WholeScatter]:
-        """Return all that was absorbed, by what rows lack."""
-        none = {self._none: WholeScatter(schema, self.total.copy(), *past)} if past.weight else {}
-        return none | self.lacking
-
     def absorb_gaps(self, schema: str, past: Totals, blend: Blend) -> Totals:
         """Make past and a block with gaps the new past; return its totals."""
-        sums, rare = self._sorted(schema, past, blend)
-        if len(rare.values):
-            known = self.known
-            if known is None:
-                known = estimate([sums], schema, rare, prior=self.prior, center=self.center)[0][0]
-            filled = complete(rare, known, schema, center=self.center)
-            before = sums.get(self._none)
-            sums[self._none] = filled if before is None else merge_whole(before, filled)
-        self.gaps, held = None, sums.pop(self._none, None)
+        group = self._sorted(schema, past, blend)
+        sums, none = dict(group.sums), complete_rows(len(self.total))
+        if len(group.rare):
+            known, _ = self._estimate(group, schema, ROUNDS)
+            filled = complete(group.rare, known, schema, center=self.center)
+            sums[none] = merge_whole(sums[none], filled) if none in sums else filled
+        self.gaps, held = None, sums.pop(none, None)
         self.lacking = sums
         if held is None:
             return past
@@ -173,22 +160,22 @@ class Scatter:
             held.mean, held.weight, held.energy, held.spectral_bound, held.channel_energies
         )
 
-    def _sorted(
-        self, schema: str, past: Totals, blend: Blend | None
-    ) -> tuple[dict[bytes, WholeScatter], Rows]:
+    def _estimate(self, group: Group, schema: str, rounds: int) -> tuple[Known, WholeScatter]:
+        found = estimate([group], schema, prior=self.prior, rounds=rounds, center=self.center)
+        return found[0][0], found[1][0]
+
+    def _sorted(self, schema: str, past: Totals, blend: Blend | None) -> Group:
         """Return past and block by what rows lack, and rows with rare gaps."""
-        sums, dim = self.sums(schema, past), len(self.total)
+        dim = len(self.total)
+        none = WholeScatter(schema, self.total.copy(), *past)
+        sums = ({complete_rows(dim): none} if past.weight else {}) | self.lacking
         if blend is None:
-            return sums, Rows(np.empty((0, dim)), np.empty((0, dim), dtype=bool), np.empty(0))
+            return Group(sums, Rows.none(dim))
         n, weights = len(blend.ages.roots), blend.ages.weights
         sums = {key: part.faded(blend.past) for key, part in sums.items()}
         mask = np.zeros((n, dim), dtype=bool) if self.gaps is None else self.gaps[:n]
         rows = self.room[:n].astype(np.float64) + past.mean
         return sorted_out(rows, mask, weights, sums, schema, center=self.center)
-
-    @property
-    def _none(self) -> bytes:
-        return lacking(np.zeros(len(self.total), dtype=bool))
 
     def _with_block(self, blend: Blend) -> tuple[Array, Array, Array]:
         """Return the scatter of past and block, the block's drift, and its channels' energies."""
