@@ -1,29 +1,32 @@
 """CellLearner: batches of rows become summaries of cells, each from its own rows alone.
 
-Rows are prepared as a client does; gaps are learnt as what they hide on average (`pca.expected`).
-Nothing of one cell is known in another: cells may be learnt apart, in any order, on any machine.
+Rows are prepared as a client does; what gaps hide is settled when all cells are known, from sums by
+what rows lack (`pca.expected`). Nothing of one cell is known in another: cells may be learnt apart,
+in any order, on any machine.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from submerge._linalg import Array
-from submerge.errors import UsageError
 from submerge.history.batches import Batch
 from submerge.history.cells import Cell
 from submerge.history.settings import FitSettings
-from submerge.judge.prepare import REASONS, Block, prepare
-from submerge.pca.budget import MOST_AT_ONCE, MOST_WAITING, gapped_bytes
-from submerge.pca.expected import Guesses
-from submerge.pca.merging import merge_whole
-from submerge.pca.sapca import SAPCA
+from submerge.judge.prepare import REASONS, prepare
+from submerge.pca.budget import MOST_SUMS
+from submerge.pca.expected import Group, Known, Rows, complete_rows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel, Schema
+
+MOST_RARE = 1 << 15
+"""Numbers in the rows with rare gaps that a cell keeps: of more, every second one counts twice."""
+
+ROOM = 1 << 18
+"""Numbers in the sums of rows with gaps of a cell, but for one sum."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,19 +35,67 @@ class CellSummary:
 
     Attributes
     ----------
-    scatter : WholeScatter
+    group : Group
+        Sums of its rows by what they lack, and those with rare gaps.
     first, last : float
         Times of its first and last row; NaN without times.
+    thinned : bool
+        Whether some of the rows with rare gaps stand for others.
     """
 
-    scatter: WholeScatter
+    group: Group
     first: float
     last: float
+    thinned: bool = False
+
+    @property
+    def weight(self) -> float:
+        """Number of its rows."""
+        return sum(part.weight for part in self.group.sums.values()) + float(
+            self.group.rare.weights.sum()
+        )
+
+    @property
+    def bounded(self) -> CellSummary:
+        """The same with at most `MOST_RARE` numbers in rows with rare gaps."""
+        rare, thinned = self.group.rare, self.thinned
+        while rare.values.size > MOST_RARE:
+            some = np.arange(len(rare)) % 2 == 0
+            weights = rare.weights * (rare.weights.sum() / rare.weights[some].sum())
+            rare, thinned = Rows(rare.values[some], rare.mask[some], weights[some]), True
+        return replace(self, group=self.group._replace(rare=rare), thinned=thinned)
+
+    @property
+    def scatter(self) -> WholeScatter:
+        """The scatter of rows without gaps: all of them, once gaps are filled (`folds`)."""
+        return self.group.sums[complete_rows(self.group.rare.values.shape[1])]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row has a gap, or all gaps are filled."""
+        (dim,) = self.group.rare.values.shape[1:]
+        return not len(self.group.rare) and self.group.sums.keys() == {complete_rows(dim)}
+
+    def filled(self, known: Known) -> CellSummary:
+        """Return it with gaps filled by what is known."""
+        return self.of_whole(self.group.filled(known))
+
+    def of_whole(self, whole: WholeScatter) -> CellSummary:
+        """Return the same rows with that scatter."""
+        group = Group({complete_rows(whole.dim): whole}, Rows.none(whole.dim), whole.schema)
+        return CellSummary(group, self.first, self.last)
 
     def with_next(self, other: CellSummary) -> CellSummary:
-        """Return both as one; `other` is later."""
-        both = merge_whole(self.scatter, other.scatter)
-        return CellSummary(both, min(self.first, other.first), max(self.last, other.last))
+        """Return both as one cell; `other` is later."""
+        width = self.group.rare.values.shape[1]
+        both = self.group.and_rows(other.group, most_sums(width))
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        return CellSummary(both, first, last, self.thinned or other.thinned).bounded
+
+
+def most_sums(width: int) -> int:
+    """Return how many sums of rows with gaps a cell has at most."""
+    return max(1, min(MOST_SUMS, ROOM // width**2))
 
 
 @dataclass
@@ -59,6 +110,8 @@ class CellLearner:
     keep : callable
         Takes each cell with its summary, when its rows end. Rows of one cell that do not follow
         one another give several.
+    known : mapping of int to Known
+        What fills rare gaps of each machine's rows at once; without it, such rows are kept.
 
     Attributes
     ----------
@@ -71,18 +124,14 @@ class CellLearner:
     names: Sequence[str]
     settings: FitSettings
     keep: Callable[[Cell, CellSummary], None]
+    known: Mapping[int, Known] = field(default_factory=dict)
     rows: int = 0
     gaps: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        width = len(self.names)
         self._schema = Schema(tuple(Channel(name) for name in self.names))
-        self._memory = max(
-            gapped_bytes(width, MOST_WAITING, MOST_AT_ONCE), gapped_bytes(width, MOST_AT_ONCE)
-        )
-        self._mean = np.zeros(width)
-        self._open: tuple[Cell, SAPCA, float, float] | None = None
+        self._open: tuple[Cell, CellSummary] | None = None
 
     @property
     def cell(self) -> Cell | None:
@@ -94,40 +143,31 @@ class CellLearner:
         cell, rows, times = batch
         if self.cell != cell:
             self.close()
-        span = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
-        block = prepare(rows, self._schema, fill=self._filled, when=self.settings.when)
+        first, last = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
+        block = prepare(rows, self._schema, fill=np.nan_to_num, when=self.settings.when)
         self.rows += len(rows)
         self.left_out.update(REASONS[why] for why in block.why.tolist() if why)
         if not len(block):
             return
-        self.gaps += 0 if block.gaps is None else int(np.count_nonzero(block.gaps))
-        first = span[0]
+        mask = np.zeros(block.rows.shape, dtype=bool) if block.gaps is None else block.gaps
+        self.gaps += int(np.count_nonzero(mask))
         if self._open is None:
-            engine = SAPCA(1, oversample=0, memory=self._memory, schema=self._schema)
-        else:
-            _, engine, first, _ = self._open
-        engine.partial_fit(block.features, gaps=_guesses(block))
-        self._open = cell, engine, first, span[1]
+            none = Group({}, Rows.none(len(self.names)), self._schema.fingerprint)
+            self._open = cell, CellSummary(none, first, last)
+        before = self._open[1]
+        most, weights = most_sums(len(self.names)), np.ones(len(block))
+        group = before.group.with_rows(block.rows, mask, weights, most)
+        if cell.machine in self.known:
+            group = group.without_rare(self.known[cell.machine])
+        self._open = cell, replace(before, group=group, last=last).bounded
 
     def close(self) -> None:
         """End the open cell."""
-        self._mean = np.zeros(len(self.names))
         if self._open is None:
             return
-        cell, engine, first, last = self._open
-        self._open = None
-        scatter = engine.whole_scatter
-        if scatter is None:
-            raise UsageError("a history is learnt by its whole scatter")
-        self.keep(cell, CellSummary(mirrored(scatter), first, last))
-
-    def _filled(self, rows: Array) -> Array:
-        """Return rows with a guess in each gap: what counts is that the gap is marked."""
-        known = np.isfinite(rows)
-        some = known.any(axis=0)
-        means = np.where(known, rows, 0.0).sum(axis=0)[some] / known.sum(axis=0)[some]
-        self._mean[some] = means
-        return np.where(known, rows, self._mean)
+        (cell, summary), self._open = self._open, None
+        sums = {key: mirrored(part) for key, part in summary.group.sums.items()}
+        self.keep(cell, replace(summary, group=summary.group._replace(sums=sums)))
 
 
 def mirrored(whole: WholeScatter) -> WholeScatter:
@@ -136,7 +176,3 @@ def mirrored(whole: WholeScatter) -> WholeScatter:
     held = upper + np.triu(upper, 1).T
     held.flags.writeable = False
     return replace(whole, held=held)
-
-
-def _guesses(block: Block) -> Guesses | None:
-    return None if block.gaps is None else Guesses(block.gaps)

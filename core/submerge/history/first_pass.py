@@ -9,7 +9,7 @@ what they hold depends on the order by rounding.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,11 +19,13 @@ from submerge.errors import UsageError
 from submerge.history.batches import Batch, Batches
 from submerge.history.cell_learner import CellLearner, CellSummary
 from submerge.history.cells import Cell, CellGrid, most_cells
+from submerge.history.folds import known_of
 from submerge.history.layout import LONGEST_S, LaidOut
 from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
 from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.history.time_spans import TimeSpan, check_used
+from submerge.pca.expected import Known
 
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
@@ -63,6 +65,8 @@ class FirstPass:
     settings : FitSettings
     laid : LaidOut, optional
         How cells are laid out; otherwise the rows say it as they come.
+    known : mapping of int to Known
+        What fills rare gaps of each machine's rows at once.
 
     Attributes
     ----------
@@ -81,6 +85,7 @@ class FirstPass:
     names: Sequence[str]
     settings: FitSettings
     laid: LaidOut | None = None
+    known: Mapping[int, Known] = field(default_factory=dict)
     cells: dict[Cell, CellSummary] = field(default_factory=dict)
     period_s: float = 0.0
     seen: TimeSpan = field(default_factory=TimeSpan)
@@ -101,7 +106,7 @@ class FirstPass:
         self._waiting: list[Recorded] = []
         self._batches: Batches | None = None
         self._spans = [0 for _ in self.settings.without]
-        self._learner = CellLearner(self.names, self.settings, self._keep)
+        self._learner = CellLearner(self.names, self.settings, self._keep, self.known)
         if laid is not None:
             self.period_s, self.seen = laid.period_s, laid.seen
             self._batches = Batches(laid.grid, self.settings.without, laid)
@@ -152,6 +157,21 @@ class FirstPass:
         self._take_counts()
         if self.laid is None:
             self.period_s = self._periods.typical
+
+    def fill_by(self, known: Mapping[int, Known]) -> None:
+        """Fill rare gaps of the rows that come by what is known."""
+        self.known = self._learner.known = known
+
+    def known_once_more(self) -> dict[int, Known]:
+        """Return what fills rare gaps, if rows have to come again for it; else nothing.
+
+        Cells keep so many rows with rare gaps. Where there are more, they say what fills the gaps
+        of all of them.
+        """
+        if self.known or not any(each.thinned for each in self.cells.values()):
+            return {}
+        machines = len({cell.machine for cell in self.cells})
+        return known_of(self.cells, self.settings.center(machines))
 
     def _count_left_out(self, counts: Sequence[int]) -> None:
         """Count the rows of spans that are not learnt, and refuse useless ones."""
@@ -218,11 +238,15 @@ class FirstPass:
 
 
 def learnt_cells(
-    parts: Iterable[Recorded], names: Sequence[str], settings: FitSettings, batches: Batches
+    parts: Iterable[Recorded],
+    names: Sequence[str],
+    settings: FitSettings,
+    batches: Batches,
+    known: Mapping[int, Known],
 ) -> LearntCells:
     """Learn a part of a history whose layout is settled; it begins and ends with whole cells."""
     visits: list[tuple[Cell, CellSummary]] = []
-    learner = CellLearner(names, settings, lambda *visit: visits.append(visit))
+    learner = CellLearner(names, settings, lambda *visit: visits.append(visit), known)
     for recorded in parts:
         for batch in batches.add(recorded):
             learner.learn(batch)

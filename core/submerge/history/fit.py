@@ -87,7 +87,7 @@ def fit(
     Parameters
     ----------
     read : callable
-        Called twice or three times; each time it reads the same rows in the same order.
+        Called two to four times; each time it reads the same rows in the same order.
     channels : sequence of Channel or str
         With their units, or their names alone.
     settings : FitSettings, optional
@@ -116,6 +116,11 @@ def fit(
     first.end()
     if laid is None:
         raise NothingLearnt("expected rows that can be learnt, got none")
+    if fills := first.known_once_more():
+        first = FirstPass(names, settings, laid, fills)
+        for recorded in read():
+            first.add(recorded)
+        first.end()
     folds = folds_after(first, known, settings)
     judge = HeldOut.of(folds, laid)
     # How long scores stay alike, and so how long a block is, a part of the rows says.
@@ -151,7 +156,7 @@ def _laid_out(look: Look, width: int, settings: FitSettings) -> LaidOut | None:
 
 def _check(first: FirstPass, settings: FitSettings) -> None:
     """Refuse a history without rows to learn, or with fewer of them than channels."""
-    learnt = round(sum(cell.scatter.weight for cell in first.cells.values()))
+    learnt = round(sum(cell.weight for cell in first.cells.values()))
     if not learnt:
         none = none_left(first.rows, first.left_out, settings.when)
         raise NothingLearnt(f"expected rows that can be learnt, got {none}")

@@ -17,6 +17,7 @@ from submerge.history.cell_learner import CellSummary
 from submerge.history.cells import Cell
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
+from submerge.pca.expected import Group, Known, estimate
 from submerge.pca.factor import factors_of
 from submerge.pca.merging import merge_whole
 from submerge.pca.scatter_sum import Center
@@ -129,8 +130,9 @@ def folds_of(
 def _scaled(
     cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
 ) -> tuple[Moments, Schema, dict[Cell, CellSummary]]:
-    """Return moments, the schema that follows from them, and the cells under it."""
+    """Return moments, the schema that follows from them, and the cells under it, gaps filled."""
     center = settings.center(len({cell.machine for cell in cells}))
+    cells = _filled(cells, center)
     whole = pooled_scatter(cells, center)
     energies = (
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
@@ -144,9 +146,29 @@ def _scaled(
     scaled = {}
     for cell, summary in cells.items():
         scatter = summary.scatter.scaled(offset, scale)
-        scatter = replace(scatter, schema=schema.fingerprint)
-        scaled[cell] = CellSummary(scatter, summary.first, summary.last)
+        scaled[cell] = summary.of_whole(replace(scatter, schema=schema.fingerprint))
     return moments, schema, scaled
+
+
+def _filled(cells: Mapping[Cell, CellSummary], center: Center) -> Mapping[Cell, CellSummary]:
+    """Return cells whose gaps are filled by what all of them say."""
+    if all(each.is_whole for each in cells.values()):
+        return cells
+    known = known_of(cells, center)
+    return {cell: each.filled(known[cell.machine]) for cell, each in cells.items()}
+
+
+def known_of(cells: Mapping[Cell, CellSummary], center: Center) -> dict[int, Known]:
+    """Return what cells say of the rows of each machine."""
+    machines = sorted({cell.machine for cell in cells})
+    about = {machine: machine if center == "own" else 0 for machine in machines}
+    groups: dict[int, Group] = {}
+    for cell in sorted(cells):
+        place, group = about[cell.machine], cells[cell].group
+        groups[place] = groups[place].and_rows(group) if place in groups else group
+    known, _ = estimate([*groups.values()])
+    of_place = dict(zip(groups, known, strict=True))
+    return {machine: of_place[place] for machine, place in about.items()}
 
 
 def pooled_scatter(cells: Mapping[Cell, CellSummary], center: Center) -> WholeScatter:
@@ -170,7 +192,7 @@ def _spread(cells: Mapping[Cell, CellSummary]) -> dict[Cell, int]:
     """Return the fold of each cell: neighbours in time together, of about as many rows each."""
     rows: dict[tuple[int, int], float] = {}
     for cell, each in cells.items():
-        rows[cell.when] = rows.get(cell.when, 0.0) + each.scatter.weight
+        rows[cell.when] = rows.get(cell.when, 0.0) + each.weight
     spans = sorted(rows)
     weights = np.array([rows[span] for span in spans])
     middle = (np.cumsum(weights) - weights / 2) / weights.sum()
@@ -215,7 +237,7 @@ def _deviant(
         cell: Deviant(
             cells[cell].first,
             cells[cell].last,
-            round(cells[cell].scatter.weight),
+            round(cells[cell].weight),
             drop[cell],
             cell.machine,
         )

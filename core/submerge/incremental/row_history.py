@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
@@ -22,11 +22,12 @@ from submerge.errors import NothingLearnt
 from submerge.history.batches import AT_ONCE, Batch, Batches
 from submerge.history.cells import CellGrid
 from submerge.history.first_pass import FirstPass
-from submerge.history.folds import MOST_FOLDS, Folds, folds_of
+from submerge.history.folds import MOST_FOLDS, Folds, folds_of, known_of
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_model import RowModel
 from submerge.judge.prepare import LARGEST_SCALED
+from submerge.pca.expected import Known
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel
 from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
@@ -69,6 +70,7 @@ class RowHistory:
         self._tally = SketchTally(WINDOW, FINE)
         self._scorer: RowModel | None = None
         self._made: RowModel | None = None
+        self._added = self._scorer_of = 0
 
     def add(self, rows: Array) -> None:
         """Take rows (n, channels) in their units, after those before."""
@@ -83,6 +85,7 @@ class RowHistory:
             rows, self._rows = self._rows, None
             self._learn_at_first([Recorded("rows", rows, None)])
             self._scorer = self._made
+            self._added = self._scorer_of = len(rows)
 
     @property
     def model(self) -> RowModel:
@@ -122,10 +125,13 @@ class RowHistory:
     def _learn_at_first(self, parts: Sequence[Recorded]) -> None:
         """Learn the first rows, and score each span of them by the others."""
         names = [channel.name for channel in self._channels]
-        self._first = FirstPass(names, self._settings)
-        for part in parts:
-            self._first.add(part)
-        self._first.end()
+        known: Mapping[int, Known] | None = {}
+        while known is not None:
+            self._first = FirstPass(names, self._settings, known=known)
+            for part in parts:
+                self._first.add(part)
+            self._first.end()
+            known = self._first.known_once_more() or None
         try:
             folds = self._folds()
         except NothingLearnt:
@@ -157,20 +163,18 @@ class RowHistory:
     def _score_and_learn(self, rows: Array) -> None:
         if self._measures:
             self._score(rows)
-        done = self._first.rows
-        self._first.add(Recorded("rows", rows, None, first=done + 1))
-        self._first.end()
+        self._first.add(Recorded("rows", rows, None, first=self._added + 1))
+        self._added += len(rows)
 
     def _score(self, rows: Array) -> None:
-        learnt = 0.0 if self._scorer is None else self._scorer.weight
-        cells = self._first.cells.values()
-        if sum(cell.scatter.weight for cell in cells) >= GROWTH * learnt:
-            self._scorer = self._new_scorer()
+        if self._added >= GROWTH * self._scorer_of:
+            self._scorer, self._scorer_of = self._new_scorer(), self._added
         judged = _learnable(rows)
         if self._scorer is not None and len(judged):
             self._tally.add(self._scorer.distances(judged))
 
     def _folds(self) -> Folds:
+        self._first.end()
         if not self._first.cells:
             raise NothingLearnt(
                 "expected rows with at least half of their values, and none of 1e12 or more, got"
@@ -184,6 +188,9 @@ class RowHistory:
         Distances do not depend on the rank that is shown, and what is left out is chosen when the
         model is asked for: both would cost more than the learning.
         """
+        self._first.end()
+        if self._first.gaps and self._first.cells:
+            self._first.fill_by(known_of(self._first.cells, "fleet"))
         quick = replace(self._settings, rank=self._settings.rank or 1, leaves_out=False)
         try:
             folds = folds_of(self._first.cells, self._channels, quick)

@@ -107,10 +107,89 @@ class Rows(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows about one mean: their sums, and the rows that are in none."""
+    """Rows about one mean.
+
+    Attributes
+    ----------
+    sums : Sums
+    rare : Rows
+        Those that are in no sum.
+    schema : str
+        The schema's fingerprint.
+    center : bool
+        Whether sums are about their means, or about zero.
+    """
 
     sums: Sums
     rare: Rows
+    schema: str
+    center: bool = True
+
+    def with_rows(self, rows: Array, mask: Mask, weights: Array, most: int = MOST_SUMS) -> Group:
+        """Return it with rows and gaps (n, dim) and weights (n,); at most `most` sums have gaps."""
+        patterns, which, counts = np.unique(
+            np.packbits(mask, axis=1), axis=0, return_inverse=True, return_counts=True
+        )
+        which, sums, rare = which.ravel(), dict(self.sums), np.zeros(len(rows), dtype=bool)
+        none = complete_rows(rows.shape[1])
+        room = most - len(sums.keys() - {none})
+        for i in np.argsort(-counts, kind="stable").tolist():
+            key, some = patterns[i].tobytes(), which == i
+            if key not in sums and key != none:
+                if room <= 0 or OFTEN * counts[i] < len(rows):
+                    rare |= some
+                    continue
+                room -= 1
+            new = self._sum(key, rows[some], weights[some])
+            sums[key] = merge_whole(sums[key], new) if key in sums else new
+        more = Rows(rows[rare], mask[rare], weights[rare])
+        return self._replace(sums=sums, rare=self.rare.and_rows(more))
+
+    def _sum(self, key: bytes, rows: Array, weights: Array) -> WholeScatter:
+        there = ~absent(key, rows.shape[1])
+        whole = WholeScatter.of_rows(rows * there, self.schema, weights, center=self.center)
+        if there.all() or not self.center:
+            return whole
+        # Where a channel never came, its mean is that of its guesses.
+        guessed = np.average(rows, axis=0, weights=weights)
+        return replace(whole, mean=np.where(there, whole.mean, guessed))
+
+    def and_rows(self, more: Group, most: int | None = None) -> Group:
+        """Return both; of more sums than `most` the lightest are filled by what both say."""
+        sums = dict(self.sums)
+        for key, part in more.sums.items():
+            sums[key] = merge_whole(sums[key], part) if key in sums else part
+        both = self._replace(sums=sums, rare=self.rare.and_rows(more.rare))
+        none = complete_rows(self.rare.values.shape[1])
+        gapped = sorted(sums.keys() - {none}, key=lambda key: (sums[key].weight, key))
+        if most is None or len(gapped) <= most:
+            return both
+        light = {key: sums.pop(key) for key in gapped[: len(gapped) - most]}
+        known = estimate([both])[0][0]
+        filled = _filled(light, known, self.center)
+        sums[none] = merge_whole(*filled, *([sums[none]] if none in sums else []))
+        return both._replace(sums=sums)
+
+    def without_rare(self, known: Known) -> Group:
+        """Return it with rare gaps filled by what is known."""
+        if not len(self.rare):
+            return self
+        none, dim = complete_rows(len(known.mean)), len(known.mean)
+        filled, sums = self._rare_filled(known), dict(self.sums)
+        sums[none] = merge_whole(sums[none], filled) if none in sums else filled
+        return self._replace(sums=sums, rare=Rows.none(dim))
+
+    def filled(self, known: Known) -> WholeScatter:
+        """Return the scatter of all rows, with gaps filled by what is known."""
+        rare = [self._rare_filled(known)] if len(self.rare) else []
+        return merge_whole(*rare, *_filled(self.sums, known, self.center))
+
+    def _rare_filled(self, known: Known) -> WholeScatter:
+        values, mask, weights = self.rare
+        mean = known.mean if self.center else np.zeros_like(known.mean)
+        values, added = _expected(values - mean, mask, weights, known.covariance)
+        whole = WholeScatter.of_rows(values + mean, self.schema, weights, center=self.center)
+        return _with(whole, whole.mean, added)
 
 
 def covariance(model: Subspace) -> Array:
@@ -145,42 +224,8 @@ def absent(key: bytes, dim: int) -> Mask:
     return np.unpackbits(np.frombuffer(key, np.uint8), count=dim).astype(bool)
 
 
-def sorted_out(
-    rows: Array, mask: Mask, weights: Array, held: Sums, schema: str, *, center: bool = True
-) -> Group:
-    """Return `held` with the sums of rows, and the rows whose gaps are too rare for a sum.
-
-    Rows without gaps are a sum as well. At most `MOST_SUMS` sums have gaps: heavier ones stay.
-    """
-    patterns, which, counts = np.unique(
-        np.packbits(mask, axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    which, sums, rare = which.ravel(), dict(held), np.zeros(len(rows), dtype=bool)
-    none = complete_rows(rows.shape[1])
-    room = MOST_SUMS - len(held.keys() - {none})
-    for i in np.argsort(-counts, kind="stable").tolist():
-        key, some = patterns[i].tobytes(), which == i
-        if key not in sums and key != none:
-            if room <= 0 or OFTEN * counts[i] < len(rows):
-                rare |= some
-                continue
-            room -= 1
-        there = ~absent(key, rows.shape[1])
-        new = WholeScatter.of_rows(rows[some] * there, schema, weights[some], center=center)
-        # Where a channel never came, its mean is that of its guesses.
-        guessed = np.average(rows[some], axis=0, weights=weights[some])
-        new = replace(new, mean=np.where(there, new.mean, guessed if center else 0.0))
-        sums[key] = merge_whole(sums[key], new) if key in sums else new
-    return Group(sums, Rows(rows[rare], mask[rare], weights[rare]))
-
-
 def estimate(
-    groups: Sequence[Group],
-    schema: str,
-    *,
-    prior: Array | None = None,
-    rounds: int = ROUNDS,
-    center: bool = True,
+    groups: Sequence[Group], *, prior: Array | None = None, rounds: int = ROUNDS
 ) -> tuple[list[Known], list[WholeScatter]]:
     """Return what is known of the rows of each group, and the scatter of all of them.
 
@@ -202,43 +247,24 @@ def estimate(
     """
     seen = _Seen.of(groups)
     known, dim = _start(groups, seen), len(seen.weights)
-    own = _Seen.of([Group({}, group.rare) for group in groups])
+    own = _Seen.of([group._replace(sums={}) for group in groups])
     spread = np.where(own.weights > 0, own.variances, known[0].covariance.diagonal())
-    filled = []
+    whole = []
     for group, each, mean in zip(groups, known, own.means, strict=True):
         first = Known(np.where(own.weights > 0, mean, each.mean), np.diag(spread))
-        rare = [complete(group.rare, first, schema, center=center)] if len(group.rare) else []
-        filled.append(rare + _filled(group.sums, each, center))
+        whole.append(group.without_rare(first).filled(each))
     alone = np.where(seen.weights > 0, np.maximum(2 * dim / np.maximum(seen.weights, 1.0), 1), 1)
     shrink = np.outer(alone**-0.5, alone**-0.5)
     np.fill_diagonal(shrink, 1.0)
     C: Array | None = None
     for turn in range(rounds + 1):
-        whole = [merge_whole(*parts) for parts in filled]
         pooled = merge_whole(*whole, center="own")
         before, C = C, _extended(pooled.scatter / pooled.weight, seen.weights > 0, prior)
         known = [Known(each.mean, C * shrink) for each in whole]
         if turn == rounds or _is_close(C, before):
             break
-        filled = [
-            whole_of(group, each, schema, center=center)
-            for group, each in zip(groups, known, strict=True)
-        ]
+        whole = [group.filled(each) for group, each in zip(groups, known, strict=True)]
     return known, whole
-
-
-def whole_of(group: Group, known: Known, schema: str, *, center: bool = True) -> list[WholeScatter]:
-    """Return the sums of a group, whose gaps are filled by what is known."""
-    rare = [complete(group.rare, known, schema, center=center)] if len(group.rare) else []
-    return rare + _filled(group.sums, known, center)
-
-
-def complete(rows: Rows, known: Known, schema: str, *, center: bool = True) -> WholeScatter:
-    """Return the sum of rows, their gaps filled by what is known."""
-    mean = known.mean if center else np.zeros_like(known.mean)
-    values, added = _expected(rows.values - mean, rows.mask, rows.weights, known.covariance)
-    whole = WholeScatter.of_rows(values + mean, schema, rows.weights, center=center)
-    return _with(whole, whole.mean, added)
 
 
 class _Seen(NamedTuple):
@@ -251,7 +277,7 @@ class _Seen(NamedTuple):
     @classmethod
     def of(cls, groups: Sequence[Group]) -> _Seen:
         weights, means, squares = [], [], []
-        for sums, rare in groups:
+        for sums, rare, *_ in groups:
             each = [_moments(key, part) for key, part in sums.items()]
             there = np.where(rare.mask, 0.0, rare.weights[:, None])
             n, values = there.sum(axis=0), rare.values
@@ -280,7 +306,7 @@ def _moments(key: bytes, part: WholeScatter) -> tuple[Array, Array, Array]:
 
 def _start(groups: Sequence[Group], seen: _Seen) -> list[Known]:
     none = complete_rows(len(seen.weights))
-    whole = [sums[none] for sums, _ in groups if none in sums and sums[none].weight > 0]
+    whole = [sums[none] for sums, *_ in groups if none in sums and sums[none].weight > 0]
     C = np.diag(seen.variances)
     if whole and sum(each.weight for each in whole) > 4 * len(C):
         pooled = merge_whole(*whole, center="own")

@@ -30,16 +30,12 @@ from submerge.pca.expected import (
     ROUNDS,
     Group,
     Guesses,
-    Known,
     Mask,
     Rows,
-    complete,
     complete_rows,
     covariance,
     estimate,
-    sorted_out,
 )
-from submerge.pca.merging import merge_whole
 from submerge.pca.whole_scatter import WholeScatter
 
 
@@ -136,7 +132,8 @@ class Scatter:
             group = self._sorted(schema, past, blend)
             # Each report looks, and the past knows these rows' channels better than they do.
             few = len(group.rare) and blend is not None and blend.weight > blend.mass
-            return self._estimate(group, schema, FEW_ROUNDS if few else ROUNDS)[1]
+            rounds = FEW_ROUNDS if few else ROUNDS
+            return estimate([group], prior=self.prior, rounds=rounds)[1][0]
         if blend is None:
             return WholeScatter(schema, self.total.copy(), *past)
         total, drift, energies = self._with_block(blend)
@@ -146,12 +143,10 @@ class Scatter:
     def absorb_gaps(self, schema: str, past: Totals, blend: Blend) -> Totals:
         """Make past and a block with gaps the new past; return its totals."""
         group = self._sorted(schema, past, blend)
-        sums, none = dict(group.sums), complete_rows(len(self.total))
         if len(group.rare):
-            known, _ = self._estimate(group, schema, ROUNDS)
-            filled = complete(group.rare, known, schema, center=self.center)
-            sums[none] = merge_whole(sums[none], filled) if none in sums else filled
-        self.gaps, held = None, sums.pop(none, None)
+            group = group.without_rare(estimate([group], prior=self.prior)[0][0])
+        sums = dict(group.sums)
+        self.gaps, held = None, sums.pop(complete_rows(len(self.total)), None)
         self.lacking = sums
         if held is None:
             return past
@@ -160,22 +155,20 @@ class Scatter:
             held.mean, held.weight, held.energy, held.spectral_bound, held.channel_energies
         )
 
-    def _estimate(self, group: Group, schema: str, rounds: int) -> tuple[Known, WholeScatter]:
-        found = estimate([group], schema, prior=self.prior, rounds=rounds, center=self.center)
-        return found[0][0], found[1][0]
-
     def _sorted(self, schema: str, past: Totals, blend: Blend | None) -> Group:
         """Return past and block by what rows lack, and rows with rare gaps."""
         dim = len(self.total)
         none = WholeScatter(schema, self.total.copy(), *past)
         sums = ({complete_rows(dim): none} if past.weight else {}) | self.lacking
+        if blend is not None:
+            sums = {key: part.faded(blend.past) for key, part in sums.items()}
+        group = Group(sums, Rows.none(dim), schema, self.center)
         if blend is None:
-            return Group(sums, Rows.none(dim))
+            return group
         n, weights = len(blend.ages.roots), blend.ages.weights
-        sums = {key: part.faded(blend.past) for key, part in sums.items()}
         mask = np.zeros((n, dim), dtype=bool) if self.gaps is None else self.gaps[:n]
         rows = self.room[:n].astype(np.float64) + past.mean
-        return sorted_out(rows, mask, weights, sums, schema, center=self.center)
+        return group.with_rows(rows, mask, weights)
 
     def _with_block(self, blend: Blend) -> tuple[Array, Array, Array]:
         """Return the scatter of past and block, the block's drift, and its channels' energies."""

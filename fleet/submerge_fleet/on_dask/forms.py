@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
+
+import numpy as np
 
 from submerge.condition import Condition
 from submerge.history.cell_learner import CellSummary
@@ -15,6 +18,7 @@ from submerge.history.layout import LaidOut, Layout
 from submerge.history.periods import Periods
 from submerge.history.settings import FitSettings
 from submerge.history.time_spans import TimeSpan
+from submerge.pca.expected import Group, Known, Rows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
@@ -103,25 +107,50 @@ def laid_of(text: dict[str, Any]) -> LaidOut:
 
 def cells_bytes(part: LearntCells) -> bytes:
     """Return what a part of a history has learnt."""
+    cells, pieces = [], list[bytes]()
+    for cell, each in part.visits:
+        sums, rare = each.group.sums, each.group.rare
+        keys = [key.hex() for key in sums]
+        cells.append([*cell, each.first, each.last, each.thinned, keys, len(rare)])
+        pieces += [_scatter_bytes(each) for each in sums.values()]
+        pieces += [np.ascontiguousarray(array).tobytes() for array in rare]
     head = {
-        "cells": [[*cell, each.first, each.last] for cell, each in part.visits],
+        "cells": cells,
         "rows": part.rows,
         "gaps": part.gaps,
         "left_out": part.left_out,
         "spans": part.spans,
     }
-    return packed(head, [_scatter_bytes(each.scatter) for _, each in part.visits])
+    return packed(head, pieces)
 
 
-def cells_of(data: bytes, fingerprint: str) -> LearntCells:
+def cells_of(data: bytes, fingerprint: str, width: int) -> LearntCells:
     """Return what a part has learnt; the fingerprint is that of the channels without scale."""
     head, pieces = unpacked(data)
-    visits = tuple(
-        (Cell(machine, run, number), CellSummary(_scatter_of(piece, fingerprint), first, last))
-        for (machine, run, number, first, last), piece in zip(head["cells"], pieces, strict=True)
-    )
+    visits, rest = list[tuple[Cell, CellSummary]](), iter(pieces)
+    for machine, run, number, first, last, thinned, keys, n in head["cells"]:
+        sums = {bytes.fromhex(key): _scatter_of(next(rest), fingerprint) for key in keys}
+        rare = Rows(
+            np.frombuffer(next(rest)).reshape(n, width),
+            np.frombuffer(next(rest), bool).reshape(n, width),
+            np.frombuffer(next(rest)),
+        )
+        group = Group(sums, rare, fingerprint)
+        visits.append((Cell(machine, run, number), CellSummary(group, first, last, thinned)))
     counts = Counter(head["left_out"])
-    return LearntCells(visits, head["rows"], head["gaps"], counts, tuple(head["spans"]))
+    return LearntCells(tuple(visits), head["rows"], head["gaps"], counts, tuple(head["spans"]))
+
+
+def known_text(known: Mapping[int, Known]) -> list[list[Any]]:
+    """Return what fills rare gaps, as JSON holds it."""
+    return [
+        [machine, each.mean.tolist(), each.covariance.tolist()] for machine, each in known.items()
+    ]
+
+
+def known_from(text: list[list[Any]]) -> dict[int, Known]:
+    """Return what JSON holds of what fills rare gaps."""
+    return {machine: Known(np.array(mean), np.array(C)) for machine, mean, C in text}
 
 
 def judge_bytes(judge: HeldOut) -> bytes:

@@ -33,6 +33,7 @@ from submerge_fleet.on_dask.cluster import Call, Cluster
 from submerge_fleet.on_dask.forms import (
     cells_of,
     judge_bytes,
+    known_text,
     laid_text,
     layout_of,
     settings_text,
@@ -111,6 +112,10 @@ class ClusterFit:
         first = FirstPass(names, self.settings, laid)
         keys = self._learn(first, laid)
         first.end()
+        if known := first.known_once_more():
+            first = FirstPass(names, self.settings, laid, known)
+            self._learn(first, laid)
+            first.end()
         folds = folds_after(first, self.channels, self.settings)
         judge = HeldOut.of(folds, laid)
         # How long scores stay alike, and so how long a block is, a part of the rows says.
@@ -140,7 +145,7 @@ class ClusterFit:
     def _learn(self, first: FirstPass, laid: LaidOut) -> tuple[Chunk, ...]:
         """Let the cells be learnt; return the chunks of all rows, by key."""
         works = list(self._works(laid))
-        shared = packed(laid_text(laid))
+        shared = packed({"laid": laid_text(laid), "known": known_text(first.known)})
         calls = [
             self._call((shared,), [each for each, _ in work], sum(rows for _, rows in work))
             for work in works
@@ -149,7 +154,7 @@ class ClusterFit:
         found: dict[bytes, Chunk] = {}
         edges = []
         for head, (cells, keys) in self.cluster.answers(tasks.learn, calls, self.advance):
-            first.take(cells_of(cells, schema))
+            first.take(cells_of(cells, schema, len(self.channels)))
             for chunk in chunks.chunks_of(pb.Chunks.FromString(keys)):
                 found.setdefault(chunk.key, chunk)
             edges += head["edges"]

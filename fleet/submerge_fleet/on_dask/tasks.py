@@ -26,6 +26,7 @@ from submerge_fleet.on_dask.answers import answering
 from submerge_fleet.on_dask.forms import (
     cells_bytes,
     judge_of,
+    known_from,
     laid_of,
     layout_bytes,
     settings_of,
@@ -59,11 +60,12 @@ def look(job: bytes, work: bytes, *frames: Any) -> bytes:
 def learn(job: bytes, laid: bytes, work: bytes, *frames: Any) -> bytes:
     """Return the summaries of the cells that begin in portions, and the keys of their chunks."""
     reading, settings = _job(job, frames)
-    settled = laid_of(unpacked(laid)[0])
+    head, _ = unpacked(laid)
+    settled, known = laid_of(head["laid"]), known_from(head["known"])
     keys, edges = ChunkKeys(reading.names), list[dict[str, Any]]()
     batches = Batches(settled.grid, settings.without, settled)
     parts = _owned_in(reading, settled, _portions(work), keys, edges)
-    learnt = learnt_cells(parts, reading.names, settings, batches)
+    learnt = learnt_cells(parts, reading.names, settings, batches, known)
     message = chunks.chunks(keys.end()).SerializeToString(deterministic=True)
     return packed({"edges": edges}, [cells_bytes(learnt), message])
 
