@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("core", "proto", "client", "aggregator", "fleet")
-LONGEST_FILE, LONGEST_FUNCTION, MOST_IN_A_FOLDER, MOST_AT_A_ROOT = 400, 60, 25, 15
+LONGEST_FILE, LONGEST_FUNCTION, MOST_IN_A_FOLDER, MOST_AT_A_ROOT = 700, 60, 25, 15
 
 OLD_WORDS = frozenset(
     """vigil vigils wish wishes want obey sentry lookout promise oddness odd oddest senses tamed
@@ -156,7 +156,7 @@ def unused_exceptions() -> list[str]:
 
 LISTS = {
     "classes defined twice": classes_defined_twice,
-    "files over 400 lines": long_files,
+    "files over 700 lines": long_files,
     "functions over 60 lines": long_functions,
     "folders that are too full": full_folders,
     "identifiers in old words": old_identifiers,

@@ -187,7 +187,7 @@ class ClientIncarnation:
         if self._learner is not None:
             self._learner.learn(rows, features, gaps)
         if self._measuring is not None:
-            self._measuring.learn(rows)
+            self._measuring.learn(rows, gaps)
             new = Moments.of(rows, priorities)
             self._moments = new if self._moments is None else pooled(self._moments, new)
         self.counts = self.counts + Counts(learnt=len(rows))

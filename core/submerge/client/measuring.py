@@ -19,7 +19,8 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.judge.prepare import LARGEST_SCALED, prepare
-from submerge.pca.merging import merge_whole
+from submerge.pca.expected import Guesses
+from submerge.pca.sapca import SAPCA
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Counts, Report
 from submerge.protocol.successor import successor
@@ -60,18 +61,20 @@ class MeasuringMemory:
 
     def __init__(self, schema: Schema, summaries: Summaries) -> None:
         self._fingerprint = schema.fingerprint if summaries.is_narrow(schema) else ""
-        self._whole: WholeScatter | None = None
+        self._engine = SAPCA(1, oversample=0)  # of a narrow group
         self._schema = schema.canonical
         # Half of the memory: where readings are thinned, both copies are there for a moment.
         self._most = max(2, summaries.memory // (16 * (schema.width + 1)))
         self._room = np.empty((0, schema.width + 1))
         self._n, self._seen, self._every = 0, 0, 1
 
-    def learn(self, rows: Array) -> None:
-        """Take in rows (n, channels), at least one, in the units of the open schema."""
+    def learn(self, rows: Array, gaps: Guesses | None = None) -> None:
+        """Take in rows (n, channels), at least one, in the units of the open schema.
+
+        gaps : which numbers were filled; a wide group keeps them as they are
+        """
         if self._fingerprint:
-            new = WholeScatter.of_rows(rows, self._fingerprint)
-            self._whole = new if self._whole is None else merge_whole(self._whole, new)
+            self._engine.partial_fit(rows, gaps=gaps)
             return
         while self._n + len(picked := rows[-self._seen % self._every :: self._every]) > self._most:
             kept = self._room[: self._n : 2].copy()
@@ -86,16 +89,17 @@ class MeasuringMemory:
 
     def fade(self, factor: float) -> None:
         """Multiply the weight of all readings by `factor`."""
-        if self._whole is not None:
-            self._whole = _faded(self._whole, factor)
+        if self._engine.n_samples_seen and self._engine.subspace.weight * factor > FAINT:
+            self._engine.fade(factor)
         weights = self._room[: self._n, -1]
         np.maximum(weights * factor, FAINT, out=weights)
 
     def kept(self, factor: float) -> MeasuredRows | None:
         """Return the readings, faded by `factor`; None before the first."""
-        if self._whole is not None:
+        whole = self._engine.whole_scatter
+        if whole is not None:
             none = self._room[:0]
-            whole = _faded(self._whole, factor)
+            whole = _faded(replace(whole, schema=self._fingerprint), factor)
             return MeasuredRows(whole, none[:, :-1], none[:, -1], self._schema)
         if not self._n:
             return None

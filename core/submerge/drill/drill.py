@@ -177,8 +177,12 @@ class Drill:
             return self._swapped(channel)
         if kind == "stuck":
             added = held(self._readings(channel), self.spans.starts, self.spans.rows)
-            return float(self._found(channel, added).mean())
-        return float(self._found(channel, size * self._shapes[kind]).mean())
+        else:
+            added = size * self._shapes[kind]
+        found = self._found(channel, added).reshape(-1, len(self.spans.starts))
+        # Where a channel is away, no fault of it could be seen.
+        there = np.isfinite(self._rows[self.spans.places, channel]).mean(axis=1) > 0.5
+        return float((found[:, there] if there.any() else found).mean())
 
     def smallest(self, kind: Kind, channel: int) -> float:
         """Return the smallest size that is found in a share `FOUND` of the spans; else infinity."""

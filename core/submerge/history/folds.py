@@ -72,6 +72,8 @@ class Folds:
         Those that are left out.
     fold_of : dict of Cell to int
     rank : int
+    known : dict of int to Known
+        What fills gaps of each machine, in units of the channels; empty where there were none.
     """
 
     schema: Schema
@@ -80,6 +82,7 @@ class Folds:
     deviant: Mapping[Cell, Deviant]
     fold_of: Mapping[Cell, int]
     rank: int
+    known: Mapping[int, Known]
 
     @property
     def count(self) -> int:
@@ -113,26 +116,29 @@ def folds_of(
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")
     deviant: dict[Cell, Deviant] = {}
-    moments, schema, scaled = _scaled(cells, channels, settings)
+    moments, schema, scaled, known = _scaled(cells, channels, settings)
     if settings.leaves_out and moments.varying:
         deviant = _deviant(scaled, _spread(scaled), settings)
     if deviant:
         # What is left out must not settle the scale either.
         kept = {cell: summary for cell, summary in cells.items() if cell not in deviant}
-        moments, schema, scaled = _scaled(kept, channels, settings)
+        moments, schema, scaled, known = _scaled(kept, channels, settings)
     if not moments.varying:
         raise NothingLearnt("expected channels that vary, got only constant ones")
     fold_of = _spread(scaled)
     rank = settings.rank or _best_rank(scaled, fold_of, settings)
-    return Folds(schema, moments, scaled, deviant, fold_of, below(rank, schema.dim))
+    return Folds(schema, moments, scaled, deviant, fold_of, below(rank, schema.dim), known)
 
 
 def _scaled(
     cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
-) -> tuple[Moments, Schema, dict[Cell, CellSummary]]:
-    """Return moments, the schema that follows from them, and the cells under it, gaps filled."""
+) -> tuple[Moments, Schema, dict[Cell, CellSummary], dict[int, Known]]:
+    """Return moments, the schema that follows, the cells under it, and what has filled gaps."""
     center = settings.center(len({cell.machine for cell in cells}))
-    cells = _filled(cells, center)
+    known = dict[int, Known]()
+    if not all(each.is_whole for each in cells.values()):
+        known = known_of(cells, center)
+        cells = {cell: each.filled(known[cell.machine]) for cell, each in cells.items()}
     whole = pooled_scatter(cells, center)
     energies = (
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
@@ -147,15 +153,7 @@ def _scaled(
     for cell, summary in cells.items():
         scatter = summary.scatter.scaled(offset, scale)
         scaled[cell] = summary.of_whole(replace(scatter, schema=schema.fingerprint))
-    return moments, schema, scaled
-
-
-def _filled(cells: Mapping[Cell, CellSummary], center: Center) -> Mapping[Cell, CellSummary]:
-    """Return cells whose gaps are filled by what all of them say."""
-    if all(each.is_whole for each in cells.values()):
-        return cells
-    known = known_of(cells, center)
-    return {cell: each.filled(known[cell.machine]) for cell, each in cells.items()}
+    return moments, schema, scaled, known
 
 
 def known_of(cells: Mapping[Cell, CellSummary], center: Center) -> dict[int, Known]:

@@ -22,7 +22,7 @@ from submerge.errors import NothingLearnt
 from submerge.history.batches import AT_ONCE, Batch, Batches
 from submerge.history.cells import CellGrid
 from submerge.history.first_pass import FirstPass
-from submerge.history.folds import MOST_FOLDS, Folds, folds_of, known_of
+from submerge.history.folds import MOST_FOLDS, Folds, folds_of
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_model import RowModel
@@ -189,13 +189,12 @@ class RowHistory:
         model is asked for: both would cost more than the learning.
         """
         self._first.end()
-        if self._first.gaps and self._first.cells:
-            self._first.fill_by(known_of(self._first.cells, "fleet"))
         quick = replace(self._settings, rank=self._settings.rank or 1, leaves_out=False)
         try:
             folds = folds_of(self._first.cells, self._channels, quick)
         except NothingLearnt:
             return None
+        self._first.fill_by(folds.known)
         return self._model_of(folds, folds.whole)
 
     def _model_of(self, folds: Folds, scatter: WholeScatter) -> RowModel | None:

@@ -49,8 +49,8 @@ ROUNDS, FEW_ROUNDS = 60, 3
 CLOSE = 1e-7
 """Rounds end where no correlation changes by more: a channel may be known to 1e-5 by the others."""
 
-OFTEN = 32
-"""Rows of one block are a sum of their own where they are one in so many."""
+OFTEN, LEAST = 32, 8
+"""Rows of one block are a sum of their own where they are one in so many, and so many at least."""
 
 TINY = float(np.finfo(float).tiny)
 
@@ -79,10 +79,11 @@ class Guesses(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Mean (dim,) and covariance (dim, dim) of rows."""
+    """Mean (dim,) and covariance (dim, dim) of rows; of which channels values came, (dim,)."""
 
     mean: Array
     covariance: Array
+    came: Mask
 
 
 class Rows(NamedTuple):
@@ -136,7 +137,7 @@ class Group(NamedTuple):
         for i in np.argsort(-counts, kind="stable").tolist():
             key, some = patterns[i].tobytes(), which == i
             if key not in sums and key != none:
-                if room <= 0 or OFTEN * counts[i] < len(rows):
+                if room <= 0 or counts[i] < max(LEAST, len(rows) / OFTEN):
                     rare |= some
                     continue
                 room -= 1
@@ -171,25 +172,39 @@ class Group(NamedTuple):
         return both._replace(sums=sums)
 
     def without_rare(self, known: Known) -> Group:
-        """Return it with rare gaps filled by what is known."""
-        if not len(self.rare):
-            return self
-        none, dim = complete_rows(len(known.mean)), len(known.mean)
-        filled, sums = self._rare_filled(known), dict(self.sums)
-        sums[none] = merge_whole(sums[none], filled) if none in sums else filled
-        return self._replace(sums=sums, rare=Rows.none(dim))
+        """Return it with rare gaps filled by what is known.
+
+        Of rows that lack what a sum lacks and more, that alone is filled: what the sum lacks may be
+        known better later.
+        """
+        left, sums = np.ones(len(self.rare), dtype=bool), dict(self.sums)
+        never = np.unique(self.rare.mask & ~known.came, axis=0)
+        keys = sums.keys() | {lacking(each) for each in never}
+        for key in sorted(keys, key=lambda key: (-absent(key, len(known.mean)).sum(), key)):
+            gone = absent(key, len(known.mean))
+            some = left & (self.rare.mask | ~gone).all(axis=1)
+            left &= ~some
+            if some.any():
+                values, mask, weights = self.rare
+                rows = Rows(values[some], mask[some], weights[some])
+                new = self._rare_sum(key, rows, known)
+                sums[key] = merge_whole(sums[key], new) if key in sums else new
+        return self._replace(sums=sums, rare=Rows.none(len(known.mean)))
+
+    def _rare_sum(self, key: bytes, rows: Rows, known: Known) -> WholeScatter:
+        """Return the sum of rows, with gaps in the channels that the key says are there filled."""
+        there = np.flatnonzero(~absent(key, len(known.mean)))
+        mean, values = known.mean[there] if self.center else 0.0, rows.values.copy()
+        C = known.covariance[np.ix_(there, there)]
+        filled, some = _expected(values[:, there] - mean, rows.mask[:, there], rows.weights, C)
+        values[:, there], added = filled + mean, np.zeros_like(known.covariance)
+        added[np.ix_(there, there)] = some
+        whole = self._sum(key, values, rows.weights)
+        return _with(whole, whole.mean, added)
 
     def filled(self, known: Known) -> WholeScatter:
         """Return the scatter of all rows, with gaps filled by what is known."""
-        rare = [self._rare_filled(known)] if len(self.rare) else []
-        return merge_whole(*rare, *_filled(self.sums, known, self.center))
-
-    def _rare_filled(self, known: Known) -> WholeScatter:
-        values, mask, weights = self.rare
-        mean = known.mean if self.center else np.zeros_like(known.mean)
-        values, added = _expected(values - mean, mask, weights, known.covariance)
-        whole = WholeScatter.of_rows(values + mean, self.schema, weights, center=self.center)
-        return _with(whole, whole.mean, added)
+        return merge_whole(*_filled(self.without_rare(known).sums, known, self.center))
 
 
 def covariance(model: Subspace) -> Array:
@@ -246,21 +261,21 @@ def estimate(
     range that was never seen, what was learnt before is wrong by any factor.
     """
     seen = _Seen.of(groups)
-    known, dim = _start(groups, seen), len(seen.weights)
+    known, dim, came = _start(groups, seen), len(seen.weights), seen.weights > 0
     own = _Seen.of([group._replace(sums={}) for group in groups])
     spread = np.where(own.weights > 0, own.variances, known[0].covariance.diagonal())
     whole = []
     for group, each, mean in zip(groups, known, own.means, strict=True):
-        first = Known(np.where(own.weights > 0, mean, each.mean), np.diag(spread))
+        first = Known(np.where(own.weights > 0, mean, each.mean), np.diag(spread), came)
         whole.append(group.without_rare(first).filled(each))
-    alone = np.where(seen.weights > 0, np.maximum(2 * dim / np.maximum(seen.weights, 1.0), 1), 1)
+    alone = np.where(came, np.maximum(2 * dim / np.maximum(seen.weights, 1.0), 1), 1)
     shrink = np.outer(alone**-0.5, alone**-0.5)
     np.fill_diagonal(shrink, 1.0)
     C: Array | None = None
     for turn in range(rounds + 1):
         pooled = merge_whole(*whole, center="own")
-        before, C = C, _extended(pooled.scatter / pooled.weight, seen.weights > 0, prior)
-        known = [Known(each.mean, C * shrink) for each in whole]
+        before, C = C, _extended(pooled.scatter / pooled.weight, came, prior)
+        known = [Known(each.mean, C * shrink, came) for each in whole]
         if turn == rounds or _is_close(C, before):
             break
         whole = [group.filled(each) for group, each in zip(groups, known, strict=True)]
@@ -311,7 +326,7 @@ def _start(groups: Sequence[Group], seen: _Seen) -> list[Known]:
     if whole and sum(each.weight for each in whole) > 4 * len(C):
         pooled = merge_whole(*whole, center="own")
         C = pooled.scatter / pooled.weight
-    return [Known(mean, C) for mean in seen.means]
+    return [Known(mean, C, seen.weights > 0) for mean in seen.means]
 
 
 def _filled(sums: Sums, known: Known, center: bool) -> list[WholeScatter]:

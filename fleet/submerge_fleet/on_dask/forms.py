@@ -150,7 +150,7 @@ def known_text(known: Mapping[int, Known]) -> list[list[Any]]:
 
 def known_from(text: list[list[Any]]) -> dict[int, Known]:
     """Return what JSON holds of what fills rare gaps."""
-    return {machine: Known(np.array(mean), np.array(C)) for machine, mean, C in text}
+    return {at: Known(*map(np.array, parts)) for at, *parts in text}
 
 
 def judge_bytes(judge: HeldOut) -> bytes:
