@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge._linalg import EPS, Array
+from submerge._linalg import EPS, Array, unmasked
 from submerge.errors import ShapeError
 from submerge.features import FeatureMap
 from submerge.pca.subspace import Subspace
@@ -130,7 +130,7 @@ def contributions(X: Array, subspace: Subspace, features: FeatureMap | None = No
 
 
 def _centered(X: Array, subspace: Subspace) -> Array:
-    X = np.asarray(X, dtype=np.float64)
+    X = np.asarray(unmasked(X), dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != subspace.dim:
         raise ShapeError("rows", expected=f"(n, {subspace.dim})", got=X.shape)
     return np.asarray(X - subspace.mean)

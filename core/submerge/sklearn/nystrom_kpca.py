@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from submerge._linalg import Array, Storage
+from submerge._linalg import Array, Storage, unmasked
 from submerge.errors import ShapeError, UsageError, whole
 from submerge.features import Kernel, Landmarks
 from submerge.features.landmarks import MOST
@@ -288,7 +288,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _checked(self, X: npt.ArrayLike, *, reset: bool = False) -> Any:
         """Return X, dense or sparse, with the columns that were learnt, or raise."""
-        return validate_data(self, X, dtype=FLOATS, accept_sparse="csr", reset=reset)
+        return validate_data(self, unmasked(X), dtype=FLOATS, accept_sparse="csr", reset=reset)
 
     def _new_landmarks(self, rows: Any) -> tuple[Landmarks, int]:
         """Return landmarks for the first rows, their kernel settled, and the rank to show."""
@@ -301,7 +301,10 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             points = self._choose(rows, min(m, rows.shape[0]), kernel, rank)
         else:
             points = check_array(
-                self.landmarks, dtype=np.float64, accept_sparse="csr", input_name="landmarks"
+                unmasked(self.landmarks),
+                dtype=np.float64,
+                accept_sparse="csr",
+                input_name="landmarks",
             )
             if points.shape[1] != self.n_features_in_:
                 expected = f"(m, {self.n_features_in_})"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import UsageError, whole
 from submerge.features import sparse
 from submerge.features.kernels import Kernel
@@ -128,7 +128,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         with all_or_nothing(self):
             # The rows are copied, because they are kept for `predict`.
             rows = validate_data(
-                self, X, dtype=np.float64, accept_sparse="csr", order="C", copy=True
+                self, unmasked(X), dtype=np.float64, accept_sparse="csr", order="C", copy=True
             )
             n = rows.shape[0]
             k, rank = check_clusters(self.n_clusters, n), self._rank(n)
@@ -158,7 +158,9 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows' own were (the Nystrom extension of the approximation).
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr", order="C", reset=False)
+        rows = validate_data(
+            self, unmasked(X), dtype=np.float64, accept_sparse="csr", order="C", reset=False
+        )
         return np.asarray(self.kmeans_.predict(self._extension.scores(rows)))
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from submerge._linalg import unmasked
 from submerge.errors import whole
 from submerge.features import Kernel
 from submerge.kernel.auto_gamma import checked_spread
@@ -116,7 +117,7 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Cluster rows X (n_samples, n_features)."""
         with all_or_nothing(self):
-            rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
+            rows = validate_data(self, unmasked(X), dtype=np.float64, accept_sparse="csr")
             k = check_clusters(self.n_clusters, rows.shape[0])
             n_init, seed = whole("n_init", self.n_init, least=1), seed_of(self.random_state)
             features = fourier_features(
@@ -143,7 +144,7 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
         """Return the cluster of each row of X (n, n_features), new ones included."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        rows = validate_data(self, unmasked(X), dtype=np.float64, accept_sparse="csr", reset=False)
         k = self.kmeans_.n_clusters
         return np.asarray(
             self.kmeans_.predict(scores(rows, self.schema_, self.subspace_, n_clusters=k))

@@ -25,7 +25,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from submerge._linalg import Array, Storage
+from submerge._linalg import Array, Storage, unmasked
 from submerge.errors import UsageError
 from submerge.features import FeatureMap, Identity, Kernel
 from submerge.kernel.auto_gamma import settled_for
@@ -294,7 +294,7 @@ class StreamingPCA(
             With a kernel: points of feature space have no rows.
         """
         check_is_fitted(self)
-        Z: Storage = check_array(X, dtype=FLOATS, input_name="X", ensure_min_features=0)
+        Z: Storage = check_array(unmasked(X), dtype=FLOATS, input_name="X", ensure_min_features=0)
         return self.engine_.inverse_transform(Z).astype(Z.dtype, copy=False)
 
     def score_samples(self, X: npt.ArrayLike) -> Array:
@@ -376,7 +376,8 @@ class StreamingPCA(
         """Return X, dense or sparse, with the columns that were learnt, or raise."""
         accepted = "csr" if sparse else False
         return cast(
-            Storage, validate_data(self, X, dtype=FLOATS, accept_sparse=accepted, reset=reset)
+            Storage,
+            validate_data(self, unmasked(X), dtype=FLOATS, accept_sparse=accepted, reset=reset),
         )
 
     def _new_map(self, rows: Storage) -> FeatureMap:

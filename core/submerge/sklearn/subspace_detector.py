@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import UsageError, whole
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_history import RowHistory
@@ -277,5 +277,7 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: npt.ArrayLike, *, reset: bool = False) -> Array:
         """Return X with the columns that were learnt, or raise; gaps may be in it."""
-        found = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        found = validate_data(
+            self, unmasked(X), dtype=np.float64, ensure_all_finite="allow-nan", reset=reset
+        )
         return cast(Array, found)

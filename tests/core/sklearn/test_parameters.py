@@ -309,3 +309,13 @@ def _times(fitted) -> float:
     if len(getattr(fitted, "gammas_", ())) < 2:
         return 1.0
     return (0.25, 1.0, 4.0)[int(fitted.eigengaps_.argmax())]
+
+
+@pytest.mark.parametrize("estimator", [*ALL, StreamingPCA(2)], ids=what)
+def test_masked_rows_are_refused_as_gaps_are(estimator):
+    """Estimators without gaps refuse a masked array as NaN: they learnt what is under the mask."""
+    masked = np.ma.masked_array(np.random.default_rng(4).normal(size=(60, 3)))
+    masked[::20, 1] = np.ma.masked
+
+    with pytest.raises(ValueError, match="contains NaN"):
+        clone(estimator).fit(masked)

@@ -250,3 +250,20 @@ def test_its_example_is_true():
 
     assert [0] == [runner.run(example).failed for example in found]
     assert runner.tries > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3])
+def test_a_masked_array_has_gaps_where_it_is_masked(seed: int):
+    """What is under a mask, such as -9999 of netCDF, is no reading in `fit` and `score`."""
+    rows = readings(4000)
+    mask = np.random.default_rng(seed).random(rows.shape) < 0.02
+    gaps = np.where(mask, np.nan, rows)
+    masked = np.ma.masked_array(np.where(mask, -9999.0, rows), mask)
+
+    by_gaps, by_mask = (submerge.Model.fit(each, names=NAMES) for each in (gaps, masked))
+
+    assert by_gaps.packed == by_mask.packed
+    for name, column in by_gaps.score(gaps).items():
+        assert np.array_equal(column, by_mask.score(masked)[name], equal_nan=True)
+    assert [] == by_mask.detect(masked)
