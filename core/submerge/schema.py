@@ -230,8 +230,9 @@ class Schema:
         if self.scaling is None:
             return X
         offset, scale = self._scaling
-        X = np.subtract(X, offset)
-        return np.divide(X, scale, out=X)
+        with np.errstate(over="ignore"):  # who takes rows bounds them, and infinity is over bounds
+            X = np.subtract(X, offset)
+            return np.divide(X, scale, out=X)
 
     @cached_property
     def _scaling(self) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ It stands where `Recordings` stand for files: `rows()` reads from the start, any
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from submerge import Array, UsageError
 from submerge.condition import Condition
 from submerge.headings import channels_of
 from submerge.history.recorded import Recorded
+from submerge.judge.decision import Mask
 from submerge_client.datasets.source import refusal
+from submerge_fleet.files.column_ranges import ColumnRanges
 from submerge_fleet.files.formats.tables import BLOCK_ROWS
 from submerge_fleet.files.options import NO_TIME
 from submerge_fleet.files.parts import ONLY_MACHINE
@@ -44,8 +46,6 @@ class FrameRows:
     channels : tuple of Channel
         What they are, with their units.
     values : (n, channels)
-    notes : tuple of str
-        Sentences on what was left out.
     frame : Frame
     clock : str or None
         The column of times, if it is one.
@@ -65,13 +65,14 @@ class FrameRows:
     ) -> None:
         self.frame, self.machine = frame, machine
         self.clock = _clock(frame, time)
-        self._times = None
+        self._times: Array | None = None
+        self._counted: Mask | None = None
         if time != NO_TIME and (self.clock is not None or frame.has_time_index):
             self._times = _checked_times(frame.times(self.clock))
-        self.headings, self.notes = _channels(frame, columns, self.clock)
+        self.headings, self._said = _channels(frame, columns, self.clock)
         self.channels = channels_of(self.headings)
         if frame.passed_over and self._times is None and time != NO_TIME:
-            self.notes += (f"the index is {frame.passed_over}: rows are learnt without times",)
+            self._said += (f"the index is {frame.passed_over}: rows are learnt without times",)
         each = [frame.numbers(name) for name in self.headings]
         self.values: Array = np.column_stack(each) if each else np.empty((len(frame), 0))
 
@@ -79,6 +80,17 @@ class FrameRows:
     def names(self) -> tuple[str, ...]:
         """The channels' names."""
         return tuple(channel.name for channel in self.channels)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences: what was left out, and which values are hardly readings, as of files."""
+        ranges = ColumnRanges(self.names)
+        ranges.add(self.values if self._counted is None else self.values[self._counted])
+        return (*self._said, *ranges.notes())
+
+    def note_only(self, counted: Callable[[Array], Mask]) -> None:
+        """Have notes on values tell of some rows alone, as `Recordings.note_only`."""
+        self._counted = counted(self.values)
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks."""

@@ -69,11 +69,15 @@ class FileScorer:
             normal.shown, normal.summary, normal.limits, channels, normal.factors
         )
 
-    def prepare(self, rows: Array) -> Block:
+    def prepare(self, rows: Array, *, judges: bool = False) -> Block:
         """Scale and fill rows (n, channels) in their units, lags included."""
-        own = self._center.own
+        own, model = self._center.own, self._model
         return prepare(
-            rows, self._schema, fill=lambda gappy: self._model.filled(gappy, own), when=self._when
+            rows,
+            self._schema,
+            fill=lambda gappy: model.filled(gappy, own),
+            when=self._when,
+            judges=judges,
         )
 
     def score(
@@ -91,7 +95,7 @@ class FileScorer:
         carried : Carried, optional
             What these rows and those before them bring along.
         """
-        block, center = self.prepare(rows), self._center
+        block, center = self.prepare(rows, judges=True), self._center
         scores = score(block, self._model, center.own, center.typical, excess=center.excess)
         why = np.concatenate([np.full(lead, LEAD_IN, dtype=np.int8), block.why])
         top = scores.top(TOP)
