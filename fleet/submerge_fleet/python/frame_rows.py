@@ -23,6 +23,7 @@ from submerge_fleet.files.options import NO_TIME
 from submerge_fleet.files.parts import ONLY_MACHINE
 from submerge_fleet.files.selecting import place_in, some
 from submerge_fleet.files.time_order import iso
+from submerge_fleet.files.time_signs import going_on, shared_times
 from submerge_fleet.python.frames import PLACE, Frame
 
 
@@ -35,7 +36,7 @@ class FrameRows:
         The channels; all columns of numbers by default.
     time : str, optional
         The column of times; by default the index, if it is of times, or the only column of a time
-        type. "none": there is none.
+        type that goes on from row to row. "none": there is none.
     machine : str
         Which machine they are of.
 
@@ -86,7 +87,11 @@ class FrameRows:
         """Sentences: what was left out, and which values are hardly readings, as of files."""
         ranges = ColumnRanges(self.names)
         ranges.add(self.values if self._counted is None else self.values[self._counted])
-        return (*self._said, *ranges.notes())
+        shared: tuple[str, ...] = ()
+        if self._times is not None and len(self._times):
+            counts = np.unique(self._times, return_counts=True)[1]
+            shared = shared_times("", len(self._times), len(counts), int(counts.max()))
+        return (*self._said, *shared, *ranges.notes())
 
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
         """Have notes on values tell of some rows alone, as `Recordings.note_only`."""
@@ -127,9 +132,12 @@ def _clock(frame: Frame, time: str | None) -> str | None:
     if frame.has_time_index:
         return None
     if len(found) > 1:
+        different = [len(np.unique(frame.times(name))) for name in found]
+        found = [found[i] for i in going_on(different)]
+    if len(found) > 1:
         raise refusal(
             PLACE,
-            expected="one column of times",
+            expected="one column of times that goes on",
             got=some(found),
             hint=f"name one, such as time={found[0]!r}",
         )
