@@ -21,66 +21,51 @@ if TYPE_CHECKING:
 
 
 class Subcommand(NamedTuple):
-    """A subcommand: its module below `submerge_`, which calls it `command`, and what it does.
-
-    extra : what is to be installed for it
-    """
+    """A subcommand: its module below `submerge_`, which calls it `command`, and what it does."""
 
     module: str
     summary: str
-    extra: str = "aggregator"
 
 
 SUBCOMMANDS = {
-    "demo": Subcommand("fleet.demo.command", "Show the whole system on a generated room.", "demo"),
-    "replay": Subcommand("fleet.replay.command", "Stream files as if they were live.", "files"),
-    "crowd": Subcommand(
-        "fleet.crowd.command", "Run simulated nodes, each a client of its own.", "client"
-    ),
-    "simulate": Subcommand(
-        "fleet.simulate.command", "Run a fleet in virtual time, with faults.", "files"
-    ),
-    "simulate-jobs": Subcommand(
-        "fleet.simulate.jobs", "Run jobs in virtual time, with faults.", "files"
-    ),
-    "plan": Subcommand("fleet.plan.command", "Say what a fleet of any size would need.", "files"),
-    "init": Subcommand(
-        "fleet.init.command", "Write a configuration of this machine, for `up`.", "aggregator,host"
-    ),
-    "up": Subcommand(
-        "fleet.up.command", "Watch this machine: client and root in one program.", "aggregator,host"
-    ),
-    "client": Subcommand("client.command", "Run a client, on a device.", "client"),
+    "demo": Subcommand("fleet.demo.command", "Show the whole system on a generated room."),
+    "replay": Subcommand("fleet.replay.command", "Stream files as if they were live."),
+    "crowd": Subcommand("fleet.crowd.command", "Run simulated nodes, each a client of its own."),
+    "simulate": Subcommand("fleet.simulate.command", "Run a fleet in virtual time, with faults."),
+    "simulate-jobs": Subcommand("fleet.simulate.jobs", "Run jobs in virtual time, with faults."),
+    "plan": Subcommand("fleet.plan.command", "Say what a fleet of any size would need."),
+    "init": Subcommand("fleet.init.command", "Write a configuration of this machine, for `up`."),
+    "up": Subcommand("fleet.up.command", "Watch this machine: client and root in one program."),
+    "client": Subcommand("client.command", "Run a client, on a device."),
     "aggregator": Subcommand("aggregator.command", "Run an aggregator, or the root."),
-    "page": Subcommand("fleet.page.command", "Show a running aggregator in a browser.", "page"),
+    "page": Subcommand("fleet.page.command", "Show a running aggregator in a browser."),
     "nodes": Subcommand("fleet.operate.nodes", "List who reports; forget or quarantine a node."),
     "alarms": Subcommand("fleet.operate.alarms", "List alarms; accept or reject one."),
     "learn": Subcommand("fleet.operate.learn", "Pause or resume what a node learns."),
-    "job": Subcommand(
-        "fleet.operate.jobs.command", "Compute something of all rows, in rounds.", "files"
-    ),
+    "job": Subcommand("fleet.operate.jobs.command", "Compute something of all rows, in rounds."),
     "jobs": Subcommand("fleet.operate.jobs.listing", "List what a fleet computes in rounds."),
     "audit": Subcommand("fleet.operate.audit", "Show who joined, and what was refused or ordered."),
     "token": Subcommand("fleet.operate.tokens", "Make and revoke tokens of operators."),
     "backup": Subcommand("fleet.backup.command", "Copy the store of a running root; check a copy."),
     "restore": Subcommand("fleet.backup.restore", "Put a copy in place of a stopped root's store."),
-    "pki": Subcommand(
-        "fleet.pki.command", "Make certificates: an authority, and nodes' kits.", "pki"
-    ),
-    "kits": Subcommand("fleet.pki.kits", "Make kits for all nodes of a list.", "pki"),
+    "pki": Subcommand("fleet.pki.command", "Make certificates: an authority, and nodes' kits."),
+    "kits": Subcommand("fleet.pki.kits", "Make kits for all nodes of a list."),
     "doctor": Subcommand("fleet.doctor.command", "Find what keeps a program from its work."),
-    "fit": Subcommand(
-        "fleet.fit.command", "Learn what is normal from files, with limits.", "files"
-    ),
-    "detect": Subcommand("fleet.detect.command", "Find alarms in files, by a model.", "files"),
-    "score": Subcommand(
-        "fleet.score.command", "Score files with a model, a line for each row.", "files"
-    ),
-    "bench": Subcommand("fleet.bench.command", "Compare methods that learn a subspace.", "bench"),
-    "drill": Subcommand("fleet.drill.command", "Say which faults would raise an alarm.", "files"),
-    "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal.", "files"),
+    "fit": Subcommand("fleet.fit.command", "Learn what is normal from files, with limits."),
+    "detect": Subcommand("fleet.detect.command", "Find alarms in files, by a model."),
+    "score": Subcommand("fleet.score.command", "Score files with a model, a line for each row."),
+    "bench": Subcommand("fleet.bench.command", "Compare methods that learn a subspace."),
+    "drill": Subcommand("fleet.drill.command", "Say which faults would raise an alarm."),
+    "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal."),
 }
 
+EXTRAS = {
+    "files": "fit detect score drill model job replay simulate simulate-jobs plan",
+    "aggregator,host": "up init",
+    "client": "client crowd",
+    "pki": "pki kits",
+}
+"""What is to be installed for subcommands; these and "aggregator" are all but three."""
 
 PACKAGES = {"google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio-health-checking"}
 """Packages whose modules have other names."""
@@ -109,7 +94,9 @@ class LazyGroup(click.Group):
             if module.startswith("submerge"):
                 raise
             package = PACKAGES.get(module, module.replace("_", "-"))
-            extra = SUBCOMMANDS[str(ctx.invoked_subcommand)].extra
+            name = str(ctx.invoked_subcommand)
+            own = name if name in ("demo", "page", "bench") else "aggregator"
+            extra = next((e for e, names in EXTRAS.items() if name in names.split()), own)
             raise click.UsageError(
                 f"this needs {package}, which is not installed: pip install 'submerge[{extra}]'"
             ) from error

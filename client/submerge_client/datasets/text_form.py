@@ -77,7 +77,7 @@ def form_of(source: Source) -> TextForm:
             raise refusal(
                 Place(source.path, first),
                 expected="names of columns, or a row as those below",
-                got=f"whole numbers ({', '.join(fields[:3])}, ...) above decimals, as headings are",
+                got=f"whole numbers ({', '.join(fields[:3])}) above decimals, as headings are",
                 hint="if they are names, quote them; if they are a row, write decimals (5.0)",
             )
     if not named:
@@ -95,31 +95,21 @@ def form_of(source: Source) -> TextForm:
 
 def _is_set_off(head: bytes, fields: list[str], below: list[list[str]]) -> bool:
     """Return whether a first row of numbers is marked as a header."""
-    first, second, *_ = [
-        *filter(str.strip, head.decode("utf-8-sig", "replace").splitlines()),
-        "",
-        "",
-    ]
-    if _QUOTED.fullmatch(first) and '"' not in second:
+    lines = [*filter(str.strip, head.decode("utf-8-sig", "replace").splitlines())]
+    if _QUOTED.fullmatch(lines[0]) and '"' not in "".join(lines[1:2]):
         return True
     beside = [row[0].strip() for row in below]
-    counts = all(
-        _WHOLE.fullmatch(each) and int(each) - i == int(beside[0]) for i, each in enumerate(beside)
-    )
-    return (
-        not fields[0].strip()
-        and all(map(str.strip, fields[1:]))
-        and (all(map(is_time, beside)) or (counts and len(below) > 2))
-    )
+    begin = int(beside[0]) if _WHOLE.fullmatch(beside[0]) else 0
+    counts = len(beside) > 2 and beside == [str(begin + i) for i in range(len(beside))]
+    behind = not fields[0].strip() and all(map(str.strip, fields[1:]))
+    return behind and (counts or all(map(is_time, beside)))
 
 
 def _are_whole_above_decimals(fields: list[str], below: list[list[str]]) -> bool:
     """Return whether a first row has whole numbers, each another, and no other row has any."""
-    whole = len({*fields}) == len(fields) > 1 and all(
-        _WHOLE.fullmatch(each.strip()) for each in fields
-    )
-    others = (each.strip() for row in below for each in row)
-    return whole and len(below) > 2 and not any(map(_WHOLE.fullmatch, others))
+    whole = len({*fields}) == len(fields) > 1 and len(below) > 2
+    whole = whole and all(_WHOLE.fullmatch(each.strip()) for each in fields)
+    return whole and not any(_WHOLE.fullmatch(each.strip()) for row in below for each in row)
 
 
 def _delimiter(head: bytes) -> str | None:

@@ -126,9 +126,8 @@ def unpacked(text: str, channels: int) -> Array:
 
 
 def _points(given: Any) -> Array:
-    points = (
-        sparse.as_csr(given).toarray() if sparse.is_sparse(given) else np.asarray(unmasked(given))
-    )
+    given = unmasked(given)
+    points = sparse.as_csr(given).toarray() if sparse.is_sparse(given) else np.asarray(given)
     if points.ndim != 2 or not 1 <= len(points) <= MOST or points.shape[1] < 1:
         raise ShapeError("landmarks", expected=f"(1 to {MOST}, channels)", got=points.shape)
     with np.errstate(over="ignore"):

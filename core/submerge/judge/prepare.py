@@ -6,9 +6,8 @@
 3. A row with a number that is too large to be a reading, or to be summed as a square, is left out.
 4. In a kernel group the other rows are lifted into features; those with a feature that is too large
    are left out.
-5. Where rows are judged (`judges`), rows of 3 and 4 are not left out: a failing sensor must raise an
-   alarm. Such numbers, infinity as well, count as the largest, and `Block.beyond` says which rows
-   these are: they are not learnt.
+5. Where rows are judged, those of 3 and 4 stay, since a failing sensor must raise an alarm: such
+   numbers, infinity too, count as the largest. `Block.beyond` has these rows: none is learnt.
 
 Every reader of rows calls it, so that a row is treated alike wherever it is read.
 """

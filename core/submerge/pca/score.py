@@ -15,7 +15,7 @@ import numpy as np
 from submerge._linalg import EPS, Array, unmasked
 from submerge.errors import ShapeError
 from submerge.features import FeatureMap
-from submerge.pca.subspace import Subspace
+from submerge.pca.subspace import LARGEST, Subspace
 
 
 def spe(X: Array, subspace: Subspace) -> Array:
@@ -133,7 +133,8 @@ def _centered(X: Array, subspace: Subspace) -> Array:
     X = np.asarray(unmasked(X), dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != subspace.dim:
         raise ShapeError("rows", expected=f"(n, {subspace.dim})", got=X.shape)
-    return np.asarray(X - subspace.mean)
+    # Squares of larger numbers are none, and a score that is NaN compares as normal.
+    return np.asarray(np.clip(X, -LARGEST, LARGEST) - subspace.mean)
 
 
 def _residual(X: Array, subspace: Subspace) -> Array:

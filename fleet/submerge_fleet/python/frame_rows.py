@@ -87,10 +87,9 @@ class FrameRows:
         """Sentences: what was left out, and which values are hardly readings, as of files."""
         ranges = ColumnRanges(self.names)
         ranges.add(self.values if self._counted is None else self.values[self._counted])
-        shared: tuple[str, ...] = ()
-        if self._times is not None and len(self._times):
-            counts = np.unique(self._times, return_counts=True)[1]
-            shared = shared_times("", len(self._times), len(counts), int(counts.max()))
+        times = np.empty(0) if self._times is None else self._times
+        counts = np.unique(times, return_counts=True)[1]
+        shared = shared_times("", len(times), len(counts), int(counts.max(initial=0)))
         return (*self._said, *shared, *ranges.notes())
 
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
@@ -131,9 +130,8 @@ def _clock(frame: Frame, time: str | None) -> str | None:
         return time
     if frame.has_time_index:
         return None
-    if len(found) > 1:
-        different = [len(np.unique(frame.times(name))) for name in found]
-        found = [found[i] for i in going_on(different)]
+    different = [len(np.unique(frame.times(name))) for name in found]
+    found = [found[i] for i in going_on(different)]
     if len(found) > 1:
         raise refusal(
             PLACE,

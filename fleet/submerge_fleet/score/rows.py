@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -71,14 +72,8 @@ class FileScorer:
 
     def prepare(self, rows: Array, *, judges: bool = False) -> Block:
         """Scale and fill rows (n, channels) in their units, lags included."""
-        own, model = self._center.own, self._model
-        return prepare(
-            rows,
-            self._schema,
-            fill=lambda gappy: model.filled(gappy, own),
-            when=self._when,
-            judges=judges,
-        )
+        fill = partial(self._model.filled, own=self._center.own)
+        return prepare(rows, self._schema, fill=fill, when=self._when, judges=judges)
 
     def score(
         self, rows: Array, first: int, lead: int = 0, carried: Carried | None = None

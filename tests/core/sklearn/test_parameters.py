@@ -319,3 +319,19 @@ def test_masked_rows_are_refused_as_gaps_are(estimator):
 
     with pytest.raises(ValueError, match="contains NaN"):
         clone(estimator).fit(masked)
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+@pytest.mark.parametrize("value", [1e120, 1e200, -1e308])
+def test_features_that_overflow_are_refused_and_not_nan(value):
+    """A score that is NaN compares as normal: where features overflow there is none."""
+    X = normal(80)
+    far = X[:2].copy()
+    far[1, 1] = value
+
+    for estimator in (NystromKPCA(2, kernel="poly", degree=3), StreamingPCA(2, kernel="poly")):
+        fitted = clone(estimator).fit(X)
+        for ask in ("transform", "score_samples"):
+            if hasattr(fitted, ask):
+                with pytest.raises(ValueError, match="finite"):
+                    getattr(fitted, ask)(far)

@@ -201,15 +201,16 @@ def test_of_several_columns_of_times_the_one_that_goes_on_is_read(pandas: Module
     frame = bad.reset_index().assign(start=bad.index[0])
     frame = frame[["start", "time", *NAMES]]
 
-    model = submerge.Model.fit(frame)
+    with pytest.warns(UserWarning, match="column start is"):
+        model = submerge.Model.fit(frame)
 
     assert 60.0 == model.period_s
     later = frame.assign(received=frame["time"] + pandas.Timedelta("2s"))
-    with pytest.raises(submerge.UsageError, match="got time, received; name one.* time='time'"):
+    with pytest.raises(submerge.UsageError, match=r"got time, received; name one.* time='time'"):
         submerge.Model.fit(later)
 
 
-def test_rows_of_a_frame_that_share_times_are_noted(pandas: ModuleType, bad):
+def test_rows_of_a_frame_that_share_times_are_noted(bad):
     """Dates without hours, and stamps by the minute, say how many rows have one time."""
     days = bad.set_axis(bad.index.floor("D"))
 
