@@ -6,8 +6,8 @@
 3. A row with a number that is too large to be a reading, or to be summed as a square, is left out.
 4. In a kernel group the other rows are lifted into features; those with a feature that is too large
    are left out.
-5. Where rows are judged, those of 3 and 4 stay, since a failing sensor must raise an alarm: such
-   numbers, infinity too, count as the largest. `Block.beyond` has these rows: none is learnt.
+5. With `judges`, rows of 3 and 4 stay, since a failing sensor must raise an alarm: such numbers,
+   infinity too, count as the largest. `Block.beyond` says which rows: none is learnt.
 
 Every reader of rows calls it, so that a row is treated alike wherever it is read.
 """
@@ -112,8 +112,6 @@ def prepare(
     lifts : bool
         Whether to make features; False while the schema does not settle how.
     held : (n, k) of bool, optional
-    judges : bool
-        Whether numbers that are too large count as the largest.
 
     Raises
     ------
@@ -121,10 +119,9 @@ def prepare(
         If the rows have another number of channels than the schema.
     """
     scaled = schema.scaled(rows)
-    plain, beyond = _all_within(scaled, largest), None
+    plain, beyond = _all_within(scaled, largest), np.zeros(len(rows), dtype=bool)
     if judges and not plain:
-        beyond = np.asarray((np.abs(scaled) >= largest).any(axis=1))
-        scaled = _within(scaled, largest)
+        scaled, beyond = _bounded(scaled, largest)
     scaled, gaps = (scaled, None) if fill is None or plain else _filled(scaled, fill)
     why = np.zeros(len(rows), dtype=np.int8) if plain else _reasons(scaled, largest)
     if when is not None:
@@ -139,22 +136,21 @@ def prepare(
         # Products of readings may be too large where each of them is not.
         bearable = (np.abs(features) < LARGEST_SCALED).all(axis=1)
         if judges and not bearable.all():
-            beyond = np.zeros(len(rows), dtype=bool) if beyond is None else beyond
-            beyond[np.flatnonzero(fine)[~bearable]] = True
-            features, bearable = _within(features, LARGEST_SCALED), np.ones_like(bearable)
+            beyond[fine] |= ~bearable
+            features, bearable = _bounded(features, LARGEST_SCALED)[0], bearable | True
         why[np.flatnonzero(fine)[~bearable]] = TOO_LARGE
         fine = why == 0
         scaled, features = scaled[bearable], features[bearable]
     if gaps is not None:
         gaps = gaps[fine] if gaps[fine].any() else None
-    held, beyond = (None if each is None else each[fine] for each in (held, beyond))
-    return Block(why, scaled, features, gaps, time, held, beyond)
+    held, far = None if held is None else held[fine], beyond[fine] if beyond.any() else None
+    return Block(why, scaled, features, gaps, time, held, far)
 
 
-def _within(rows: Storage, largest: float) -> Array:
-    """Return rows with numbers that are too large as the largest; a gap stays one."""
+def _bounded(rows: Storage, largest: float) -> tuple[Array, Mask]:
+    """Return rows with what is too large as the largest, and which had such; a gap stays one."""
     most = np.nextafter(largest, 0.0)
-    return np.asarray(np.clip(rows, -most, most))
+    return np.clip(rows, -most, most), np.asarray((np.abs(rows) >= largest).any(axis=1))
 
 
 def _filled(scaled: Array, fill: Fill) -> tuple[Array, Mask]:
