@@ -134,8 +134,12 @@ def submerge(context: click.Context) -> None:
 
 def _learnt_settings(history: str) -> LearntSettings:
     """Return what a history settles of a configuration."""
-    from submerge_fleet.fit.learnt_settings import learnt_settings
-
+    try:
+        from submerge_fleet.fit.learnt_settings import learnt_settings
+    except ImportError as error:
+        raise click.UsageError(
+            f"--from needs {error.name}, which is not installed: pip install 'submerge[files]'"
+        ) from error
     return learnt_settings(Path(history))
 
 
