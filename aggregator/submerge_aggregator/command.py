@@ -40,13 +40,7 @@ def command(context: click.Context, path: Path | None, log_json: bool) -> None:
         return
     if path is None:
         raise click.UsageError("expected --config FILE; submerge aggregator init prints a sample")
-    try:
-        from submerge_aggregator.assembly import serve
-    except ImportError as error:
-        raise click.UsageError(
-            f"an aggregator needs {error.name}, which is not installed:"
-            " pip install 'submerge[aggregator]'"
-        ) from error
+    from submerge_aggregator.assembly import serve
     from submerge_aggregator.config import load
     from submerge_client import logs
 

@@ -54,6 +54,21 @@ LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
 """Energies of a block that float32 products can hold, with room for each of their terms."""
 
 
+def unmasked(X: Any) -> Any:
+    """Return masked rows with NaN where they are masked, and all else as it is.
+
+    What stands under a mask is no reading, and `np.asarray` would make it one.
+    """
+    if isinstance(X, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in X):
+        X = np.ma.stack(X)
+    elif hasattr(X, "__array__") and not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        X = np.asanyarray(X)  # a variable of a file may have a mask that its array shows
+    if not isinstance(X, np.ma.MaskedArray) or X.dtype.names:
+        return X
+    mask = np.ma.getmaskarray(X)
+    return np.where(mask, np.nan, X.data) if mask.any() else X.data
+
+
 class Directions(NamedTuple):
     """What `leading` found.
 

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features import FeatureMap, Identity
 from submerge.features import parse as parse_features
@@ -224,14 +224,15 @@ class Schema:
 
     def scaled(self, readings: Array) -> Array:
         """Return readings (n, channels), given in their units, scaled: (n, channels)."""
-        X = np.asarray(readings, dtype=np.float64)
+        X = np.asarray(unmasked(readings), dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.width:
             raise ShapeError("readings", expected=f"(n, {self.width})", got=X.shape)
         if self.scaling is None:
             return X
         offset, scale = self._scaling
-        X = np.subtract(X, offset)
-        return np.divide(X, scale, out=X)
+        with np.errstate(over="ignore"):  # who takes rows bounds them, and infinity is over bounds
+            X = np.subtract(X, offset)
+            return np.divide(X, scale, out=X)
 
     @cached_property
     def _scaling(self) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -59,6 +59,17 @@ SUBCOMMANDS = {
     "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal."),
 }
 
+EXTRAS = {
+    "files": "fit detect score drill model job replay simulate simulate-jobs plan",
+    "aggregator,host": "up init",
+    "client": "client crowd",
+    "pki": "pki kits",
+}
+"""What is to be installed for subcommands; these and "aggregator" are all but three."""
+
+PACKAGES = {"google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio-health-checking"}
+"""Packages whose modules have other names."""
+
 
 class LazyGroup(click.Group):
     """Subcommands that load when they are called, not when they are listed."""
@@ -74,10 +85,27 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"submerge_{SUBCOMMANDS[cmd_name].module}").command
         return command if isinstance(command, click.Command) else None
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; say what to install if its packages are not there, or broken."""
+        try:
+            return super().invoke(ctx)
+        except ImportError as error:
+            module = (error.name or "submerge").partition(".")[0]
+            if module.startswith("submerge"):
+                raise
+            package = PACKAGES.get(module, module.replace("_", "-"))
+            name = str(ctx.invoked_subcommand)
+            own = name if name in ("demo", "page", "bench") else "aggregator"
+            extra = next((e for e, names in EXTRAS.items() if name in names.split()), own)
+            raise click.UsageError(
+                f"this needs {package}, which is not installed: pip install 'submerge[{extra}]'"
+            ) from error
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Refuse an unknown subcommand with the nearest one; click knows none of these names."""
+        ctx.invoked_subcommand = args[0]  # its module may lack what it imports
         if args[0] not in SUBCOMMANDS and not ctx.resilient_parsing:
             from difflib import get_close_matches  # late: a client that runs does not need it
 

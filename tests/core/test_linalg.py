@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from submerge import SAPCA, _linalg
+from submerge import SAPCA, Schema, Subspace, _linalg, contributions, hotelling, spe
+from submerge.errors import ValuesError
+from submerge.features import Gaussian
+from submerge.pca.missing import fill
 from support import checks, oracle
 from support.strategies import rows_of
 
@@ -226,3 +231,86 @@ def test_the_sign_rule():
     ties = np.array([[0.0, -2.0, 2.0], [0.0, 2.0, -2.0], [0.0, 0.0, 0.0]])
     assert [-1.0, 1.0, 1.0] == list(_linalg.signs(ties))
     assert len(_linalg.signs(np.empty((0, 3)))) == 0
+
+
+def masked_rows(seed: int, fill: float = -9999.0) -> tuple[np.ndarray, np.ma.MaskedArray]:
+    """Rows with gaps as NaN, and the same as netCDF4 has them: a fill value under a mask."""
+    rows = rows_of("noise", 600, 4, seed=seed) @ rows_of("noise", 4, 4, seed=seed + 1) + 20
+    mask = np.zeros(rows.shape, dtype=bool)
+    mask[::20, 1] = True
+    return np.where(mask, np.nan, rows), np.ma.masked_array(np.where(mask, fill, rows), mask)
+
+
+class Variable:
+    """A variable of a file, which becomes an array only when it is asked for one."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._rows = rows
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        return self._rows
+
+
+FORMS = {
+    "array": lambda rows: rows,
+    "single": lambda rows: rows.astype(np.float32),
+    "list": list,
+    "variable": Variable,
+    "objects": lambda rows: np.ma.masked_array(rows.data.astype(object), rows.mask),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_under_a_mask_is_a_gap(form: str) -> None:
+    """Masked values are NaN in whatever form they come, and their type stays a float's."""
+    gaps, masked = masked_rows(3)
+
+    found = np.asarray(_linalg.unmasked(FORMS[form](masked)))
+
+    assert np.allclose(gaps, found.astype(float), rtol=1e-6, equal_nan=True)
+    assert not isinstance(_linalg.unmasked(FORMS[form](masked)), np.ma.MaskedArray)
+
+
+def test_whole_numbers_under_a_mask_become_gaps_too() -> None:
+    """A mask over integers gives floats; without a mask they stay integers, -9999 as well."""
+    masked = np.ma.masked_equal(np.array([[1, -9999], [3, 4]]), -9999)
+
+    assert np.array_equal([[1, np.nan], [3, 4]], _linalg.unmasked(masked), equal_nan=True)
+    plain = masked.data
+    assert _linalg.unmasked(plain) is plain
+    assert "i" == _linalg.unmasked(np.ma.masked_array(masked.data)).dtype.kind
+
+
+MODEL = SAPCA(rank=2).partial_fit(rows_of("noise", 100, 4, seed=9) + 20)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        SAPCA(rank=2).partial_fit,
+        MODEL.transform,
+        MODEL.score_samples,
+        lambda rows: Subspace.of(rows, Schema(4), rank=2),
+        lambda rows: Subspace.of(list(rows), Schema(4), rank=2),
+    ],
+)
+def test_masked_rows_are_refused_where_gaps_are(take: Callable[[object], object]) -> None:
+    """An engine without gaps refuses a masked array as it refuses NaN; it learnt fill values."""
+    with pytest.raises(ValuesError, match="got nan in row 0, column 1"):
+        take(masked_rows(5)[1])
+
+
+@pytest.mark.parametrize("statistic", [spe, hotelling, contributions, fill, Gaussian(0.1)])
+def test_masked_rows_are_computed_as_gaps(statistic: Callable[..., object]) -> None:
+    """Statistics and kernels of masked rows are those of the same rows with NaN."""
+    gaps, masked = masked_rows(7)
+    of = np.ones((2, 4)) if isinstance(statistic, Gaussian) else MODEL.shown
+
+    expected, found = statistic(gaps, of), statistic(masked, of)
+
+    assert np.array_equal(first(expected), first(found), equal_nan=True)
+    assert not isinstance(first(found), np.ma.MaskedArray)
+
+
+def first(found: object) -> object:
+    return found[0] if isinstance(found, tuple) else found

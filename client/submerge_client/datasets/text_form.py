@@ -3,7 +3,9 @@
 1. The separator is a semicolon, else a tab if the first lines are columns between single tabs,
    else a comma, if the first line has one outside quotes; else any whitespace.
 2. The first row is a header if any of its fields is text (CSV, TSV), or all are
-   (whitespace). Missing values (`fields.MISSING`) are not text, and neither are times.
+   (whitespace). Missing values (`fields.MISSING`) are not text, and neither are times. Numbers
+   are a header if they alone are quoted, or stand behind an empty field above an index or times.
+   Whole numbers above decimals may be a header or a row: they are refused.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ from submerge_client.datasets.source import (
 
 LINES = 20
 """First lines that show whether tabs separate columns."""
+
+
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_QUOTED = re.compile(r'\s*"[^"]*"(\s*[,;\t]\s*"[^"]*")+\s*')
 
 
 class TextForm(NamedTuple):
@@ -57,13 +63,24 @@ def form_of(source: Source) -> TextForm:
     """Return the form of a file, from its first two rows."""
     delimiter = _delimiter(source.head)
     with source.lines() as lines:
-        rows = list(islice(rows_of(source, lines, delimiter), 2))
+        rows = list(islice(rows_of(source, lines, delimiter), LINES))
     if not rows:
         raise empty(source.path)
     first, fields = rows[0]
     check_legible(source, first, fields)
     text = [not (is_value(field) or is_time(field)) for field in fields]
-    if not (all(text) if delimiter is None else any(text)):
+    below = [row for _, row in rows[1:] if len(row) == len(fields)]
+    named = all(text) if delimiter is None else any(text)
+    if not named and below and not any(map(is_time, fields)):
+        named = _is_set_off(source.head, fields, below)
+        if not named and _are_whole_above_decimals(fields, below):
+            raise refusal(
+                Place(source.path, first),
+                expected="names of columns, or a row as those below",
+                got=f"whole numbers ({', '.join(fields[:3])}) above decimals, as headings are",
+                hint="if they are names, quote them; if they are a row, write decimals (5.0)",
+            )
+    if not named:
         return TextForm(delimiter, (), len(fields), first, first - 1)
     if len(rows) == 1:
         raise refusal(
@@ -74,6 +91,25 @@ def form_of(source: Source) -> TextForm:
         )
     names = tuple(field.strip() for field in fields)
     return TextForm(delimiter, names, len(fields), first, rows[1][0] - 1)
+
+
+def _is_set_off(head: bytes, fields: list[str], below: list[list[str]]) -> bool:
+    """Return whether a first row of numbers is marked as a header."""
+    lines = [*filter(str.strip, head.decode("utf-8-sig", "replace").splitlines())]
+    if _QUOTED.fullmatch(lines[0]) and '"' not in "".join(lines[1:2]):
+        return True
+    beside = [row[0].strip() for row in below]
+    begin = int(beside[0]) if _WHOLE.fullmatch(beside[0]) else 0
+    counts = len(beside) > 2 and beside == [str(begin + i) for i in range(len(beside))]
+    behind = not fields[0].strip() and all(map(str.strip, fields[1:]))
+    return behind and (counts or all(map(is_time, beside)))
+
+
+def _are_whole_above_decimals(fields: list[str], below: list[list[str]]) -> bool:
+    """Return whether a first row has whole numbers, each another, and no other row has any."""
+    whole = len({*fields}) == len(fields) > 1 and len(below) > 2
+    whole = whole and all(_WHOLE.fullmatch(each.strip()) for each in fields)
+    return whole and not any(_WHOLE.fullmatch(each.strip()) for row in below for each in row)
 
 
 def _delimiter(head: bytes) -> str | None:

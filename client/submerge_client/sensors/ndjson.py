@@ -4,8 +4,8 @@
     {"temp": 21.5, "pressure": 1013.2, "time": "2026-05-04T12:00:00Z"}
 
 1. An array has a number for each channel, in the schema's order. An object names its
-   channels. A missing channel is a gap, and so are null, NaN and infinity. If absent channels are
-   zero, an object may name none.
+   channels. A missing channel is a gap, and so are null and NaN; infinity is a reading that
+   is too large. If absent channels are zero, an object may name none.
 2. "t" and "time" are ignored, unless they are channels. Any other name that is no channel is
    ignored too; it is counted and logged once.
 3. A line that is neither is lost, and so is a line over 1 MiB or an object without any channel.
@@ -135,10 +135,7 @@ class NdjsonReadings:
         rows = chain.from_iterable(self._rows(number, line) for number, line in cut)
         handed = 0
         while not stop.is_set() and (block := list(islice(rows, BLOCK))):
-            # NumPy reads None as NaN.
-            values = np.array(block, dtype=np.float64)
-            values[np.isinf(values)] = np.nan
-            take(values)
+            take(np.array(block, dtype=np.float64))  # NumPy reads None as NaN
             handed += len(block)
         return handed, len(chunk)
 

@@ -22,7 +22,7 @@ from submerge.client.monitor import Judgement, NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.judge.clock import RowClock
 from submerge.judge.decision import Mask
-from submerge.judge.prepare import Block, Fill, prepare
+from submerge.judge.prepare import TOO_LARGE, Block, Fill, prepare
 from submerge.pca.expected import Guesses
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
@@ -192,6 +192,7 @@ class Ingest:
             lifts=current.learns,
             time=time,
             held=held,
+            judges=model is not None,
         )
         self._clock = clock
         if block.left_out:
@@ -199,7 +200,7 @@ class Ingest:
         judgement = None
         if monitor is not None and model is not None and len(block):
             judgement = monitor.judge(block, model, now)
-            self._count(judgement)
+            self._count(judgement, block)
         if len(block):
             share = None if monitor is None or judgement is None else monitor.closest
             self.trail = self.trail.add(now.wall, level_of(share))
@@ -247,7 +248,9 @@ class Ingest:
             if offset is not None:
                 clipped = clipped - offset
                 lifted = clipped if current.schema.linear else current.schema.features.lift(clipped)
-        current.withhold(int(np.count_nonzero(~learnt)))
+        beyond = 0 if block.beyond is None else int(np.count_nonzero(block.beyond))
+        current.leave_out(np.full(beyond, TOO_LARGE, dtype=np.int8))
+        current.withhold(int(np.count_nonzero(~learnt)) - beyond)
         priorities = self._priorities(int(np.count_nonzero(learnt)), current)
         guesses = None
         if block.gaps is not None and current.schema.linear:
@@ -256,12 +259,14 @@ class Ingest:
             guesses = Guesses(block.gaps[learnt], next(iter(parts), None))
         current.learn(clipped[learnt], lifted[learnt], now, priorities, guesses)
 
-    def _count(self, judgement: Judgement) -> None:
+    def _count(self, judgement: Judgement, block: Block) -> None:
         """Count scores of rows that belong to no alarm: the group's limits follow from them.
 
         They are scaled to rows without gaps, so that limits mean the same with gaps.
         """
         scores, normal = judgement.scores, ~judgement.decision.alarmed
+        if block.beyond is not None:
+            normal &= ~block.beyond
         for tally, even in (
             (self._spe, scores.even["spe"]),
             (self._t2, scores.even["t2"]),

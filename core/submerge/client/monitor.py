@@ -257,9 +257,12 @@ class NodeMonitor:
             )
             self.detector, decision = detect(self.detector, block, scores, situation)
             self._hold(self.detector, reference, own)
-            self._seek_level(self.detector, block, decision.alarmed, scoring, own, now)
+            if block.beyond is None:
+                self._seek_level(self.detector, block, decision.alarmed, scoring, own, now)
         elif not self.learns:
-            decision = decision.withholding_all()
+            decision = decision.withholding(True)
+        if block.beyond is not None:
+            decision = decision.withholding(block.beyond)
         return Judgement(scores, decision, reference, scoring.center(own), offset)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import UsageError
 from submerge.features.checks import count, is_number
 from submerge.features.sparse import is_sparse, square_lengths
@@ -190,6 +190,7 @@ def squared_distances(X: Array, Y: Array) -> Array:
     digits, whatever the others hold: 1e-16 of the rows' squared distances from there is lost.
     Sparse rows are taken about zero, where most of their entries are.
     """
+    X, Y = unmasked(X), unmasked(Y)
     if not (is_sparse(X) or is_sparse(Y)):
         origin = _middle(Y)
         X, Y = X - origin, Y - origin
@@ -199,6 +200,7 @@ def squared_distances(X: Array, Y: Array) -> Array:
 
 def products(X: Any, Y: Any) -> Array:
     """Return <x, y> for rows X (n, d) and Y (m, d), each perhaps sparse: dense (n, m)."""
+    X, Y = unmasked(X), unmasked(Y)
     found = X @ Y.T if is_sparse(X) or not is_sparse(Y) else (Y @ X.T).T
     return np.asarray(found.toarray() if is_sparse(found) else found)
 

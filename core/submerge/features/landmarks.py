@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import ShapeError, UsageError
 from submerge.features import sparse
 from submerge.features.checks import check_kernel
@@ -126,6 +126,7 @@ def unpacked(text: str, channels: int) -> Array:
 
 
 def _points(given: Any) -> Array:
+    given = unmasked(given)
     points = sparse.as_csr(given).toarray() if sparse.is_sparse(given) else np.asarray(given)
     if points.ndim != 2 or not 1 <= len(points) <= MOST or points.shape[1] < 1:
         raise ShapeError("landmarks", expected=f"(1 to {MOST}, channels)", got=points.shape)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import ShapeError, UsageError, ValuesError
 
 
@@ -20,7 +20,7 @@ def is_sparse(X: Any) -> bool:
 
 
 def checked(X: Any) -> Any:
-    """Return dense rows as they are, and sparse ones as CSR of finite float64 numbers.
+    """Return dense rows `unmasked`, and sparse ones as CSR of finite float64 numbers.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def checked(X: Any) -> Any:
         If a stored entry is NaN or infinite, with the first one's row and column.
     """
     if not is_sparse(X):
-        return X
+        return unmasked(X)
     X = as_csr(X)
     bad = np.flatnonzero(~np.isfinite(X.data))
     if len(bad):
@@ -111,4 +111,4 @@ def square_lengths(X: Any) -> Array:
             X = X.copy()
             X.sum_duplicates()
         return np.bincount(rows_of(X), X.data**2, X.shape[0]).astype(np.float64)
-    return np.asarray((X**2).sum(axis=1))
+    return np.asarray((unmasked(X) ** 2).sum(axis=1))

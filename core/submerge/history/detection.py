@@ -176,6 +176,7 @@ class HistoryDetector:
             fill=lambda gappy: monitor.filled(gappy, model),
             when=self._when,
             time=RowTime(self._row_s),
+            judges=True,
         )
         if block.left_out:
             self.left_out.update(REASONS[why] for why in block.why.tolist() if why)

@@ -11,7 +11,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import UsageError
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
@@ -137,7 +137,7 @@ def _check_by_node(parts: object) -> None:
 def _rows_of(name: str, part: Any) -> Array:
     """Return the rows of a node, which may be anything that NumPy takes as a table of numbers."""
     try:
-        return np.asarray(part, dtype=np.float64)
+        return np.asarray(unmasked(part), dtype=np.float64)
     except (TypeError, ValueError) as error:
         got = type(part).__name__
         raise UsageError(f"rows of {name} are a table of numbers, got {got}: {error}") from error

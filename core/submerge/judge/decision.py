@@ -36,9 +36,9 @@ class Decision:
         """Return the decision to learn n rows as they are."""
         return cls(np.zeros(n, dtype=bool), np.zeros(n, dtype=bool))
 
-    def withholding_all(self) -> Decision:
-        """Return the same with every row withheld."""
-        return replace(self, withheld=np.ones(len(self.withheld), dtype=bool))
+    def withholding(self, rows: Mask | bool) -> Decision:
+        """Return the same with some rows (n,) withheld; True means all."""
+        return replace(self, withheld=self.withheld | rows)
 
     def clipped(self, rows: Array, mean: Array) -> Array:
         """Return rows (n, channels) with their distances to a mean multiplied by `factors`."""

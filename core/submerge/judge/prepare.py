@@ -6,6 +6,8 @@
 3. A row with a number that is too large to be a reading, or to be summed as a square, is left out.
 4. In a kernel group the other rows are lifted into features; those with a feature that is too large
    are left out.
+5. With `judges`, rows of 3 and 4 stay, since a failing sensor must raise an alarm: such numbers,
+   infinity too, count as the largest. `Block.beyond` says which rows: none is learnt.
 
 Every reader of rows calls it, so that a row is treated alike wherever it is read.
 """
@@ -56,6 +58,8 @@ class Block:
         The time that they stand for.
     held : (m, k) of bool, or None
         True where one of the k leading numbers is repeated because no new one has come.
+    beyond : (m,) of bool, or None
+        Rows with a number that was too large, which are judged and not learnt; None without one.
     """
 
     why: npt.NDArray[np.int8]
@@ -64,6 +68,7 @@ class Block:
     gaps: Mask | None
     time: RowTime = field(default_factory=RowTime)
     held: Mask | None = None
+    beyond: Mask | None = None
 
     def __len__(self) -> int:
         """Number of rows that can be scored."""
@@ -90,6 +95,7 @@ def prepare(
     lifts: bool = True,
     time: RowTime = RowTime(),  # noqa: B008 - a value
     held: Mask | None = None,
+    judges: bool = False,
 ) -> Block:
     """Return rows as a block.
 
@@ -113,7 +119,9 @@ def prepare(
         If the rows have another number of channels than the schema.
     """
     scaled = schema.scaled(rows)
-    plain = _all_within(scaled, largest)
+    plain, beyond = _all_within(scaled, largest), np.zeros(len(rows), dtype=bool)
+    if judges and not plain:
+        scaled, beyond = _bounded(scaled, largest)
     scaled, gaps = (scaled, None) if fill is None or plain else _filled(scaled, fill)
     why = np.zeros(len(rows), dtype=np.int8) if plain else _reasons(scaled, largest)
     if when is not None:
@@ -127,12 +135,22 @@ def prepare(
         features = schema.features.lift(scaled)
         # Products of readings may be too large where each of them is not.
         bearable = (np.abs(features) < LARGEST_SCALED).all(axis=1)
+        if judges and not bearable.all():
+            beyond[fine] |= ~bearable
+            features, bearable = _bounded(features, LARGEST_SCALED)[0], bearable | True
         why[np.flatnonzero(fine)[~bearable]] = TOO_LARGE
         fine = why == 0
         scaled, features = scaled[bearable], features[bearable]
     if gaps is not None:
         gaps = gaps[fine] if gaps[fine].any() else None
-    return Block(why, scaled, features, gaps, time, None if held is None else held[fine])
+    held, far = None if held is None else held[fine], beyond[fine] if beyond.any() else None
+    return Block(why, scaled, features, gaps, time, held, far)
+
+
+def _bounded(rows: Storage, largest: float) -> tuple[Array, Mask]:
+    """Return rows with what is too large as the largest, and which had such; a gap stays one."""
+    most = np.nextafter(largest, 0.0)
+    return np.clip(rows, -most, most), np.asarray((np.abs(rows) >= largest).any(axis=1))
 
 
 def _filled(scaled: Array, fill: Fill) -> tuple[Array, Mask]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from submerge._linalg import unmasked
 from submerge.errors import UsageError
 from submerge.features import Kernel, sparse
 from submerge.stats.moments import Moments, pooled
@@ -69,6 +70,7 @@ def spread_of(X: Any) -> float:
     It is 0, to rounding, for equal rows, and inf or NaN where squares overflow. O(n channels),
     or O(entries + channels) for sparse rows.
     """
+    X = unmasked(X)
     with np.errstate(over="ignore", invalid="ignore"):
         moments = _sparse_moments(X) if sparse.is_sparse(X) else _dense_moments(X)
         return float(moments.variance.sum())

@@ -122,9 +122,9 @@ class NystromPCA:
     def scores(self, X: Array) -> Array:
         """Return rows X (n, channels) on the directions in feature space, (n, r)."""
         axes = self.directions.axes
-        return np.concatenate(
-            [(self.landmarks.lift(rows) - self._origin) @ axes for rows in chunks(X)]
-        )
+        found = [(self.landmarks.lift(rows) - self._origin) @ axes for rows in chunks(X)]
+        check_finite(self.landmarks.kernel, *found)
+        return np.concatenate(found)
 
     def residual(self, X: Array) -> Array:
         """Return the squared distances of rows X off the directions, in feature space: (n,).
@@ -138,6 +138,7 @@ class NystromPCA:
             off -= self._origin
             off -= (off @ axes) @ axes.T
             found.append(outside + np.einsum("ij,ij->i", off, off))
+        check_finite(self.landmarks.kernel, *found)
         return np.concatenate(found)
 
     @property

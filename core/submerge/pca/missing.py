@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import EPS, Array
+from submerge._linalg import EPS, Array, unmasked
 from submerge.errors import ShapeError
 from submerge.pca.precision import Precision
 from submerge.pca.subspace import Subspace
@@ -54,7 +54,7 @@ def fill(rows: Array, subspace: Subspace, precision: Precision | None = None) ->
     where no value is farther from its mean than `FARTHEST` standard deviations. It costs
     O(dim k^2) for each row with gaps.
     """
-    rows = np.asarray(rows, dtype=np.float64)
+    rows = np.asarray(unmasked(rows), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != subspace.dim:
         raise ShapeError("rows", expected=f"(n, {subspace.dim})", got=rows.shape)
     gaps = np.isnan(rows)

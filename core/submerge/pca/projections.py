@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import ShapeError, UsageError
 from submerge.features.sparse import is_sparse
 from submerge.pca import sparse_rows
@@ -37,7 +37,7 @@ class Projections:
         if is_sparse(X):
             # What is asked of rows is as long as they are: they may as well be dense.
             return np.asarray(sparse_rows.checked(X, self._dim, self._largest).toarray())
-        rows, dim = np.asarray(X), self._dim
+        rows, dim = np.asarray(unmasked(X)), self._dim
         if rows.ndim != 2 or dim not in (None, rows.shape[1]):
             raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
         if rows.dtype.kind not in "fiub":
@@ -56,7 +56,7 @@ class Projections:
     def inverse_transform(self, Z: npt.ArrayLike) -> Array:
         """Return the points (n, dim) that projections Z (n, rank) stand for."""
         shown = self.shown
-        Z = np.asarray(Z, dtype=np.float64)
+        Z = np.asarray(unmasked(Z), dtype=np.float64)
         if Z.ndim != 2 or Z.shape[1] != shown.rank:
             raise ShapeError("projections", expected=f"(n, {shown.rank})", got=Z.shape)
         return np.asarray(Z @ shown.basis.T + shown.mean)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge._linalg import EPS, Array
+from submerge._linalg import EPS, Array, unmasked
 from submerge.errors import ShapeError
 from submerge.features import FeatureMap
-from submerge.pca.subspace import Subspace
+from submerge.pca.subspace import LARGEST, Subspace
 
 
 def spe(X: Array, subspace: Subspace) -> Array:
@@ -130,10 +130,11 @@ def contributions(X: Array, subspace: Subspace, features: FeatureMap | None = No
 
 
 def _centered(X: Array, subspace: Subspace) -> Array:
-    X = np.asarray(X, dtype=np.float64)
+    X = np.asarray(unmasked(X), dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != subspace.dim:
         raise ShapeError("rows", expected=f"(n, {subspace.dim})", got=X.shape)
-    return np.asarray(X - subspace.mean)
+    # Squares of larger numbers are none, and a score that is NaN compares as normal.
+    return np.asarray(np.clip(X, -LARGEST, LARGEST) - subspace.mean)
 
 
 def _residual(X: Array, subspace: Subspace) -> Array:

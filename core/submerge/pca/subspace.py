@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from submerge._linalg import Array, Storage, leading, signs
+from submerge._linalg import Array, Storage, leading, signs, unmasked
 from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError, whole
 from submerge.schema import Schema
 
@@ -85,7 +85,7 @@ class Subspace:
         O(n^2 dim); use `SAPCA` for a stream.
         """
         check_rank(rank)
-        X = schema.lift(np.atleast_2d(block))
+        X = schema.lift(np.atleast_2d(unmasked(block)))
         check_values(X)
         if not len(X):
             return cls.empty(schema)

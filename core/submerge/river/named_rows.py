@@ -2,7 +2,7 @@
 
 1. The channels are the features of the first rows, in a fixed order that does not depend on the
    order in which a row has them.
-2. A feature that a row lacks, or that is None or NaN, is a gap.
+2. A feature that a row lacks, or that is None, NaN or masked, is a gap.
 3. A feature that is no channel is left out, and counted when its row is learnt.
 4. What is not a number is refused, and nothing of its row is taken.
 """
@@ -93,7 +93,7 @@ class NamedRows:
 
 
 def _number(name: Hashable, value: object) -> float:
-    if value is None:
+    if value is None or value is np.ma.masked:
         return np.nan
     if not isinstance(value, Real | np.bool_):
         raise UsageError(

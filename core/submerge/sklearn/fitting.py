@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from sklearn.cluster import KMeans
+from sklearn.utils.validation import validate_data
 
-from submerge._linalg import Array
+from submerge._linalg import Array, unmasked
 from submerge.errors import UsageError, whole
 
 MOST_STATE = 2**32 - 1
@@ -28,6 +29,11 @@ def all_or_nothing(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return X as scikit-learn's `validate_data` does, with gaps where it is masked."""
+    return validate_data(estimator, unmasked(X), **options)
 
 
 def seed_of(random_state: Any) -> int:

@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from submerge._linalg import Array, Storage
+from submerge._linalg import Array, Storage, unmasked
 from submerge.errors import ShapeError, UsageError, whole
 from submerge.features import Kernel, Landmarks
 from submerge.features.landmarks import MOST
@@ -22,7 +22,7 @@ from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.landmark_choice import choose
 from submerge.kernel.nystrom import Covariance, NystromPCA
 from submerge.schema import Schema
-from submerge.sklearn.fitting import all_or_nothing, seed_of
+from submerge.sklearn.fitting import all_or_nothing, seed_of, validated
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.lifting import wide
 from submerge.sklearn.likeness import check_alike, of_same_columns, schema_of
@@ -288,7 +288,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _checked(self, X: npt.ArrayLike, *, reset: bool = False) -> Any:
         """Return X, dense or sparse, with the columns that were learnt, or raise."""
-        return validate_data(self, X, dtype=FLOATS, accept_sparse="csr", reset=reset)
+        return validated(self, X, dtype=FLOATS, accept_sparse="csr", reset=reset)
 
     def _new_landmarks(self, rows: Any) -> tuple[Landmarks, int]:
         """Return landmarks for the first rows, their kernel settled, and the rank to show."""
@@ -300,9 +300,8 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             rank = self._rank(m)
             points = self._choose(rows, min(m, rows.shape[0]), kernel, rank)
         else:
-            points = check_array(
-                self.landmarks, dtype=np.float64, accept_sparse="csr", input_name="landmarks"
-            )
+            given, options = unmasked(self.landmarks), {"input_name": "landmarks"}
+            points = check_array(given, dtype=np.float64, accept_sparse="csr", **options)
             if points.shape[1] != self.n_features_in_:
                 expected = f"(m, {self.n_features_in_})"
                 raise ShapeError("landmarks", expected=expected, got=points.shape)

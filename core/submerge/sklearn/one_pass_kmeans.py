@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from submerge._linalg import Array
 from submerge.errors import UsageError, whole
@@ -20,7 +20,7 @@ from submerge.features import sparse
 from submerge.features.kernels import Kernel
 from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
-from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of
+from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of, validated
 from submerge.sklearn.kernel_names import named_kernel
 
 
@@ -127,9 +127,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster rows X (n_samples, n_features), dense or sparse."""
         with all_or_nothing(self):
             # The rows are copied, because they are kept for `predict`.
-            rows = validate_data(
-                self, X, dtype=np.float64, accept_sparse="csr", order="C", copy=True
-            )
+            rows = validated(self, X, dtype=np.float64, accept_sparse="csr", order="C", copy=True)
             n = rows.shape[0]
             k, rank = check_clusters(self.n_clusters, n), self._rank(n)
             spare = whole("oversample", self.oversample, least=0)
@@ -158,7 +156,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows' own were (the Nystrom extension of the approximation).
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr", order="C", reset=False)
+        rows = validated(self, X, dtype=np.float64, accept_sparse="csr", order="C", reset=False)
         return np.asarray(self.kmeans_.predict(self._extension.scores(rows)))
 
     def __sklearn_is_fitted__(self) -> bool:

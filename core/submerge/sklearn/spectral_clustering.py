@@ -11,14 +11,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from submerge.errors import whole
 from submerge.features import Kernel
 from submerge.kernel.auto_gamma import checked_spread
 from submerge.kernel.spectral import eigengap, maps_around, scores, summary_of
 from submerge.schema import Schema
-from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of
+from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of, validated
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.lifting import fourier_features
 
@@ -116,7 +116,7 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Cluster rows X (n_samples, n_features)."""
         with all_or_nothing(self):
-            rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
+            rows = validated(self, X, dtype=np.float64, accept_sparse="csr")
             k = check_clusters(self.n_clusters, rows.shape[0])
             n_init, seed = whole("n_init", self.n_init, least=1), seed_of(self.random_state)
             features = fourier_features(
@@ -143,7 +143,7 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[mis
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
         """Return the cluster of each row of X (n, n_features), new ones included."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        rows = validated(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         k = self.kmeans_.n_clusters
         return np.asarray(
             self.kmeans_.predict(scores(rows, self.schema_, self.subspace_, n_clusters=k))

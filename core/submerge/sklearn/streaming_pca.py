@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from submerge._linalg import Array, Storage
+from submerge._linalg import Array, Storage, unmasked
 from submerge.errors import UsageError
 from submerge.features import FeatureMap, Identity, Kernel
 from submerge.kernel.auto_gamma import settled_for
@@ -33,8 +33,9 @@ from submerge.pca.budget import DEFAULT_MEMORY, Exact
 from submerge.pca.merging import merge
 from submerge.pca.rank import RankRule
 from submerge.pca.score import log_likelihood
+from submerge.pca.subspace import check_values
 from submerge.sklearn.engine_attributes import EngineAttributes, empty_like, new_engine
-from submerge.sklearn.fitting import all_or_nothing, seed_of
+from submerge.sklearn.fitting import all_or_nothing, seed_of, validated
 from submerge.sklearn.kernel_names import named_kernel
 from submerge.sklearn.lifting import AT_ONCE, lifted, random_features
 from submerge.sklearn.likeness import check_alike, of_same_columns, schema_of
@@ -294,7 +295,7 @@ class StreamingPCA(
             With a kernel: points of feature space have no rows.
         """
         check_is_fitted(self)
-        Z: Storage = check_array(X, dtype=FLOATS, input_name="X", ensure_min_features=0)
+        Z: Storage = check_array(unmasked(X), dtype=FLOATS, input_name="X", ensure_min_features=0)
         return self.engine_.inverse_transform(Z).astype(Z.dtype, copy=False)
 
     def score_samples(self, X: npt.ArrayLike) -> Array:
@@ -339,10 +340,10 @@ class StreamingPCA(
                 "a log-likelihood expects data that vary,"
                 f" got {self.n_samples_seen_} equal rows: learn more"
             )
-        found = [
-            log_likelihood(part, self._shown, variance, noise)
-            for part in lifted(rows, self.feature_map_)
-        ]
+        found = []
+        for part in lifted(rows, self.feature_map_):
+            check_values(part)
+            found.append(log_likelihood(part, self._shown, variance, noise))
         return np.concatenate(found)
 
     def score(self, X: npt.ArrayLike, y: object = None) -> float:
@@ -375,9 +376,7 @@ class StreamingPCA(
     def _checked(self, X: npt.ArrayLike, *, sparse: bool, reset: bool = False) -> Storage:
         """Return X, dense or sparse, with the columns that were learnt, or raise."""
         accepted = "csr" if sparse else False
-        return cast(
-            Storage, validate_data(self, X, dtype=FLOATS, accept_sparse=accepted, reset=reset)
-        )
+        return cast(Storage, validated(self, X, dtype=FLOATS, accept_sparse=accepted, reset=reset))
 
     def _new_map(self, rows: Storage) -> FeatureMap:
         """Return the feature map for the first rows, by the current parameters."""

@@ -16,14 +16,14 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from submerge._linalg import Array
 from submerge.errors import UsageError, whole
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_history import RowHistory
 from submerge.incremental.row_model import RowModel
-from submerge.sklearn.fitting import all_or_nothing
+from submerge.sklearn.fitting import all_or_nothing, validated
 
 MOST_CONTAMINATION = 0.5
 
@@ -277,5 +277,5 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: npt.ArrayLike, *, reset: bool = False) -> Array:
         """Return X with the columns that were learnt, or raise; gaps may be in it."""
-        found = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        found = validated(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
         return cast(Array, found)

@@ -191,12 +191,6 @@ def _in_one_line() -> Iterator[None]:
         click.echo(f"submerge: {' '.join(str(error).split())}", err=True)
         # Not ctx.exit: the group above is not standalone, and would drop the status.
         sys.exit(1)
-    except ModuleNotFoundError as error:
-        if (error.name or "submerge").startswith("submerge"):
-            raise
-        raise click.UsageError(
-            f"this needs {error.name}, which is not installed: pip install 'submerge[aggregator]'"
-        ) from error
 
 
 def _why(status: int, body: bytes) -> str:

@@ -2,7 +2,8 @@
 
 1. A column of a time type, or of text that reads as times, is found by its content. A column of
    numbers is found by its name (time, timestamp, date, ts, ...) and its size.
-2. Of several, the first in the file's order counts. A note names the others.
+2. Of several, the first that goes on from row to row counts, and not one that stands still, as the
+   start of an export does. A note names the others.
 3. Numbers are dates without separators if all are; else seconds, milliseconds, microseconds or
    nanoseconds since 1970 by their size; smaller ones are seconds from an unknown start.
 4. A column of dates and one of times of day are read as one.
@@ -34,7 +35,7 @@ from submerge_fleet.files.time_form import (
     slashed,
 )
 from submerge_fleet.files.time_signs import (
-    dates_alone,
+    going_on,
     is_called_time,
     is_compact,
     is_elapsed,
@@ -43,9 +44,6 @@ from submerge_fleet.files.time_signs import (
     scale_of,
     values_of,
 )
-
-DAYS = 1e8
-"""Dates without separators below this are to the day."""
 
 YEAR_2200 = 7.3e9
 """Seconds since 1970 from which a time is none: dates without separators look like that."""
@@ -132,11 +130,16 @@ def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     if not places:
         time_errors.check_passed_over(file, places_called_time(file), options.time_format)
         return Found(None, tuple(_channels_called_time(file, ())))
-    found = _read_as(file, places[0], form)
+    goes_on = going_on([len({*file.columns[i].full}) for i in places])
+    place = places[goes_on[0]]
+    found = _read_as(file, place, form)
     read = found.clock.places if found.clock else ()
     others = tuple(place for place in places if place not in read)
     numbers = [file.columns[i].name for i in others if file.columns[i].kind == Kind.NUMBERS]
     notes = [f"column {name} holds times too and is left out" for name in numbers]
+    if {places[i] for i in goes_on} & {*others}:
+        name = file.columns[place].name
+        notes.append(f"times are of column {name}, the first that goes on: --time names another")
     notes += _channels_called_time(file, (*read, *others))
     return Found(found.clock, (*found.notes, *notes), others)
 
@@ -205,14 +208,13 @@ def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
     ]
     if days_only and beside:
         return Found(_of_text(file, (place, beside[0])))
-    return Found(_of_text(file, (place,)), dates_alone(column) if days_only else ())
+    return Found(_of_text(file, (place,)))
 
 
 def _of_numbers(file: TableFile, place: int) -> Found:
     column, values = file.columns[place], values_of(file.columns[place])
     if is_compact(values):
-        days = dates_alone(column) if values.max() < DAYS else ()
-        return Found(ClockColumn((place,), COMPACT), days)
+        return Found(ClockColumn((place,), COMPACT))
     if is_serial(column, values):
         raise time_errors.serial_date(file, place)
     if scale := scale_of(values):

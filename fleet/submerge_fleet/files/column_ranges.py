@@ -91,8 +91,9 @@ class ColumnRanges:
                 yield f"channel {name} is {low:g} in all rows"
             elif max(-low, high) >= LARGEST_SCALED:
                 yield (
-                    f"channel {name} goes from {low:g} to {high:g}: rows with numbers above"
-                    f" {LARGEST_SCALED:g} are left out"
+                    f"channel {name} goes from {low:g} to {high:g}: numbers above"
+                    f" {LARGEST_SCALED:g} are no readings; their rows are not learnt, and judged as"
+                    f" if they were that many scales of the channel"
                 )
             else:
                 yield from self._marks(i, low, high)

@@ -6,6 +6,7 @@ without a word: it is an error that names the file and the column.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from submerge_fleet.files.selecting import (
     unknown,
 )
 from submerge_fleet.files.time_errors import either_order
+from submerge_fleet.files.time_signs import shared_times
 
 
 class ReadingPlan(NamedTuple):
@@ -75,7 +77,7 @@ def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
         readings = [_with_channels(reading, names) for reading in readings]
     _check_shape(files, names, long=bool(options.long))
     said = tuple(f"{note} ({_where(paths)})" for note, paths in notes.items())
-    return ReadingPlan(names, tuple(readings), said)
+    return ReadingPlan(names, tuple(readings), (*said, *time_sharing(readings)))
 
 
 def _check_headings(file: TableFile, options: ReadingOptions) -> None:
@@ -182,6 +184,19 @@ def _check_times(readings: Sequence[FileReading]) -> None:
             got="none that is found",
             hint="name it (--time), or read all files without times (--time none)",
         )
+
+
+def time_sharing(readings: Sequence[FileReading]) -> tuple[str, ...]:
+    """Return a note if the first rows of files, machine by machine, share their times."""
+    rows = times = most = 0
+    for reading in readings:
+        if reading.clock is not None:
+            beside = [place for place in (reading.machine, reading.key) if place is not None]
+            places = (*reading.clock.places, *beside)
+            counts = Counter(zip(*(reading.file.columns[i].values for i in places), strict=True))
+            rows, times = rows + counts.total(), times + len(counts)
+            most = max(most, *counts.values())
+    return shared_times("the first ", rows, times, most)
 
 
 def _check_upright(file: TableFile) -> None:

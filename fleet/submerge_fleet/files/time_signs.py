@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -73,10 +73,16 @@ def is_elapsed(column: ColumnHead, values: Array) -> bool:
     return rises and _normal(column.name) in _ELAPSED
 
 
-def dates_alone(column: ColumnHead) -> tuple[str, ...]:
-    """Return a note if several rows of a column of dates have the same."""
-    if len({*column.full}) == len(column.full):
+def going_on(different: Sequence[int]) -> list[int]:
+    """Return which columns of times go on, by how many different times each has, in their order."""
+    return [i for i, n in enumerate(different) if 2 * n >= max(different)]
+
+
+def shared_times(what: str, rows: int, times: int, most: int) -> tuple[str, ...]:
+    """Return a note if rows share their times: so many of one machine have so many, `most` one."""
+    if rows < 2 * times or most < 2:
         return ()
-    given = f"give both (--time {column.name}+OTHER)"
-    said = f"column {column.name} has dates alone, and rows share them"
-    return (f"{said}: if another column has the time of day, {given}",)
+    said = f"{what}{rows:,} rows have {times:,} time{'s' * (times > 1)}, {most:,} of them one"
+    lost = "write them in full, or name another column (--time, DATE+CLOCK for two)"
+    coarse = "if clocks are so coarse, times of alarms are no more exact"
+    return (f"{said}: if times have lost digits or hours, {lost}; {coarse}",)

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, PeerError, ShapeError, UsageError
+from submerge._linalg import unmasked
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Event,
@@ -148,7 +149,7 @@ class ClientLife:
         ShapeError
             If they are no such array.
         """
-        values = np.asarray(rows, dtype=np.float64)
+        values = np.asarray(unmasked(rows), dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != self._group.width:
             expected = f"(n, {self._group.width})"
             what = f"rows of group {self._group.name}"

@@ -15,7 +15,6 @@ import click
 
 from submerge import UsageError
 from submerge.protocol.names import is_name
-from submerge_fleet.up.needs import missing_packages
 
 FOLDER = "kept"
 """Where a machine keeps what it knows, beside its configuration."""
@@ -91,14 +90,11 @@ def command(
     It looks at the source, lists its channels and what it would leave out, and asks before it
     writes. Without --from it asks for the source as well.
     """
-    try:
-        from submerge_fleet.init.listing import lines_of
-        from submerge_fleet.init.mqtt import BrokerOptions
-        from submerge_fleet.init.saving import check_place, save
-        from submerge_fleet.init.sources import propose
-        from submerge_fleet.init.text import box_text
-    except ImportError as error:
-        raise missing_packages(error) from error
+    from submerge_fleet.init.listing import lines_of
+    from submerge_fleet.init.mqtt import BrokerOptions
+    from submerge_fleet.init.saving import check_place, save
+    from submerge_fleet.init.sources import propose
+    from submerge_fleet.init.text import box_text
 
     check_place(path, replace=replace)
     asks = _asks(yes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from submerge import UsageError
 from submerge_client.config.from_history import LearntSettings
 from submerge_fleet.init.proposal import FoundChannel, Proposal
 
@@ -52,10 +51,6 @@ def propose_history(path: Path) -> Proposal:
 
 
 def _learnt(path: Path) -> LearntSettings:
-    try:
-        from submerge_fleet.fit.learnt_settings import learnt_settings
-    except ImportError as error:
-        raise UsageError(
-            f"--from needs {error.name}, which is not installed: pip install 'submerge[files]'"
-        ) from error
+    from submerge_fleet.fit.learnt_settings import learnt_settings
+
     return learnt_settings(path)

@@ -68,15 +68,9 @@ def now() -> datetime:
 
 
 def open_pki(directory: Path, passphrase_file: Path | None = None) -> PkiDirectory:
-    """Return a pki directory; name the extra if the package for certificates is missing."""
-    try:
-        from submerge_fleet.pki.directory import PkiDirectory
-    except ModuleNotFoundError as error:
-        if (error.name or "submerge").startswith("submerge"):
-            raise
-        raise click.UsageError(
-            f"this needs {error.name}, which is not installed: pip install 'submerge[pki]'"
-        ) from error
+    """Return a pki directory; only now is the package for certificates imported."""
+    from submerge_fleet.pki.directory import PkiDirectory
+
     return PkiDirectory(directory, _passphrase(passphrase_file))
 
 

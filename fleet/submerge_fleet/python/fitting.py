@@ -20,6 +20,8 @@ from submerge_proto.files import learnt as learnt_file
 def learnt_from(source: Source, *, rank: int | None, when: str | None, keep_all: bool) -> Learnt:
     """Learn rows; options as in `Model.fit`."""
     settings = settings_of(source.names, rank=rank, when=when, keep_all=keep_all)
+    if settings.when is not None:
+        source.note_only(settings.when.holds)
     look = partial(source.looks, settings.when)
     return learnt_of(fit(source.rows, source.channels, settings, look=look))
 

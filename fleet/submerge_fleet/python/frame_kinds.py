@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import Array, UsageError
+from submerge._linalg import unmasked
 from submerge_client.datasets.source import refusal
 
 MICRO = 1e6
@@ -117,6 +118,7 @@ class ArrayFrame:
     passed_over = ""
 
     def __init__(self, rows: npt.NDArray[Any], names: Sequence[str] | None) -> None:
+        rows = unmasked(rows)
         if rows.ndim != 2 or rows.dtype.kind not in "iufb":
             raise refusal(
                 "rows",

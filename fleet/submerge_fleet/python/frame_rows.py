@@ -6,7 +6,7 @@ It stands where `Recordings` stand for files: `rows()` reads from the start, any
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,15 @@ from submerge import Array, UsageError
 from submerge.condition import Condition
 from submerge.headings import channels_of
 from submerge.history.recorded import Recorded
+from submerge.judge.decision import Mask
 from submerge_client.datasets.source import refusal
+from submerge_fleet.files.column_ranges import ColumnRanges
 from submerge_fleet.files.formats.tables import BLOCK_ROWS
 from submerge_fleet.files.options import NO_TIME
 from submerge_fleet.files.parts import ONLY_MACHINE
 from submerge_fleet.files.selecting import place_in, some
 from submerge_fleet.files.time_order import iso
+from submerge_fleet.files.time_signs import going_on, shared_times
 from submerge_fleet.python.frames import PLACE, Frame
 
 
@@ -33,7 +36,7 @@ class FrameRows:
         The channels; all columns of numbers by default.
     time : str, optional
         The column of times; by default the index, if it is of times, or the only column of a time
-        type. "none": there is none.
+        type that goes on from row to row. "none": there is none.
     machine : str
         Which machine they are of.
 
@@ -44,8 +47,6 @@ class FrameRows:
     channels : tuple of Channel
         What they are, with their units.
     values : (n, channels)
-    notes : tuple of str
-        Sentences on what was left out.
     frame : Frame
     clock : str or None
         The column of times, if it is one.
@@ -65,13 +66,14 @@ class FrameRows:
     ) -> None:
         self.frame, self.machine = frame, machine
         self.clock = _clock(frame, time)
-        self._times = None
+        self._times: Array | None = None
+        self._counted: Mask | None = None
         if time != NO_TIME and (self.clock is not None or frame.has_time_index):
             self._times = _checked_times(frame.times(self.clock))
-        self.headings, self.notes = _channels(frame, columns, self.clock)
+        self.headings, self._said = _channels(frame, columns, self.clock)
         self.channels = channels_of(self.headings)
         if frame.passed_over and self._times is None and time != NO_TIME:
-            self.notes += (f"the index is {frame.passed_over}: rows are learnt without times",)
+            self._said += (f"the index is {frame.passed_over}: rows are learnt without times",)
         each = [frame.numbers(name) for name in self.headings]
         self.values: Array = np.column_stack(each) if each else np.empty((len(frame), 0))
 
@@ -79,6 +81,20 @@ class FrameRows:
     def names(self) -> tuple[str, ...]:
         """The channels' names."""
         return tuple(channel.name for channel in self.channels)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences: what was left out, and which values are hardly readings, as of files."""
+        ranges = ColumnRanges(self.names)
+        ranges.add(self.values if self._counted is None else self.values[self._counted])
+        times = np.empty(0) if self._times is None else self._times
+        counts = np.unique(times, return_counts=True)[1]
+        shared = shared_times("", len(times), len(counts), int(counts.max(initial=0)))
+        return (*self._said, *shared, *ranges.notes())
+
+    def note_only(self, counted: Callable[[Array], Mask]) -> None:
+        """Have notes on values tell of some rows alone, as `Recordings.note_only`."""
+        self._counted = counted(self.values)
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks."""
@@ -114,10 +130,12 @@ def _clock(frame: Frame, time: str | None) -> str | None:
         return time
     if frame.has_time_index:
         return None
+    different = [len(np.unique(frame.times(name))) for name in found]
+    found = [found[i] for i in going_on(different)]
     if len(found) > 1:
         raise refusal(
             PLACE,
-            expected="one column of times",
+            expected="one column of times that goes on",
             got=some(found),
             hint=f"name one, such as time={found[0]!r}",
         )

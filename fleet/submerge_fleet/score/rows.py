@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -69,12 +70,10 @@ class FileScorer:
             normal.shown, normal.summary, normal.limits, channels, normal.factors
         )
 
-    def prepare(self, rows: Array) -> Block:
+    def prepare(self, rows: Array, *, judges: bool = False) -> Block:
         """Scale and fill rows (n, channels) in their units, lags included."""
-        own = self._center.own
-        return prepare(
-            rows, self._schema, fill=lambda gappy: self._model.filled(gappy, own), when=self._when
-        )
+        fill = partial(self._model.filled, own=self._center.own)
+        return prepare(rows, self._schema, fill=fill, when=self._when, judges=judges)
 
     def score(
         self, rows: Array, first: int, lead: int = 0, carried: Carried | None = None
@@ -91,7 +90,7 @@ class FileScorer:
         carried : Carried, optional
             What these rows and those before them bring along.
         """
-        block, center = self.prepare(rows), self._center
+        block, center = self.prepare(rows, judges=True), self._center
         scores = score(block, self._model, center.own, center.typical, excess=center.excess)
         why = np.concatenate([np.full(lead, LEAD_IN, dtype=np.int8), block.why])
         top = scores.top(TOP)

@@ -24,6 +24,8 @@ from submerge_fleet.files.formats import arrow_file
 from submerge_fleet.files.formats.opening import is_log, open_file
 from submerge_fleet.files.formats.remote_path import source_of
 from submerge_fleet.files.formats.tables import TableFile, names_of
+from submerge_fleet.files.plan import time_sharing
+from submerge_fleet.files.reading import FileReading
 from submerge_fleet.files.selecting import check_numbers, place_of
 from submerge_fleet.files.time_errors import either_order
 from submerge_fleet.files.time_form import TEXT, TimeForm
@@ -143,6 +145,8 @@ def _clock(
             raise
         # Scores need no times: a column that cannot be read as such is left out as others are.
         return None, (f"no times are carried along, since one column is unclear: {error}",)
+    if clock is not None:
+        notes += time_sharing([FileReading(file, (), clock)])
     if clock is None or asked:
         return clock, notes
     # A model may have a channel that is called like a time.

@@ -88,12 +88,8 @@ def _load(path: Path, environ: Mapping[str, str]) -> BoxConfig:
     if path == DEFAULT and not path.exists():
         raise UsageError("no box.toml here: submerge init writes one")
     from submerge_client.memory.lazy_import import UNUSED, deferred
-    from submerge_fleet.up.needs import missing_packages
 
-    try:
-        with deferred(UNUSED - {"asyncio"}):
-            from submerge_fleet.up import box  # noqa: F401 - what is missing is said first
-            from submerge_fleet.up.config import load
-    except ImportError as error:
-        raise missing_packages(error) from error
+    with deferred(UNUSED - {"asyncio"}):
+        from submerge_fleet.up import box  # noqa: F401 - what is missing is said first
+        from submerge_fleet.up.config import load
     return load(path, environ)

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_client.datasets import Table, read
+from submerge_client.datasets import Flow, Table, read
 from support.data import shared
 
 QUANTITIES = ("temperature", "humidity", "light", "voltage")
@@ -607,3 +607,73 @@ def test_a_class_label_is_refused_at_its_column() -> None:
 def test_insurance_is_read() -> None:
     """Tabs and Windows line ends, 85 columns."""
     assert read([shared("insurance_eval.txt.gz")]).rows.shape == (4000, 85)
+
+
+def decimals(n: int = 30, first: str = "", mark: str = ",") -> str:
+    """Lines of four decimals, behind an index or times if there is a heading for them."""
+    rows = np.random.default_rng(3).normal(20, 3, (n, 4))
+    before = {"index": "{0}" + mark, "time": "2026-03-{1:02}" + mark, "": ""}[first]
+    fields = (mark.join(f"{value:.4f}" for value in row) for row in rows)
+    return "".join(f"{before.format(i, i + 1)}{line}\n" for i, line in enumerate(fields))
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    ("heading", "first"),
+    [
+        ('"101","102","103","104"', ""),
+        ('"0.5","1.0","1.5","2.0"', ""),
+        (",101,102,103,104", "index"),
+        (",2019,2020,2021,2022", "index"),
+        (",101,102,103,104", "time"),
+        (",0.5,1.0,1.5,2.0", "time"),
+    ],
+)
+def test_numbers_that_are_set_off_are_headings(
+    tmp_path: Path, mark: str, heading: str, first: str
+) -> None:
+    """Sensors are called by numbers: quoted alone, or behind an empty field."""
+    path = tmp_path / "a.csv"
+    path.write_text(heading.replace(",", mark) + "\n" + decimals(first=first, mark=mark))
+
+    found = Flow.of(path)
+
+    names = [name.strip('"') for name in heading.split(",")]
+    assert tuple(names if names[0] else ["x0", *names[1:]]) == found.names
+    assert any("read as column names, though it has numbers" in note for note in found.notes)
+    assert 30 == sum(map(len, found.blocks([1, 2])))
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", " "])
+@pytest.mark.parametrize("heading", ["101,102,103,104", "2019,2020,2021,2022", "7,3,12,5"])
+def test_whole_numbers_above_decimals_are_refused(tmp_path: Path, mark: str, heading: str) -> None:
+    """They may be names, or a row: nothing says which, and both are one word away."""
+    path = tmp_path / "a.csv"
+    path.write_text("\n" + heading.replace(",", mark) + "\n" + decimals(mark=mark))
+
+    with pytest.raises(UsageError, match=r"line 2: .* above decimals, as headings are; if"):
+        Flow.of(path)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "20.0,21.0,5.0,7.0\n",  # written as the others
+        "0,0,0,0\n",  # a start: names are different
+        "20,21.5,5,7\n",
+        "NA,21,5,7\n",
+        "2026-03-01,21,5,7\n",
+        '"20.1","21","5","7"\n' + '"20.2","21.5","5","7"\n' * 30,  # all are quoted
+        "20,21,5,7\n20.5,21.25,5,7.5\n",  # whole numbers come again
+        ",21.1,5.1,7.1\n",  # a gap
+    ],
+)
+def test_a_row_of_numbers_is_a_row(tmp_path: Path, first: str) -> None:
+    """What looks like the rows below is one of them."""
+    path = tmp_path / "a.csv"
+    path.write_text(first + decimals())
+
+    found = Flow.of(path)
+
+    assert not found.named
+    assert 30 + first.count("\n") == sum(map(len, found.blocks([1, 2])))

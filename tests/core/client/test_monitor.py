@@ -449,6 +449,50 @@ def test_one_wild_reading_is_one_reading():
     assert () == node.monitor.alarms
 
 
+@pytest.mark.parametrize("value", [1e13, 1e38, 1e308, -1e308, np.inf, -np.inf])
+def test_a_sensor_that_reads_what_is_no_reading_raises_an_alarm(value):
+    """From the row on at which any fault would; rows are counted as too large, and never learnt."""
+    node = Node().settled()
+    learnt, mean, scores = node.learnt(), node.monitor.own, node.intake.scores
+    rows = node.draw(10)
+    rows[:, 4] = value
+    reported = node.reads(rows)
+    alarm = node.monitor.alarms[0]
+
+    assert [False] * 4 + [True] * 6 == reported[0].decision.alarmed.tolist()
+    assert "x4" == alarm.top[0][0]
+    assert np.isfinite(reported[0].scores.spe).all()
+    assert (learnt, 10) == (node.learnt(), node.current.account.too_large)
+    assert 10 == node.current.counts.withheld
+    assert mean.count == node.monitor.own.count
+    assert scores.spe.n == node.intake.scores.spe.n
+
+
+@pytest.mark.parametrize("value", [1e38, np.inf])
+def test_one_such_reading_changes_nothing_of_what_is_usual(value):
+    """It raises no alarm, as no single row does, and what is known of channels stays."""
+    clean, node = Node().settled(), Node().settled()
+    rows = node.draw(200)
+    clean.reads(rows)
+    rows[100, 4] = value
+    node.reads(rows)
+
+    assert () == node.monitor.alarms
+    assert (1, 0) == (node.current.account.too_large, clean.current.account.too_large)
+    assert clean.learnt() - 1 == node.learnt()
+    assert np.allclose(clean.monitor.own.rows, node.monitor.own.rows, rtol=0.01)
+
+
+def test_before_a_model_such_rows_are_left_out():
+    """Nothing can judge them yet: they are counted, and the others are learnt."""
+    node, rows = Node(), Node().draw(30)
+    node.model = None
+    rows[7, 4], rows[8, 5] = np.inf, 1e15
+    node.reads(rows)
+
+    assert (28, 2) == (node.learnt(), node.current.account.too_large)
+
+
 def test_a_node_that_is_new_is_learnt_as_it_is():
     """Until its own mean is known nobody can say what is far from it."""
     node = Node()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge import Scaling, Schema, ShapeError
 from submerge.condition import Condition
-from submerge.features import Gaussian, RandomFourier
+from submerge.features import Gaussian, Polynomial, RandomFourier, TensorSketch
 from submerge.judge.clock import RowClock, RowTime
 from submerge.judge.decision import Decision
 from submerge.judge.prepare import LARGEST_SCALED, REASONS, in_units, prepare
@@ -165,5 +165,47 @@ def test_rows_are_drawn_in_towards_the_mean():
     assert rows is decision.clipped(rows, mean)
     half = replace(decision, factors=np.array([0.5, 1.0])).clipped(rows, mean)
     assert [[1.5, 4.0], [1.0, 1.0]] == half.tolist()
-    assert decision.withholding_all().withheld.all()
+    assert decision.withholding(True).withheld.all()
     assert not decision.withheld.any()
+
+
+BEYOND = [1e13, 1e38, 1e308, -1e308, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("value", BEYOND)
+@pytest.mark.parametrize("scale", [2.0, 1e-3])
+def test_a_number_that_is_no_reading_is_judged_as_the_largest(value, scale):
+    """A failing sensor's row is judged, its gaps are filled, and it is marked: it is not learnt."""
+    rows = np.array([WHOLE, [WHOLE[0], value, GAP, WHOLE[3]]])
+    schema = replace(SCHEMA, scaling=Scaling((10.0,) * 4, (scale,) * 4))
+
+    block = prepare(rows, schema, fill=zeros, judges=True)
+
+    assert [0, 0] == block.why.tolist()
+    assert [False, True] == block.beyond.tolist()
+    assert np.nextafter(LARGEST_SCALED, 0.0) * np.sign(value) == block.rows[1, 1]
+    assert [0.0, 0.0, 6.0 / scale] == block.rows[1, [0, 2, 3]].tolist()
+    assert ["", "too large"] == why(*rows.tolist())
+
+
+@pytest.mark.parametrize("value", BEYOND)
+@pytest.mark.parametrize(
+    "features", [TensorSketch(Polynomial(gamma=1.0, degree=3), 16), RandomFourier(Gaussian(0.1), 8)]
+)
+def test_in_a_kernel_group_it_is_judged_too(features, value):
+    """Features that overflow count as the largest, with a finite score."""
+    schema = replace(SCHEMA, features=features)
+
+    block = prepare(np.array([[value, *WHOLE[1:]]]), schema, fill=zeros, judges=True)
+
+    assert [True] == block.beyond.tolist()
+    assert (np.abs(block.features) < LARGEST_SCALED).all()
+
+
+def test_large_readings_of_small_features_overflow_alone():
+    """A reading that is one, and whose products are none, is judged and not learnt."""
+    schema = replace(SCHEMA, features=TensorSketch(Polynomial(gamma=1.0, degree=3), 16))
+    rows = np.array([WHOLE, [1e6, *WHOLE[1:]]])
+
+    assert 1 == len(prepare(rows, schema, fill=zeros))
+    assert [False, True] == prepare(rows, schema, fill=zeros, judges=True).beyond.tolist()

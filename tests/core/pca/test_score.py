@@ -190,3 +190,16 @@ def test_spare_directions_score_nothing(exact):
         (each.rank, each.spares) for each in (merge(whole, rank=5), merge(whole, whole, rank=5))
     ]
     assert [2, 0] == [whole.truncated(r).spares for r in (5, 2)]
+
+
+@pytest.mark.parametrize("value", [1e13, 1e139, 1e155, 1e200, 1e308, -1e308, np.inf])
+@pytest.mark.parametrize("statistic", [spe, hotelling])
+def test_the_score_of_a_number_that_is_no_reading_is_high(statistic, value):
+    """It is a number, and above that of any reading: NaN would compare as normal."""
+    X = rows_of("noise", 60, 5, seed=2)
+    subspace = Subspace.of(X, Schema(5), rank=2)
+    far = X[:1].copy()
+    far[0, 3] = value
+
+    assert 1e20 < statistic(far, subspace)[0] < np.inf
+    assert 1.0 == pytest.approx(contributions(far, subspace).sum())

@@ -369,3 +369,14 @@ def test_without_river_the_error_says_what_to_install(monkeypatch):
 
     with pytest.raises(ImportError, match=re.escape("pip install 'submerge[river]'")):
         importlib.import_module("submerge.river")
+
+
+@pytest.mark.filterwarnings("ignore:Warning. converting a masked element:UserWarning")
+def test_a_masked_value_is_a_gap():
+    """A row of a masked array has gaps where it is masked, among the first rows as well."""
+    rows = matrix(600, gaps=0.02)
+    masked = [dict(zip(NAMES, row, strict=True)) for row in np.ma.masked_invalid(rows)]
+
+    by_nan, by_mask = (learnt(StreamDetector(), each) for each in (named(rows), masked))
+
+    assert by_nan.score_one(named(rows)[-1]) == by_mask.score_one(masked[-1])

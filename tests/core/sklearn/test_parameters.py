@@ -309,3 +309,29 @@ def _times(fitted) -> float:
     if len(getattr(fitted, "gammas_", ())) < 2:
         return 1.0
     return (0.25, 1.0, 4.0)[int(fitted.eigengaps_.argmax())]
+
+
+@pytest.mark.parametrize("estimator", [*ALL, StreamingPCA(2)], ids=what)
+def test_masked_rows_are_refused_as_gaps_are(estimator):
+    """Estimators without gaps refuse a masked array as NaN: they learnt what is under the mask."""
+    masked = np.ma.masked_array(np.random.default_rng(4).normal(size=(60, 3)))
+    masked[::20, 1] = np.ma.masked
+
+    with pytest.raises(ValueError, match="contains NaN"):
+        clone(estimator).fit(masked)
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+@pytest.mark.parametrize("value", [1e120, 1e200, -1e308])
+def test_features_that_overflow_are_refused_and_not_nan(value):
+    """A score that is NaN compares as normal: where features overflow there is none."""
+    X = normal(80)
+    far = X[:2].copy()
+    far[1, 1] = value
+
+    for estimator in (NystromKPCA(2, kernel="poly", degree=3), StreamingPCA(2, kernel="poly")):
+        fitted = clone(estimator).fit(X)
+        for ask in ("transform", "score_samples"):
+            if hasattr(fitted, ask):
+                with pytest.raises(ValueError, match="finite"):
+                    getattr(fitted, ask)(far)

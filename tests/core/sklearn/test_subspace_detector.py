@@ -445,3 +445,25 @@ def test_the_program_of_the_page_runs(tmp_path, monkeypatch, capsys):
     exec(program, {})  # noqa: S102 (our own page)
 
     assert re.search("2026-01-01 01:40:00 +sensor 4", capsys.readouterr().out)
+
+
+def masked_rows(seed: int) -> tuple[np.ndarray, np.ma.MaskedArray]:
+    """Rows with gaps as NaN, and as a masked array with a fill value."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((1500, 1)) + 0.2 * rng.standard_normal((1500, 4))
+    mask = np.zeros(rows.shape, dtype=bool)
+    mask[::20, 1] = True
+    return np.where(mask, np.nan, rows), np.ma.masked_array(np.where(mask, -9999, rows), mask)
+
+
+def test_masked_rows_are_learnt_and_scored_as_gaps():
+    """A fill value under a mask is a gap, in `fit`, `partial_fit` and scores."""
+    gaps, masked = masked_rows(2)
+
+    by_gaps, by_mask = SubspaceDetector().fit(gaps), SubspaceDetector().fit(masked)
+
+    assert by_gaps.threshold_ == by_mask.threshold_
+    assert np.array_equal(by_gaps.score_samples(gaps), by_mask.score_samples(masked))
+    assert np.array_equal(by_gaps.predict(gaps), by_mask.predict(list(masked)))
+    first, second = (SubspaceDetector().partial_fit(rows) for rows in (gaps, masked))
+    assert np.array_equal(first.covariance_, second.covariance_)

@@ -331,13 +331,14 @@ def test_notes_say_what_was_left_out_or_says_nothing(tmp_path: Path) -> None:
     assert ("a", "b", "c") == read.names
     assert [
         "column 1 has no name in line 1 of a.csv: called x0 (a.csv)",
+        "times are of column time, the first that goes on: --time names another (a.csv)",
         "column x0 counts the rows and is left out (a.csv)",
         "column end holds times too and is left out (a.csv)",
         "column site is text ('north' alone) and is left out (a.csv)",
         "column state is text ('on', ...) and is left out (a.csv)",
         "column none has no value and is left out (a.csv)",
     ] == list(before)
-    assert ("channel b is 1 in all rows", "channel c is 2.5 in all rows") == read.notes[6:]
+    assert ("channel b is 1 in all rows", "channel c is 2.5 in all rows") == read.notes[7:]
 
 
 @pytest.mark.parametrize("n", [1, FOLDED, FOLDED + 1, 3 * FOLDED])

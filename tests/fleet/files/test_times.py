@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -121,7 +122,8 @@ def test_dates_alone_of_many_rows_are_noted(tmp_path: Path, day: str) -> None:
 
     (note,) = open_recordings([tmp_path / "a.csv"], ReadingOptions()).notes
 
-    assert "column time has dates alone, and rows share them: if another column has" in note
+    assert "the first 2 rows have 1 time, 2 of them one: if times have lost digits" in note
+    assert "--time, DATE+CLOCK for two" in note
 
 
 def test_numbers_called_time_that_are_none_are_named(tmp_path: Path) -> None:
@@ -185,3 +187,79 @@ def test_a_column_of_true_and_false_is_a_channel(tmp_path: Path) -> None:
 
     assert ("on time", "a", "b") == recordings.names
     assert [1.0, 0.0, 1.0] == [x for each in recordings.rows() for x in each.rows[:, 0].tolist()]
+
+
+ONE_EACH = [f"2026-03-14 {i // 60:02}:{i % 60:02}" for i in range(600)]
+
+
+def notes_of(path: Path, texts: Sequence[str], **options: object) -> str:
+    """All notes of a file with these times."""
+    lines = [f"{time},{i % 7},{i % 5},m{i % 3}\n" for i, time in enumerate(texts)]
+    path.write_text("time,a,b,pump\n" + "".join(lines))
+    found = open_recordings([path], ReadingOptions(**options))  # type: ignore[arg-type]
+    return "; ".join(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["%.5E" % (1772409600000 + 60000 * i) for i in range(600)], "256 rows have 2 times, 166"),
+        ([str(float(np.float32(1772409600 + 10 * i))) for i in range(600)], "256 rows have 21 ti"),
+        ([f"2026-03-14 10:{i // 60:02}" for i in range(600)], "256 rows have 5 times, 60 of them"),
+        (["2026-03-14"] * 600, "256 rows have 1 time, 256 of them one"),
+    ],
+    ids=["a spreadsheet's digits", "float32", "seconds by the minute", "dates alone"],
+)
+def test_rows_that_share_times_are_noted(tmp_path: Path, texts: list[str], said: str) -> None:
+    """How many rows have how many times: no row then says when it was."""
+    assert f"the first {said}" in notes_of(tmp_path / "a.csv", texts)
+
+
+def test_machines_share_their_times_and_a_doubled_row_is_none(tmp_path: Path) -> None:
+    """Rows are compared with those of their own machine, and a few may be twice."""
+    three = [time for time in ONE_EACH for _ in range(3)]
+
+    assert "rows have" not in notes_of(tmp_path / "a.csv", ["2026-03-14 00:00", *ONE_EACH])
+    assert "rows have" in notes_of(tmp_path / "a.csv", three)
+    assert "rows have" not in notes_of(tmp_path / "a.csv", three, node_by="pump")
+
+
+def test_of_several_columns_of_times_the_one_that_goes_on_is_read(tmp_path: Path) -> None:
+    """The start and end of an export stand still, whether they are text or numbers."""
+    path = tmp_path / "a.csv"
+    for first in ("2026-03-14T00:00:00Z", "1773446400"):
+        lines = [f"{first},{time},{i},{i * i}\n" for i, time in enumerate(ONE_EACH)]
+        path.write_text("export_time,_time,a,b\n" + "".join(lines))
+        found = open_recordings([path], ReadingOptions())
+
+        assert 60.0 == np.diff(np.concatenate([each.times for each in found.rows()])).max()
+        assert any("column export_time holds times too" in note for note in found.notes)
+        assert not any("first that goes on" in note for note in found.notes)
+
+
+def test_of_several_that_go_on_the_first_is_read_and_named(tmp_path: Path) -> None:
+    """Nobody knows which is meant: when it was measured, or when it came."""
+    path = tmp_path / "a.csv"
+    lines = [f"{time}:01,{time}:03,{i},{i * i}\n" for i, time in enumerate(ONE_EACH)]
+    path.write_text("measured_at,received_at,a,b\n" + "".join(lines))
+    found = open_recordings([path], ReadingOptions())
+
+    assert 1.0 == next(iter(found.rows())).times[0] % 60
+    assert any("times are of column measured_at, the first that goes on" in n for n in found.notes)
+
+
+def test_parquet_has_several_columns_of_times(tmp_path: Path) -> None:
+    """Columns of a time type are chosen by the same rule, and dates alone are noted."""
+    pa = pytest.importorskip("pyarrow")
+    at = np.datetime64("2026-03-14", "us") + np.arange(600) * 60_000_000
+    numbers = {"a": np.arange(600.0) % 7, "b": np.arange(600.0) % 5}
+    start = np.full(600, at[0])
+    pa.parquet.write_table(pa.table({"start": start, "at": at, **numbers}), tmp_path / "a.parquet")
+    days = {"date": pa.array(at).cast(pa.date32()), **numbers}
+    pa.parquet.write_table(pa.table(days), tmp_path / "b.parquet")
+
+    several = open_recordings([tmp_path / "a.parquet"], ReadingOptions())
+
+    assert 60.0 == np.diff(np.concatenate([each.times for each in several.rows()])).max()
+    alone = open_recordings([tmp_path / "b.parquet"], ReadingOptions())
+    assert "the first 256 rows have 1 time" in "; ".join(alone.notes)

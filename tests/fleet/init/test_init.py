@@ -271,11 +271,3 @@ def test_an_error_number_says_nothing_to_a_person() -> None:
         Link(url="mqtt://b", insecure=True), "[Errno 111] Connection refused"
     )
     assert "got: Connection refused: nothing listens there" in str(error)
-
-
-def test_a_missing_package_is_one_line(monkeypatch) -> None:
-    """With what to install."""
-    monkeypatch.setitem(sys.modules, "submerge_fleet.init.listing", None)
-    done = CliRunner().invoke(command.command, ["--from", "host", "--yes"])
-    assert 2 == done.exit_code
-    assert "pip install 'submerge[aggregator]'" in done.output

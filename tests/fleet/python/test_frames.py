@@ -194,3 +194,25 @@ def test_the_lines_of_the_page_run(
     assert "2026-03-16 14:0" in said
     assert "flow" == names["model"].explain(names["monday"], names["worst"]).index[0]
     assert (tmp_path / "pump.model").exists()
+
+
+def test_of_several_columns_of_times_the_one_that_goes_on_is_read(pandas: ModuleType, bad):
+    """A start of an export is no clock; of two that go on one has to be named."""
+    frame = bad.reset_index().assign(start=bad.index[0])
+    frame = frame[["start", "time", *NAMES]]
+
+    with pytest.warns(UserWarning, match="column start is"):
+        model = submerge.Model.fit(frame)
+
+    assert 60.0 == model.period_s
+    later = frame.assign(received=frame["time"] + pandas.Timedelta("2s"))
+    with pytest.raises(submerge.UsageError, match=r"got time, received; name one.* time='time'"):
+        submerge.Model.fit(later)
+
+
+def test_rows_of_a_frame_that_share_times_are_noted(bad):
+    """Dates without hours, and stamps by the minute, say how many rows have one time."""
+    days = bad.set_axis(bad.index.floor("D"))
+
+    with pytest.warns(UserWarning, match="^1,440 rows have 1 time, 1,440 of them one: if times"):
+        submerge.Model.fit(days)

@@ -250,3 +250,60 @@ def test_its_example_is_true():
 
     assert [0] == [runner.run(example).failed for example in found]
     assert runner.tries > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3])
+def test_a_masked_array_has_gaps_where_it_is_masked(seed: int):
+    """What is under a mask, such as -9999 of netCDF, is no reading in `fit` and `score`."""
+    rows = readings(4000)
+    mask = np.random.default_rng(seed).random(rows.shape) < 0.02
+    gaps = np.where(mask, np.nan, rows)
+    masked = np.ma.masked_array(np.where(mask, -9999.0, rows), mask)
+
+    by_gaps, by_mask = (submerge.Model.fit(each, names=NAMES) for each in (gaps, masked))
+
+    assert by_gaps.packed == by_mask.packed
+    for name, column in by_gaps.score(gaps).items():
+        assert np.array_equal(column, by_mask.score(masked)[name], equal_nan=True)
+    assert [] == by_mask.detect(masked)
+
+
+@pytest.mark.parametrize("value", [1e11, 1e15, 1e38, 1e308, -1e308, np.inf])
+def test_a_failing_sensor_raises_an_alarm_whatever_it_reads(model: submerge.Model, value: float):
+    """A reading that is none, as of a float with exchanged words, is no reason for silence."""
+    day = bad_day()
+    day[100:200, 1] = value
+
+    first, *_ = model.detect(day, names=NAMES)
+    scores = model.score(day[:300], names=NAMES)
+
+    assert 100 <= first.began <= 102
+    assert NAMES[1] in first.channels
+    assert (scores["distance"][100:200] > 1e15).all()
+    assert np.isfinite(scores["distance"]).all()
+    assert (scores["over"][100:200] == scores["over"].max()).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [1e15, 1e300, np.inf])
+def test_a_history_with_what_is_no_reading_says_so(value: float):
+    """Such rows are not learnt, which a warning says, and nothing else changes."""
+    rows = readings(4000)
+    rows[2000:2100, 1] = value
+
+    with pytest.warns(UserWarning, match=f"channel {NAMES[1]} goes from .* are not learnt"):
+        model = submerge.Model.fit(rows, names=NAMES)
+
+    assert [] == model.detect(readings(4000))
+
+
+@pytest.mark.slow
+def test_values_that_mark_something_are_said_of_frames_as_of_files():
+    """A value far from all others, often, is named; with `when`, only of rows that are learnt."""
+    rows = readings(4000)
+    rows[2000:2100, 1] = 1e11
+
+    with pytest.warns(UserWarning, match=f"channel {NAMES[1]} is 1e.11 in 100 rows"):
+        submerge.Model.fit(rows, names=NAMES)
+    submerge.Model.fit(rows, names=NAMES, when=f"{NAMES[1]} < 1e10")

@@ -84,7 +84,7 @@ def detect(
         # Scores about a mean that is not known yet mean nothing.
         detector = _freeze(replace(detector, recent=RecentScores(), errors=(), closeness=NOT_CLOSE))
         decision = Decision.learn(n)
-        return detector, decision.withholding_all() if situation.paused else decision
+        return detector, decision.withholding(True) if situation.paused else decision
     even = detector.recent.watched(scores.even)
     detector = detector.with_own_limits(situation.now.wall)
     if not situation.settled:
@@ -92,7 +92,7 @@ def detect(
     predicted = scores.expected is not None
     detector, alarmed, held = _watch(detector, even, block, scores, situation)
     if predicted:
-        normal = ~alarmed
+        normal = ~alarmed if block.beyond is None else ~(alarmed | block.beyond)
         if not situation.settled or situation.paused:
             normal = np.zeros(n, dtype=bool)
         channels = detector.channels.after(block, scores, normal, block.time.seen_s(n))
