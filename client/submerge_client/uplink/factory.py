@@ -28,8 +28,8 @@ def make_uplink(
     tls = tls_of(link, kit)
     try:
         if link.scheme in ("grpc", "grpcs"):
-            # A sensor's program is started beside gRPC. Its handlers of forks may abort the child
-            # before it becomes that program (grpc/grpc#43055), and no child of ours goes on with it.
+            # A sensor's program is started beside gRPC, whose handlers of forks may abort the child
+            # before it becomes that program (grpc/grpc#43055); no child of ours goes on with it.
             os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
             from submerge_client.uplink.over_grpc import GrpcUplink
             from submerge_client.uplink.parent_name import ParentName

@@ -148,12 +148,7 @@ class Group(NamedTuple):
 
     def _sum(self, key: bytes, rows: Array, weights: Array) -> WholeScatter:
         there = ~absent(key, rows.shape[1])
-        whole = WholeScatter.of_rows(rows * there, self.schema, weights, center=self.center)
-        if there.all() or not self.center:
-            return whole
-        # Where a channel never came, its mean is that of its guesses.
-        guessed = np.average(rows, axis=0, weights=weights)
-        return replace(whole, mean=np.where(there, whole.mean, guessed))
+        return WholeScatter.of_rows(rows * there, self.schema, weights, center=self.center)
 
     def and_rows(self, more: Group, most: int | None = None) -> Group:
         """Return both; of more sums than `most` the lightest are filled by what both say."""
@@ -207,8 +202,8 @@ class Group(NamedTuple):
         return merge_whole(*_filled(self.without_rare(known).sums, known, self.center))
 
 
-def covariance(model: Subspace) -> Array:
-    """Return the covariance (dim, dim) of rows under a model: U diag(lambda) U' and a noise.
+def known_by(model: Subspace) -> Known:
+    """Return what a model knows of rows: U diag(lambda) U' and a noise.
 
     The noise brings each channel to its exact variance where that is known, and is spread evenly
     otherwise.
@@ -221,7 +216,7 @@ def covariance(model: Subspace) -> Array:
         np.fill_diagonal(C, held + rest)
     else:
         np.fill_diagonal(C, np.maximum(held, model.channel_energies / model.weight))
-    return np.asarray(C)
+    return Known(model.mean, np.asarray(C), np.ones(model.dim, dtype=bool))
 
 
 def lacking(mask: Mask) -> bytes:
@@ -240,7 +235,7 @@ def absent(key: bytes, dim: int) -> Mask:
 
 
 def estimate(
-    groups: Sequence[Group], *, prior: Array | None = None, rounds: int = ROUNDS
+    groups: Sequence[Group], *, prior: Known | None = None, rounds: int = ROUNDS
 ) -> tuple[list[Known], list[WholeScatter]]:
     """Return what is known of the rows of each group, and the scatter of all of them.
 
@@ -248,8 +243,8 @@ def estimate(
     ----------
     groups : sequence of Group
         Each has a mean of its own, and all have one covariance.
-    prior : (dim, dim), optional
-        The covariance of a model, for channels that never came.
+    prior : Known, optional
+        By a model, for channels that never came.
     rounds : int
         Most rounds of expectation and maximisation.
 
@@ -274,8 +269,11 @@ def estimate(
     C: Array | None = None
     for turn in range(rounds + 1):
         pooled = merge_whole(*whole, center="own")
-        before, C = C, _extended(pooled.scatter / pooled.weight, came, prior)
-        known = [Known(each.mean, C * shrink, came) for each in whole]
+        before, C = C, pooled.scatter / pooled.weight
+        means = [each.mean for each in whole]
+        if prior is not None and came.any() and not came.all():
+            C, means = _extended(C, means, came, prior)
+        known = [Known(mean, C * shrink, came) for mean in means]
         if turn == rounds or _is_close(C, before):
             break
         whole = [group.filled(each) for group, each in zip(groups, known, strict=True)]
@@ -302,8 +300,7 @@ class _Seen(NamedTuple):
             counts, m, q = (np.array(some) for some in zip(*each, strict=True))
             total = counts.sum(axis=0)
             mean = m[0] + (counts * (m - m[0])).sum(axis=0) / np.maximum(total, TINY)
-            # Of a channel that never came, sums hold the mean of its guesses.
-            means.append(np.where(total > 0, mean, m[0]))
+            means.append(np.where(total > 0, mean, 0.0))
             weights.append(total)
             squares.append((q + counts * (m - mean) ** 2).sum(axis=0))
         total = np.maximum(np.sum(weights, axis=0), TINY)
@@ -365,22 +362,23 @@ def _with(part: WholeScatter, mean: Array, added: Array) -> WholeScatter:
     )
 
 
-def _extended(C: Array, came: Mask, prior: Array | None) -> Array:
-    """Return a covariance in which channels that never came follow from the others by a prior."""
-    gone = ~came
-    if prior is None or came.all() or not came.any():
-        return C if prior is None or came.any() else prior
-    unit = _unit(prior)
-    R = prior / np.outer(unit, unit) + LEAST_NOISE * np.eye(len(C))
+def _extended(C: Array, means: list[Array], came: Mask, prior: Known) -> tuple[Array, list[Array]]:
+    """Return covariance and means in which channels that never came follow by a prior."""
+    gone, P = ~came, prior.covariance
+    unit = _unit(P)
+    R = P / np.outer(unit, unit) + LEAST_NOISE * np.eye(len(C))
     # What a model says by a channel that stood still is wrong by any factor once it moves.
     excess = np.maximum(0.0, C.diagonal() / unit**2 - FAR * R.diagonal())
     inner = (R + np.diag(excess))[np.ix_(came, came)]
     slopes = np.linalg.solve(inner, R[np.ix_(came, gone)]) / unit[came][:, None] * unit[gone]
     across, C = C[np.ix_(came, came)] @ slopes, C.copy()
     C[np.ix_(came, gone)], C[np.ix_(gone, came)] = across, across.T
-    left = prior[np.ix_(gone, gone)] - slopes.T @ prior[np.ix_(came, gone)]
+    left = P[np.ix_(gone, gone)] - slopes.T @ P[np.ix_(came, gone)]
     C[np.ix_(gone, gone)] = slopes.T @ across + (left + left.T) / 2
-    return C
+    found = [mean.copy() for mean in means]
+    for mean in found:
+        mean[gone] = prior.mean[gone] + (mean - prior.mean)[came] @ slopes
+    return C, found
 
 
 def _is_close(C: Array, before: Array | None) -> bool:

@@ -19,7 +19,7 @@ from submerge._linalg import Array, Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
 from submerge.pca.budget import DEFAULT_MEMORY, MOST_SUMS
-from submerge.pca.expected import Mask, Sums, absent, lacking
+from submerge.pca.expected import Known, Mask, Sums, absent, lacking
 from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
 from submerge.pca.sapca import SAPCA
@@ -53,7 +53,15 @@ LARGEST_SUM = 1e300
 
 ENTRIES = (
     *("about", "mean", "totals", "energies", "waiting", "scatter", "rows", "sigma"),
-    *("gaps", "prior", "lacking", "lacking_means", "lacking_scatters", "lacking_weights"),
+    *(
+        "gaps",
+        "prior",
+        "prior_mean",
+        "lacking",
+        "lacking_means",
+        "lacking_scatters",
+        "lacking_weights",
+    ),
 )
 
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
@@ -99,7 +107,7 @@ def dumps(engine: SAPCA) -> bytes:
             if memory.gaps is not None:
                 arrays["gaps"] = memory.gaps[: engine._waiting].view(np.uint8)
             if memory.is_expected and memory.prior is not None:
-                arrays["prior"] = memory.prior
+                arrays |= {"prior": memory.prior.covariance, "prior_mean": memory.prior.mean}
             if memory.lacking:
                 arrays |= _lacking_arrays(memory.lacking)
         else:
@@ -214,12 +222,15 @@ def _gaps(arrays: dict[str, Storage], size: int, waiting: Storage) -> Mask | Non
     return marked
 
 
-def _prior(arrays: dict[str, Storage], dim: int) -> Array | None:
+def _prior(arrays: dict[str, Storage], dim: int) -> Known | None:
     if "prior" not in arrays:
         return None
     _expect("prior", arrays, (dim, dim), np.float64)
     _expect_scatter(arrays["prior"], np.float64)
-    return arrays["prior"].copy()
+    mean = arrays.get("prior_mean", arrays["mean"])  # earlier versions kept none
+    _expect("prior_mean", {"prior_mean": mean}, (dim,), np.float64)
+    check_values(mean)
+    return Known(mean.copy(), arrays["prior"].copy(), np.ones(dim, dtype=bool))
 
 
 def _lacking_arrays(lacking: Sums) -> dict[str, Storage]:

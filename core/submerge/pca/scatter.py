@@ -30,11 +30,12 @@ from submerge.pca.expected import (
     ROUNDS,
     Group,
     Guesses,
+    Known,
     Mask,
     Rows,
     complete_rows,
-    covariance,
     estimate,
+    known_by,
 )
 from submerge.pca.whole_scatter import WholeScatter
 
@@ -50,8 +51,8 @@ class Scatter:
         Space for the next block. It grows to the largest block written.
     gaps : (n, dim) of bool, or None
         Which values in the room are guesses; None if none is.
-    prior : (dim, dim), optional
-        The covariance of the model that they were guessed by, while rows lack some channel
+    prior : Known, optional
+        By the model that guessed, while rows lack some channel
         altogether: of all others these rows say more than the model's few directions.
     lacking : dict of bytes to WholeScatter
         Sums of rows that lack the same channels (`expected.Sums`), beside the total.
@@ -68,7 +69,7 @@ class Scatter:
         self._product: Storage = np.empty((dim, dim), dtype)
         self.gaps: Mask | None = None
         self.gapped = False
-        self.prior: Array | None = None
+        self.prior: Known | None = None
         self._never = np.ones(dim, dtype=bool)  # channels of which no value has come
         self._sparse: tuple[Any, Array] | None = None
 
@@ -103,7 +104,7 @@ class Scatter:
             self.gaps, self.gapped = np.zeros(self.room.shape, dtype=bool), True
         self.gaps[at : at + len(gaps.mask)] = gaps.mask
         model = gaps.model if self._never.any() else None
-        self.prior = None if model is None else covariance(model)
+        self.prior = None if model is None else known_by(model)
 
     def restore(self, total: Array, *, wide: bool) -> None:
         """Replace the memory by a saved one; `wide` if its waiting rows are float64."""

@@ -13,6 +13,7 @@ from submerge.protocol.machine import Now, Reading, Received, Scored, Start
 from submerge.protocol.messages import Counts, Incarnation, Model
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
+from support.gappy import plant, with_gaps
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((300, 2)) @ RNG.standard_normal((2, 6)) + 5
@@ -194,3 +195,22 @@ def test_a_channel_that_has_never_come_is_waited_for():
     read(closed, ROWS[:3])
     read(closed, with_gap(ROWS[3:4], (0, 3)))
     assert Counts(learnt=3, withheld=1) == closed.current.counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["5%", "10%", "start", "middle", "end", "flickers"])
+def test_what_a_client_reports_is_what_all_of_its_rows_say(kind):
+    """A fault is as far off as by complete rows, within 10 %."""
+    whole, fault = plant(2000, 0.1, seed=0), plant(200, 0.1, seed=5)
+    fault[:, 1] += 1.5
+    found = []
+    for rows in (whole, with_gaps(whole, kind)):
+        node = client(Schema(4, Scaling((20.0,) * 4, (3.0,) * 4)))
+        for start in range(0, len(rows), 20):
+            read(node, rows[start : start + 20])
+        seen = node.current.summary(Now(1, 1.7e9 + 1))
+        off = (fault - 20) / 3 - seen.mean
+        distance = np.einsum("ij,ij->i", off @ np.linalg.inv(seen.scatter / seen.weight), off)
+        found.append(float(np.median(distance)))
+
+    assert found[0] == pytest.approx(found[1], rel=0.1)
