@@ -289,11 +289,14 @@ class AlarmDetector:
         alarm : rows of alarms
         passed_s : time that the rows stand for
         """
-        promised, settled, n = self.limits.promised, situation.settled, len(alarm.rows)
+        settled, n = situation.settled, len(alarm.rows)
         if raised is not None:
             # After a restart the scores before the first row of an open alarm are infinite.
             raised = np.where(np.isfinite(raised), raised, -1.0)
-        highest = self.highest if promised else self.highest.after(even, raised)
+        highest, calm = self.highest, ~alarm.rows
+        if not self.limits.promised and calm.any():
+            each = even if calm.all() else {kind: row[calm] for kind, row in even.items()}
+            highest = highest.after(each, raised if raised is None else raised[:, calm])
         hours = self.hours.after(
             tuple(even),
             raised if settled else None,

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
 from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.peak import larger
 from submerge.stats.block_maxima import By, independent
 
 LEAST_ROWS = 64
@@ -76,6 +77,10 @@ class HighestSoFar:
         new = zip(scores, statistics.max(axis=1).tolist(), strict=True)
         values = {kind: max(value, self.values.get(kind, 0.0)) for kind, value in new}
         return HighestSoFar(rows, values, means)
+
+    def at_least(self, values: Mapping[By, float]) -> HighestSoFar:
+        """Return it with values that are no lower than these."""
+        return replace(self, values=larger(self.values, values)) if values else self
 
     def least_news(self, kind: By) -> float:
         """Return what a statistic has to exceed to be the highest; -1 if any may."""
