@@ -15,7 +15,8 @@ it; the same detector, block and scores give the same decision.
    `max_withheld_s` they are learnt, clipped to the distance of normal rows, unless a person rejects
    the alarm (a fault, never learnt) or accepts it (normal from now on: the alarm ends). From that
    moment on its limits do not change. If readings keep to a new level, it ends as settled
-   (`new_level`).
+   (`new_level`). Rows of a provisional alarm are withheld for a shorter time (`log.PATIENCE`), and
+   then learnt and counted like those of no alarm, so that a limit that is too low can rise.
 4. Other rows are learnt, clipped: a row at a distance d from the mean with a score s above `WILD`
    limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
    (Hotelling's T-squared) grow as the square of d. The first rows of a fault are learnt before it

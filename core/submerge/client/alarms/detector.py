@@ -297,12 +297,16 @@ class AlarmDetector:
         if not self.limits.promised and calm.any():
             each = even if calm.all() else {kind: row[calm] for kind, row in even.items()}
             highest = highest.after(each, raised if raised is None else raised[:, calm])
+        limits = self.limits
+        if not limits.promised and not self.settings.max_withheld_s:
+            # Nothing is withheld where a history is measured: its maxima count as they are.
+            limits = replace(limits, known={})
         hours = self.hours.after(
             tuple(even),
             raised if settled else None,
             n,
             passed_s,
-            self.limits,
+            limits,
             self.settings,
             young=not settled,
             scores=next(iter(even.values())),

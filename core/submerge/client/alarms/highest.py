@@ -11,6 +11,9 @@ factor of `FURTHER` up to the limit
 which is exceeded that much more rarely. Tails of sums of squares fall faster, and the limit errs on
 the high side. Every row makes the rate rarer.
 
+Rows of an alarm are not counted while they are withheld, and an alarm that ends counts as high as
+its limit: a fault makes no other normal, and a limit that is too low grows alarm by alarm.
+
 An alarm by such a limit says that a row was unlike all that this node has seen. It is provisional
 (`AlarmLimits.provisional_s`): it is listed and marked, and sent nowhere. Rows about a mean that has
 not seen a day are compared with each other: no factor for a young mean is needed.

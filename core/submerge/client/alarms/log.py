@@ -79,10 +79,7 @@ class AlarmLog:
 
     @property
     def longest_s(self) -> float:
-        """How long rows of the open alarm are withheld without a verdict.
-
-        By provisional limits no longer than so many times their mean time between false alarms.
-        """
+        """How long rows of the open alarm are withheld without a verdict."""
         early = self.open is not None and self.serious is None
         return min(self.max_withheld_s, PATIENCE * self.provisional_s if early else math.inf)
 

@@ -879,10 +879,11 @@ def test_its_rows_are_withheld_for_twice_the_time_between_false_alarms():
 
 @pytest.mark.parametrize("lasts", [8, 40, 200])
 @pytest.mark.parametrize("cut", [1, 8, 300])
-def test_a_second_break_is_found_and_a_third(lasts, cut):
+@pytest.mark.parametrize("maxima", [None, group(hours=71)])
+def test_a_second_break_is_found_and_a_third(lasts, cut, maxima):
     """A provisional alarm is not learnt: its rows raise no limit further than one alarm does."""
     watch = Watch()
-    watch.hear(None)
+    watch.hear(maxima)
     watch.see(*QUIET)
     row = np.repeat(3 * [1.0, 9.0], 3 * [60, lasts])
     for first in range(0, len(row), cut):
