@@ -12,14 +12,14 @@ the group had read by then, which *a third* counts. *Expected* are the false ala
 limits state in all, *raised* those that were. The histories go on ten times as long for these two.
 
 *Breaks* happen in that time at one node, one after another: a sensor reads too much, by 3 of its
-channel's scales at the plants, by 6 degrees in the household (its messages, held from minute to
-minute), by 6 l/min at one of six pumps. Each is *found* if an alarm is open in it that has the
-sensor among its channels. *Short*: 40 rows, then 40 as before, another sensor for 40 rows, 120 as
-before, and the first again. *At once*: the same ten rows after the first limit. *While*: the first
-stays for 240 rows, from the 80th of them another joins it for 40; 40 rows after both the first is
-off again. *Stays*: the first is off for 1,500 rows; 40 later another, 40 later the first again.
-*Drift*: the first grows for 400 rows to twice as much, and is then repaired; then as before.
-*False* are provisional alarms a day and node without a break, in such a time.
+channel's scales at the plants (12 in the room), by 6 degrees in the household (its messages, held
+from minute to minute), by 6 l/min at one of six pumps. Each is *found* if an alarm is open in it
+that has the sensor among its channels. *Short*: 40 rows, then 40 as before, another sensor for 40
+rows, 120 as before, and the first again. *At once*: the same ten rows after the first limit.
+*While*: the first stays for 240 rows, from the 80th of them another joins it for 40; 40 rows after
+both the first is off again. *Stays*: the first is off for 1,500 rows; 40 later another, 40 later
+the first again. *Drift*: the first grows for 400 rows to twice as much, and is then repaired; then
+as before. *False* are provisional alarms a day and node without a break, in such a time.
 """
 
 import json
@@ -117,6 +117,9 @@ DAYS = {"engines": 30, "loop": 9, "room": 3, "household": 4, "pumps": 1}
 PLANT_S = 30.0
 """From row to row of a generated plant, whatever its own pace."""
 
+SIZES = {"room": 12.0}
+"""How far a sensor is off, in scales: light after the first night is the highest that was seen."""
+
 PUMP_S, PUMPS = 10.0, ("flow", "pressure", "current", "temperature")
 PUMP_NOISE = np.array([0.4, 0.02, 0.1, 0.3])
 
@@ -201,7 +204,8 @@ def _drawn(name: str, seed: int, days: int) -> tuple[SimpleNamespace, tuple[floa
     made.period_s = PLANT_S
     rng = np.random.default_rng(seed)
     which = rng.permutation(len(made.schema.scaling.scale))[:2].tolist()
-    return made, tuple(3 * made.schema.scaling.scale[i] for i in which), which
+    size = SIZES.get(name, 3.0)
+    return made, tuple(size * made.schema.scaling.scale[i] for i in which), which
 
 
 def _lived(name: str, seed: int, days: int, breaks: Breaks | None) -> Iterator[tuple[Fleet, int]]:

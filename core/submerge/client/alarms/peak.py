@@ -94,6 +94,6 @@ def is_believed(log: AlarmLog, limits: AlarmLimits, allowed: float) -> bool:
         return False
     alarm = log.alarms[0]
     short = log.held_s < log.max_withheld_s
-    judged = alarm.verdict != "" or alarm.settled or alarm.provisional or alarm.cause == "stuck"
+    judged = alarm.verdict != "" or alarm.settled or alarm.cause == "stuck"
     unconfirmed = log.raised - log.confirmed
     return short and not judged and unconfirmed <= 1 + math.floor(EACH * allowed)
