@@ -271,7 +271,8 @@ class AlarmDetector:
         if self.log.serious is not None:
             return self
         limits = self.highest.over(self.limits, self.row_s)
-        known = limits is not self.limits and self._is_rare(limits)
+        # While rows of an open alarm wait, those of the group go on: its limits stay until it ends.
+        known = limits is not self.limits and (alarm is not None or self._is_rare(limits))
         return replace(self, limits=limits) if known else self
 
     def counted(

@@ -909,6 +909,19 @@ def test_a_second_break_is_found_while_the_first_lasts_over_a_restart():
     assert again.open is not None
 
 
+def test_an_open_provisional_alarm_keeps_its_limits_while_the_group_learns():
+    """Its node's rows wait, and the limits are no longer rare for so many rows of the group."""
+    watch = provisional()
+    before = watch.limits
+    watch.detector = watch.detector.with_maxima(None, group_rows=5000)
+    watch.see(*40 * [9.0])
+    assert set(before) == set(watch.limits)
+    assert watch.held.all()
+
+    watch.see(*60 * [1.0])
+    assert watch.open is None
+
+
 def test_a_provisional_limit_that_is_too_low_grows_alarm_by_alarm():
     """So a node is not in alarm for ever: each alarm that ends counts as high as its limit."""
     watch = Watch()
