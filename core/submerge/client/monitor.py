@@ -17,7 +17,7 @@ from submerge._linalg import Array, Storage
 from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.detect import detect
 from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation
-from submerge.client.alarms.new_level import NewLevel
+from submerge.client.alarms.new_level import NewLevel, lasting_s
 from submerge.client.asked.drilling import DrillTask
 from submerge.client.asked.recent_rows import RecentRows
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
@@ -115,7 +115,7 @@ class NodeMonitor:
             )
             if kept.reference is not None:
                 self._reference = kept.reference, kept.held
-            alarm = self.detector.log.serious
+            alarm = self.detector.log.open
             self._held_for = 0 if alarm is None else alarm.number
 
     @property
@@ -212,10 +212,10 @@ class NodeMonitor:
             return False
         self.desired = self.desired.after(desired, desired.number)
         if self.detector is not None:
-            was = self.detector.log.serious
+            was = self.detector.log.open
             for number, accept in desired.verdicts:
                 self.detector = self.detector.decide(number, accept=accept, at=now.wall)
-            if was is not None and self.detector.log.serious is None:
+            if was is not None and self.detector.log.open is None:
                 # The accepted rows have another mean than before.
                 if self.own is not None:
                     self.own = self.own.restarted()
@@ -326,7 +326,7 @@ class NodeMonitor:
 
     def _hold(self, detector: AlarmDetector, model: Model, own: OwnMean | None) -> None:
         """Hold an alarm to its model and mean once its rows are learnt: learning would end it."""
-        alarm = detector.log.serious
+        alarm = detector.log.open
         number = 0 if alarm is None else alarm.number
         if number != self._held_for:
             self._held_for, self._level = number, None
@@ -334,7 +334,8 @@ class NodeMonitor:
                 # The node is back at its mean from before; meanwhile the fault was learnt.
                 self.own = self._reference[1]
             self._reference = None
-        if alarm is not None and not detector.log.withholds and self._reference is None:
+        held = detector.log.serious is not None and not detector.log.withholds
+        if held and self._reference is None:
             self._reference = model, own
 
     def _seek_level(
@@ -357,7 +358,8 @@ class NodeMonitor:
         if level.mean.ready:
             about = score(block, scoring, level.mean, self.channels.residual_scale)
         self._level = level = level.after(block, alarmed, about, detector)
-        if detector.log.withholds or not level.holds(detector.settings.of):
+        waits = detector.log.withholds and detector.log.serious is not None
+        if waits or not level.holds(detector.settings.of, lasting_s(detector)):
             return
         if level.has_grown(scoring, own, detector):
             self._level = None

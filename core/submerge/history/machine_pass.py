@@ -73,7 +73,8 @@ class MachinePass:
 
     def __post_init__(self) -> None:
         row_s = self.judge.row_s
-        alarms = replace(self.settings.alarms, period_s=row_s)
+        # All rows count: none is held to the provisional limits of the rows before it.
+        alarms = replace(self.settings.alarms, period_s=row_s, max_withheld_s=0.0)
         client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
         summaries = summaries_of(self.judge.rank, self.settings)
         self._monitor = NodeMonitor(client, self.judge.schema, summaries)

@@ -30,7 +30,8 @@ class AlarmSettings:
         later, with limits that hold better.
     max_withheld_s : float
         How long an alarm keeps its rows from being learnt, unless a person decides. More keeps
-        a lasting fault out of the model for longer, and a new normal state as well.
+        a lasting fault out of the model for longer, and a new normal state as well. 0 withholds
+        none, as where a history is measured.
     period_s : float
         Time that a row stands for; 0 goes by the clock.
     at_most_per_row : float
@@ -51,9 +52,10 @@ class AlarmSettings:
             raise UsageError(f"at_most_per_s must be a positive rate, got {often!r}")
         whole("of", self.of, least=1, most=MOST_ROWS)
         whole("after", self.after, least=1, most=self.of)
-        _check_times(self, "settle_s", "max_withheld_s")
-        if self.period_s != 0.0:
-            _check_times(self, "period_s")
+        _check_times(self, "settle_s")
+        for name in ("max_withheld_s", "period_s"):
+            if getattr(self, name) != 0:
+                _check_times(self, name)
 
     def often_per_s(self, row_s: float) -> float:
         """Return the allowed false alarms a second; 0 while it is not known how long a row is.

@@ -14,6 +14,7 @@ from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.client.newest_score import newest_score
 from submerge.condition import Condition
+from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, Scored
 from submerge.protocol.messages import Counts, Incarnation, Model
@@ -258,6 +259,77 @@ def test_a_node_of_a_group_with_one_mean_settles_too():
     node.reads(strayed(strayed(node.draw(10) - 7.0), channel=7))
     assert node.monitor.alarms[0].is_open
     assert node.current.summary(node.now).parts[0].mean[4] == pytest.approx(0.0, abs=1.2)
+
+
+class Beginner(Node):
+    """A node that has read three hundred rows of a group without limits.
+
+    off : what its channels are off by, for as long as it is so
+    """
+
+    def __init__(self, center: str, kept: MonitorState | None = None) -> None:
+        super().__init__(PATIENT, kept)
+        schema = Schema(DIM, center=center)
+        self.current = ClientIncarnation(
+            Incarnation(1, 1), schema, SUMMARIES, self.now, learns=True, raw=False, lost=0
+        )
+        new = {"schema": schema.canonical, "fingerprint": schema.fingerprint}
+        self.model = replace(self.model, maxima=None, counts=Counts(100), **new)
+        self.center, self.off = center, np.zeros(DIM)
+        self.off -= 7.0 * (center == "fleet")
+
+    def passes(self, rows: int) -> Alarm | None:
+        """Let rows come; return the alarm that is open then."""
+        self.reads(self.draw(rows) + self.off, block=4)
+        return self.monitor.detector.log.open
+
+    def restarted(self) -> Beginner:
+        again = Beginner(self.center, self.intake.kept)
+        again.row, again.model, again.current = self.row, self.model, self.current
+        again.off, again.rng = self.off, self.rng
+        return again
+
+    def calms(self) -> None:
+        """Let rows come until no alarm is open: some are false by a provisional limit."""
+        for _ in range(10):
+            if self.passes(40) is None:
+                return
+        raise AssertionError("an alarm stays open")
+
+
+@pytest.mark.parametrize("stays", [20, 100, 1000])
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("center", ["own", "fleet"])
+def test_by_provisional_limits_a_later_break_is_found(center, restarts, stays):
+    """Of another channel and of the same, after a break that went or that is the new level now."""
+    node = Beginner(center)
+    node.passes(300)
+    node.calms()
+    before, scale = node.current.summary(node.now).parts[0], node.monitor.channels.residual_scale
+    node.off[4] += 20.0
+    node.passes(stays)
+    settles = stays == 1000
+    assert settles is any(alarm.settled for alarm in node.monitor.alarms)
+    if not settles:
+        assert "x4" == node.monitor.detector.log.open.first[0][0]
+        node.off[4] -= 20.0
+    for channel in (7, 4):
+        if restarts:
+            node = node.restarted()
+        node.calms()
+        node.off[channel] += 8.0
+        alarm = node.passes(12)
+        assert f"x{channel}" == alarm.top[0][0]
+        assert alarm.provisional
+        node.off[channel] -= 8.0
+
+    # The few rows before each alarm are learnt, drawn to the mean: neither the model nor what is
+    # usual of its channels has learnt of the breaks otherwise.
+    after = node.current.summary(node.now).parts[0]
+    assert before.mean == pytest.approx(after.mean, abs=0.8)
+    assert after.energy / after.weight < 1.3 * before.energy / before.weight
+    now = node.monitor.channels.residual_scale
+    assert now.squares[4] / now.weight[4] < 2.5 * scale.squares[4] / scale.weight[4]
 
 
 def test_what_is_accepted_is_learnt():

@@ -243,7 +243,7 @@ class WatchedBlocks:
         seen = np.zeros(blocks, dtype=bool)
         if statistics is not None:
             highest = statistics.reshape(len(kinds), blocks, -1).max(axis=2)
-            known = limits.known if limits.promised else {}
+            known = limits.known
             for kind, values in zip(kinds, highest, strict=True):
                 counted = values >= 0
                 seen |= counted
@@ -282,7 +282,7 @@ class WatchedBlocks:
         if not self.spared:
             return replace(self, highest=larger(self.highest, _capped(kinds, values, limits, 1.0)))
         # Scores that are accepted here are not normal elsewhere.
-        near, known = dict(self.near), limits.known if limits.promised else {}
+        near, known = dict(self.near), limits.known
         for kind, value in zip(kinds, values, strict=True):
             if value >= 0 and known.get(kind, 0.0) > 0:
                 near[kind] = max(near.get(kind, 0.0), value / known[kind])
@@ -329,7 +329,7 @@ def _capped(
     kinds: Sequence[By], values: Sequence[float], limits: AlarmLimits, most: float
 ) -> dict[By, float]:
     """Return values by kind, each at most so many times its limit; those of no row are left out."""
-    known = limits.known if limits.promised else {}
+    known = limits.known
     both = zip(kinds, values, strict=True)
     return {
         kind: min(value, most * known.get(kind, math.inf)) for kind, value in both if value >= 0

@@ -75,17 +75,27 @@ class ChannelState:
         habits = self.habits.relocated(by)
         return ChannelState(self.run_lengths, habits, self.residual_scale)
 
-    def after(self, block: Block, scores: RowScores, normal: Mask, passed_s: float) -> ChannelState:
+    def after(
+        self,
+        block: Block,
+        scores: RowScores,
+        normal: Mask,
+        passed_s: float,
+        factors: Array | None = None,
+    ) -> ChannelState:
         """Return the state after a block.
 
         normal : (n,), rows that typical errors follow from: no row of an alarm, and none while the
             mean is not known or learning is paused
+        factors : as in `Decision`: typical errors follow from errors that are clipped alike
         """
         n = len(self.residual_scale.squares)
         rows, errors = block.rows[:, :n], scores.errors
         shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)
         held = np.zeros(shown.shape, dtype=bool) if block.held is None else block.held[:, :n]
-        gathered = (*self.gathered, (shown, rows - errors, errors, normal, held))
+        predicted = rows - errors
+        errors = errors if factors is None else errors * factors[:, None]
+        gathered = (*self.gathered, (shown, predicted, errors, normal, held))
         waiting, passed_s = self.waiting + len(rows), self.passed_s + passed_s
         if waiting < min(GATHERED, max(1, NUMBERS // n)):
             known = self.run_lengths, self.habits, self.residual_scale

@@ -15,7 +15,8 @@ it; the same detector, block and scores give the same decision.
    `max_withheld_s` they are learnt, clipped to the distance of normal rows, unless a person rejects
    the alarm (a fault, never learnt) or accepts it (normal from now on: the alarm ends). From that
    moment on its limits do not change. If readings keep to a new level, it ends as settled
-   (`new_level`).
+   (`new_level`). Rows of a provisional alarm are withheld for a shorter time (`log.PATIENCE`), and
+   then learnt and counted like those of no alarm, so that a limit that is too low can rise.
 4. Other rows are learnt, clipped: a row at a distance d from the mean with a score s above `WILD`
    limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
    (Hotelling's T-squared) grow as the square of d. The first rows of a fault are learnt before it
@@ -89,15 +90,15 @@ def detect(
     detector = detector.with_own_limits(situation.now.wall)
     if not situation.settled:
         even.pop("channel", None)
-    predicted = scores.expected is not None
     detector, alarmed, held = _watch(detector, even, block, scores, situation)
-    if predicted:
+    factors = _clip(detector, even, alarmed, settled=situation.settled)
+    if scores.expected is not None:
         normal = ~alarmed if block.beyond is None else ~(alarmed | block.beyond)
         if not situation.settled or situation.paused:
             normal = np.zeros(n, dtype=bool)
-        channels = detector.channels.after(block, scores, normal, block.time.seen_s(n))
+        passed_s = block.time.seen_s(n)
+        channels = detector.channels.after(block, scores, normal, passed_s, factors)
         detector = _find_stuck(replace(detector, channels=channels), block, scores, situation)
-    factors = _clip(detector, even, alarmed, settled=situation.settled)
     if situation.paused:
         held = np.ones(n, dtype=bool)
     return _freeze(detector), Decision(alarmed, held, factors)
@@ -114,7 +115,9 @@ def _watch(
     settings, kinds, n = detector.settings, tuple(even), len(block)
     of, passed_s = settings.of, block.time.seen_s(n)
     most = [detector.limit(kind, settled=situation.settled) for kind in kinds]
-    was_open, log, limits = detector.log.open is not None, detector.log, detector.limits
+    limits = detector.limits
+    log = replace(detector.log, provisional_s=limits.provisional_s or math.inf)
+    was_open = log.open is not None
     # After a restart, an open alarm needs that many rows before it can end.
     unknown = math.inf if was_open else 0.0
     span = detector.recent.span(even, (LONGER + 1) * of - 2, unknown)
@@ -137,14 +140,17 @@ def _watch(
             provisional=limits.provisional_s > 0,
         )
     if limits.provisional_s and detector.log.serious is None:
-        # Its rows are learnt and counted: most provisional alarms are false.
-        alarmed = held = np.zeros(n, dtype=bool)
+        # Rows that are no longer withheld count as those of no alarm: limits may be too low.
+        alarmed = held
     alarm = InAlarm.of(
         alarmed,
         was_open=was_open,
         believed=is_believed(log, limits, detector.hours.allowed),
     )
     hours, highest = detector.counted(even, raised, alarm, situation, passed_s)
+    # A provisional alarm counts as high as its limit: one that is too low grows alarm by alarm.
+    causes = log.provisional_causes(detector.log)
+    highest = highest.at_least({by: most for by, most in limits.known.items() if by in causes})
     detector = replace(
         detector,
         log=log,
@@ -195,7 +201,9 @@ def _high(
     predicted : whether a stuck channel keeps an alarm open
     """
     log, limits, settings = detector.log, detector.limits, detector.settings
-    calm = np.array([limit * limits.calm(kind) for kind, limit in zip(kinds, most, strict=True)])
+    calm = np.array(most)
+    if log.open is None or log.withholds or log.serious is not None:
+        calm *= [limits.calm(kind) for kind in kinds]
     statistics = row_statistics(kinds, span, settings.of, settings.after)
     high = _recently(np.asarray((statistics > calm[:, None]).any(axis=0)), LONGER * settings.of)
     if log.open is None:

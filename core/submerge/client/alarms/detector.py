@@ -271,7 +271,8 @@ class AlarmDetector:
         if self.log.serious is not None:
             return self
         limits = self.highest.over(self.limits, self.row_s)
-        known = limits is not self.limits and self._is_rare(limits)
+        # While rows of an open alarm wait, those of the group go on: its limits stay until it ends.
+        known = limits is not self.limits and (alarm is not None or self._is_rare(limits))
         return replace(self, limits=limits) if known else self
 
     def counted(
@@ -289,17 +290,24 @@ class AlarmDetector:
         alarm : rows of alarms
         passed_s : time that the rows stand for
         """
-        promised, settled, n = self.limits.promised, situation.settled, len(alarm.rows)
+        settled, n = situation.settled, len(alarm.rows)
         if raised is not None:
             # After a restart the scores before the first row of an open alarm are infinite.
             raised = np.where(np.isfinite(raised), raised, -1.0)
-        highest = self.highest if promised else self.highest.after(even, raised)
+        highest, calm = self.highest, ~alarm.rows
+        if not self.limits.promised and calm.any():
+            each = even if calm.all() else {kind: row[calm] for kind, row in even.items()}
+            highest = highest.after(each, raised if raised is None else raised[:, calm])
+        limits = self.limits
+        if not limits.promised and not self.settings.max_withheld_s:
+            # Nothing is withheld where a history is measured: its maxima count as they are.
+            limits = replace(limits, known={})
         hours = self.hours.after(
             tuple(even),
             raised if settled else None,
             n,
             passed_s,
-            self.limits,
+            limits,
             self.settings,
             young=not settled,
             scores=next(iter(even.values())),

@@ -11,6 +11,9 @@ factor of `FURTHER` up to the limit
 which is exceeded that much more rarely. Tails of sums of squares fall faster, and the limit errs on
 the high side. Every row makes the rate rarer.
 
+Rows of an alarm are not counted while they are withheld, and an alarm that ends counts as high as
+its limit: a fault makes no other normal, and a limit that is too low grows alarm by alarm.
+
 An alarm by such a limit says that a row was unlike all that this node has seen. It is provisional
 (`AlarmLimits.provisional_s`): it is listed and marked, and sent nowhere. Rows about a mean that has
 not seen a day are compared with each other: no factor for a young mean is needed.
@@ -29,6 +32,7 @@ from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
 from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.peak import larger
 from submerge.stats.block_maxima import By, independent
 
 LEAST_ROWS = 64
@@ -76,6 +80,10 @@ class HighestSoFar:
         new = zip(scores, statistics.max(axis=1).tolist(), strict=True)
         values = {kind: max(value, self.values.get(kind, 0.0)) for kind, value in new}
         return HighestSoFar(rows, values, means)
+
+    def at_least(self, values: Mapping[By, float]) -> HighestSoFar:
+        """Return it with values that are no lower than these."""
+        return replace(self, values=larger(self.values, values)) if values else self
 
     def least_news(self, kind: By) -> float:
         """Return what a statistic has to exceed to be the highest; -1 if any may."""

@@ -13,9 +13,9 @@ exceed their limits as often as these K, which depend on one another.
 
 Until the group has been monitored for `settle_s`, and for as long as few maxima say nothing of so
 small a share, limits are *provisional*: those of the smallest share that the maxima support, 1/2 in
-n of n. An alarm by such a limit is marked, withholds no rows, and is sent nowhere. Before the group
-has maxima, a node has provisional limits of its own (`highest`). Promised limits stay while half of
-the maxima are left that they needed (`LONG_REACH`).
+n of n. An alarm by such a limit is marked, withholds rows for a shorter time, and is sent nowhere.
+Before the group has maxima, a node has provisional limits of its own (`highest`). Promised limits
+stay while half of the maxima are left that they needed (`LONG_REACH`).
 
 References
 ----------

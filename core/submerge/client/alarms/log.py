@@ -19,6 +19,10 @@ from submerge.stats.block_maxima import By
 BLAMED = 256
 """Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
 
+PATIENCE = 2.0
+"""Longest time that rows of a provisional alarm are withheld, over that between false alarms: its
+limits know little of what takes longer."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmLog:
@@ -38,6 +42,8 @@ class AlarmLog:
         Likewise.
     peak : PeakRow
         Of the open alarm.
+    provisional_s : float
+        Mean time between false alarms by the limits now; infinite while it is not known.
     """
 
     node: str
@@ -51,6 +57,7 @@ class AlarmLog:
     raised: int = 0
     confirmed: int = 0
     peak: PeakRow = field(default_factory=lambda: PeakRow.kept(None, ()))
+    provisional_s: float = math.inf
 
     @property
     def open(self) -> Alarm | None:
@@ -65,10 +72,16 @@ class AlarmLog:
     @property
     def withholds(self) -> bool:
         """Whether there is an open alarm whose rows are not learnt."""
-        alarm = self.serious
+        alarm = self.open
         if alarm is None:
             return False
-        return alarm.verdict == "rejected" or self.held_s < self.max_withheld_s
+        return alarm.verdict == "rejected" or self.held_s < self.longest_s
+
+    @property
+    def longest_s(self) -> float:
+        """How long rows of the open alarm are withheld without a verdict."""
+        early = self.open is not None and self.serious is None
+        return min(self.max_withheld_s, PATIENCE * self.provisional_s if early else math.inf)
 
     def begin(
         self, at: float, cause: Cause, version: int, *, counted: bool, provisional: bool = False
@@ -100,15 +113,15 @@ class AlarmLog:
 
     def hold(self, rows: int, each_s: float) -> tuple[AlarmLog, int]:
         """Return it after more rows of the open alarm, and how many of them are withheld."""
-        alarm, left_s, held = self.alarms[0], self.max_withheld_s - self.held_s, 0
+        alarm, left_s, held = self.alarms[0], self.longest_s - self.held_s, 0
         if alarm.verdict == "rejected":
             held = rows
-        elif alarm.provisional:
-            return self, 0
         elif left_s > 0:
             held = rows if not each_s else min(rows, math.ceil(left_s / each_s))
-        log = self._amend(withheld=alarm.withheld + held)
-        return replace(log, held_s=self.held_s + each_s * rows), held
+        log, held_s = self._amend(withheld=alarm.withheld + held), self.held_s + each_s * rows
+        # Where limits rise, a provisional alarm whose time is over must not withhold again.
+        held_s = held_s if held_s < self.longest_s else max(held_s, self.max_withheld_s)
+        return replace(log, held_s=held_s), held
 
     def accuse(self, shares: Array, rows: int) -> AlarmLog:
         """Return it with the channels to blame for more rows of the open alarm.
@@ -139,6 +152,14 @@ class AlarmLog:
         """
         alarm = self.alarms[0].over(at, settled=settled)
         return replace(self, alarms=(alarm, *self.alarms[1:]), frozen={})
+
+    def provisional_causes(self, before: AlarmLog) -> frozenset[str]:
+        """Return the causes of provisional alarms that have ended since, without a verdict."""
+        if self.alarms is before.alarms:
+            return frozenset()
+        known = {each.number for each in before.alarms if not each.is_open}
+        ended = (each for each in self.alarms if each.provisional and not each.is_open)
+        return frozenset(e.cause for e in ended if not e.verdict and e.number not in known)
 
     def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:
         """Return it with a verdict on an alarm; the log itself if nothing changes."""

@@ -8,7 +8,9 @@ an open alarm have a mean of their own, and their scores about it are compared w
    day to the time after: a fault that goes on growing is no new level.
 2. The level begins again where a statistic about it is twice its limit, where the fault has grown,
    and after `LONGEST_S`.
-3. Then the alarm ends as settled, if its rows are no longer withheld. It has been raised, and
+3. For a provisional alarm half of the time for which its rows are withheld stands for the day, and
+   it may settle from then on: after that time its rows are learnt as all are.
+4. Then the alarm ends as settled, if its rows are no longer withheld. It has been raised, and
    it stays unconfirmed: a machine gets no other limits by a change of its level.
 
 Nothing of this is sent. What it costs is a second score for each row of an open alarm.
@@ -30,8 +32,8 @@ from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel
 from submerge.stats.node_mean import SETTLED_S, OwnMean
 
-CALM_S = SETTLED_S / 2
-"""Time without a score over its limit after which a level may hold."""
+CALM = 0.5
+"""Share of the time that a level lasts, without a score over its limit, after which it may hold."""
 
 GROWTH = 1.1
 """Largest growth of a fault at a level that holds: of its squared distance, in some half a day."""
@@ -49,7 +51,7 @@ class NewLevel:
     mean : OwnMean
         Of its rows, scaled.
     half : OwnMean or None
-        The mean when it first covered half a day.
+        The mean when it first covered half of the time that a level lasts.
     calm_s : float
         Time since a statistic about the mean was over its limit.
     recent : RecentScores
@@ -76,7 +78,7 @@ class NewLevel:
         detector : AlarmDetector
             After the block.
         """
-        n = len(block)
+        n, lasts_s = len(block), lasting_s(detector)
         others = np.flatnonzero(~alarmed)
         first = int(others[-1]) + 1 if len(others) else 0
         passed_s = block.time.seen_s(n) * (n - first) / n
@@ -91,7 +93,7 @@ class NewLevel:
         )
         if mean.span_s > LONGEST_S:
             return NewLevel(self.mean.restarted())
-        half = mean if self.half is None and mean.span_s >= CALM_S else self.half
+        half = mean if self.half is None and mean.span_s >= CALM * lasts_s else self.half
         return replace(self, mean=mean, half=half, calm_s=calm_s, recent=recent)
 
     def _watched(
@@ -108,13 +110,13 @@ class NewLevel:
         worst = np.divide(raised, limits, out=np.zeros(len(kinds)), where=limits > 0).max()
         return float(worst), RecentScores(kinds, span[:, span.shape[1] - before :])
 
-    def holds(self, of: int) -> bool:
-        """Whether it covers a day, and half a day was calm.
+    def holds(self, of: int, lasts_s: float = SETTLED_S) -> bool:
+        """Whether it has lasted so long, by default a day, and was calm for half of that.
 
         of : rows of a k-of-m statistic
         """
         enough = self.half is not None and self.mean.count >= LONGER * of
-        return enough and self.mean.settled and self.calm_s >= CALM_S
+        return enough and self.mean.span_s >= lasts_s and self.calm_s >= CALM * lasts_s
 
     def has_grown(
         self, scoring: ScoringModel, before: OwnMean | None, limits: AlarmDetector
@@ -144,3 +146,10 @@ class NewLevel:
                 sizes = sizes + linear / limits.limit("linear", settled=True)
         low, high = sorted(sizes.tolist())
         return not high <= GROWTH * low
+
+
+def lasting_s(detector: AlarmDetector) -> float:
+    """Return how long a level has to last: a day, or less for a provisional alarm."""
+    log = detector.log
+    early = log.open is not None and log.open.provisional
+    return min(SETTLED_S, log.longest_s / 2) if early else SETTLED_S

@@ -21,7 +21,7 @@ from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
 from submerge.stats.block_maxima import HOUR_S, WITH_FACTORS, BlockMaxima
-from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty, quantile
 from support import oracle
 from support.scored import a_block, row_scores
 
@@ -196,14 +196,17 @@ def test_it_is_over_once_it_is_calm():
     assert alarm.began < alarm.ended <= watch.now.wall
 
 
-def test_before_there_is_a_limit_there_is_no_alarm():
+def test_before_there_is_a_limit_there_is_no_alarm_but_a_provisional_one():
     """Too short a time, too few hours, or nothing heard: it says how long that will be."""
     maxima = [None, group(hours=71), BlockMaxima(*3 * [QuantileSketch.of(np.array([]), FINE)])]
     waits = []
     for each in maxima:
         watch = Watch()
         watch.hear(each)
-        assert [False] * 20 == watch.see(*20 * [math.inf])
+        # The hours of a group that is too young give it provisional limits.
+        early = bool(watch.detector.limits.known)
+        assert early is any(watch.see(*20 * [math.inf]))
+        assert all(alarm.provisional for alarm in watch.alarms)
         state = watch.detector.state(ready=True, paused=False, stale=False)
         waits.append(watch.alarm_status().armed_in_s)
         assert "learning" == state
@@ -856,14 +859,108 @@ def test_an_alarm_by_a_provisional_limit_is_listed_and_marked():
     assert replace(watch.open, provisional=False).packed != watch.open.packed
 
 
-def test_its_rows_are_learnt():
-    """Most provisional alarms are false; a fault cannot be told from them yet."""
+def test_its_rows_are_withheld_for_twice_the_time_between_false_alarms():
+    """Its limits know little of what takes longer: then its rows are learnt, and limits rise."""
     watch = provisional()
+    assert [False] * 4 + [True] * 4 == watch.rows
 
-    assert not any(watch.rows)
+    held = 4
+    while watch.withholds:
+        watch.see(9.0)
+        held += int(watch.held.sum())
+    assert math.ceil(2 * watch.alarm_status().provisional_rows) == held
+    watch.see(9.0, 9.0)
+
     assert not watch.held.any()
-    assert not watch.withholds
-    assert 0 == watch.open.withheld
+    assert 9.0 == watch.detector.highest.values["spe"]
+    assert not any(watch.see(*40 * [9.0]))
+    assert watch.open is None
+
+
+@pytest.mark.parametrize("lasts", [8, 40, 200])
+@pytest.mark.parametrize("cut", [1, 8, 300])
+@pytest.mark.parametrize("maxima", [None, group(hours=71)])
+def test_a_second_break_is_found_and_a_third(lasts, cut, maxima):
+    """A provisional alarm is not learnt: its rows raise no limit further than one alarm does."""
+    watch = Watch()
+    watch.hear(maxima)
+    watch.see(*QUIET)
+    row = np.repeat(3 * [1.0, 9.0], 3 * [60, lasts])
+    for first in range(0, len(row), cut):
+        watch.see(*row[first : first + cut])
+
+    assert [True] * 3 == [alarm.provisional for alarm in watch.alarms]
+
+
+def test_a_second_break_is_found_while_the_first_lasts_over_a_restart():
+    """What is withheld, and for how long, outlives the process."""
+    watch = provisional()
+    watch.see(*40 * [9.0])
+    again = watch.restarted()
+    again.hear(None)
+    again.see(*40 * [9.0])
+
+    assert again.held.all()
+    assert 84 * 60 == pytest.approx(again.detector.log.held_s)
+    assert watch.detector.highest.values == again.detector.highest.values
+    again.see(*60 * [1.0])
+    assert again.open is None
+    again.see(*8 * [9.0])
+    assert again.open is not None
+
+
+def test_an_open_provisional_alarm_keeps_its_limits_while_the_group_learns():
+    """Its node's rows wait, and the limits are no longer rare for so many rows of the group."""
+    watch = provisional()
+    before = watch.limits
+    watch.detector = watch.detector.with_maxima(None, group_rows=5000)
+    watch.see(*40 * [9.0])
+    assert set(before) == set(watch.limits)
+    assert watch.held.all()
+
+    watch.see(*60 * [1.0])
+    assert watch.open is None
+
+
+def test_a_provisional_limit_that_is_too_low_grows_alarm_by_alarm():
+    """So a node is not in alarm for ever: each alarm that ends counts as high as its limit."""
+    watch = Watch()
+    watch.hear(None)
+    watch.see(*QUIET)
+    most = []
+    for _ in range(9):
+        watch.see(*8 * [4.0])
+        most.append(watch.limits["spe"])
+        watch.see(*60 * [1.0])
+
+    assert 4.0 < watch.limits["spe"] < 5.0
+    assert most == sorted(most)
+    assert len(watch.alarms) < 9
+    assert watch.open is None
+
+
+def test_a_provisional_alarm_counts_as_high_as_its_limit_at_most():
+    """In the group's maxima, while its rows are withheld and after."""
+    watch = provisional()
+    limit = watch.limits["spe"]
+    watch.see(*60 * [9.0])
+    watch.see(*120 * [1.0])
+
+    assert 2 <= watch.maxima.longest
+    assert limit * 1.02 >= quantile(watch.maxima.spe, 1.0)
+
+
+def test_a_verdict_on_a_provisional_alarm_holds():
+    """A fault is never learnt, however long it lasts; what is normal ends the alarm."""
+    watch = provisional()
+    watch.decide(watch.open.number, accept=False)
+    watch.see(*1000 * [9.0])
+    assert watch.held.all()
+    assert 9.0 > watch.detector.highest.values["spe"]
+
+    watch.decide(watch.open.number, accept=True)
+    assert not any(watch.see(*60 * [9.0]))
+    assert not watch.held.any()
 
 
 def test_it_ends_when_limits_keep_the_promise():
