@@ -24,7 +24,8 @@ ENOUGH = 5
 TOTALS = ("kWh", "Wh", "MWh", "kvarh", "m³", "m3", "L", "l", "GB", "MB")
 
 REASONS = {
-    "clocks, not measurements": "last_seen timestamp time date ts minute_ts uptime uptimesec unixtime",
+    "clocks, not measurements": "last_seen timestamp time date ts minute_ts uptime uptimesec"
+    " unixtime",
     "quality of the radio link": "linkquality lqi rssi snr signal wifi_rssi channel_rssi",
     "names and settings of the device": "id address ieee_address version mac ip port f_port"
     " installed_version latest_version fw serial period heap sleep",
