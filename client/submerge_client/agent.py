@@ -165,10 +165,7 @@ class Agent:
     def run(self) -> int:
         """Run until stopped, or until the sensor ends; return the exit status.
 
-        Raises
-        ------
-        UsageError
-            If another file has taken the checkpoint's name. The parent has had a last report.
+        UsageError, after a last report, if another file has taken the checkpoint's name.
         """
         self._uplink.open(self._inbox.put)
         self._step(Start(self._disk.load()))

@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from submerge_client.sensors.mqtt.decoder import MalformedMessage, RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import (
@@ -37,6 +37,8 @@ MOST_WORDS = 16
 """Different words of one field that are remembered."""
 
 BRIDGE = "/bridge/devices"
+
+Value = TypeVar("Value")
 
 
 class _Ear(NamedTuple):
@@ -109,24 +111,20 @@ class Hearing:
     def fields(self) -> dict[str, HeardField]:
         """The numbers that were heard, by name."""
         fields = dict[str, HeardField]()
-        name_by = self._names_of_all()
         for ear in list(self._ears):
-            for whole, field in list(ear.decoder.heard.fields.items()):
-                name = name_by.get(whole, whole)
-                fields.setdefault(name, replace(field, name=name))
-        return fields
+            for name, field in list(ear.decoder.heard.fields.items()):
+                fields.setdefault(name, field)
+        return {name: replace(field, name=name) for name, field in self._by_name(fields).items()}
 
     @property
     def words(self) -> dict[str, set[str]]:
         """Booleans and texts, by name."""
-        name_by = self._names_of_all()
-        return {name_by.get(whole, whole): words for whole, words in self._words.items()}
+        return self._by_name(self._words)
 
     @property
     def retained(self) -> dict[str, None]:
         """Numbers of retained messages, by name."""
-        name_by = self._names_of_all()
-        return {name_by.get(whole, whole): None for whole in self._retained}
+        return self._by_name(self._retained)
 
     @property
     def names(self) -> int:
@@ -151,8 +149,7 @@ class Hearing:
             if name not in named or (each.kind and not named[name].kind):
                 named[name] = each
                 self._ear_of.setdefault(name, ear)
-        name_by = self._names_of_all()
-        return {name_by.get(whole, whole): each for whole, each in named.items()}
+        return self._by_name(named)
 
     def patterns(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that fields come by, the more precise first.
@@ -161,7 +158,7 @@ class Hearing:
         whose description names the topic for it.
         """
         names = dict.fromkeys(names)
-        used = {ear.text for name, ear in self._named_ears().items() if name in names}
+        used = {ear.text for name, ear in self._by_name(self._ear_of).items() if name in names}
         found = [ear.text for ear in self._ears if ear.text in used]
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
         return self._with_presence(found + list(dict.fromkeys(away)), names)
@@ -170,7 +167,7 @@ class Hearing:
 
     def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
         """Return patterns, and those by which descriptions say that a device is away."""
-        described, ears = self.described(), self._named_ears()
+        described, ears = self.described(), self._by_name(self._ear_of)
         for name in names:
             field = described.get(name)
             for topic, word in () if field is None else field.away:
@@ -227,18 +224,13 @@ class Hearing:
             self._short[whole] = name_of(place, path)
         return whole
 
-    def _names_of_all(self) -> dict[str, str]:
-        """Return the names, by whole names."""
-        sources = defaultdict[str, list[str]](list)
-        for whole in self._ear_of:
-            sources[self._short.get(whole, whole)].append(whole)
-        ears = self._ear_of
-        alike = {ears[each].text for wholes in sources.values() if wholes[1:] for each in wholes}
+    def _by_name(self, found: Mapping[str, Value]) -> dict[str, Value]:
+        """Return what is known by whole names by those that it gets."""
+        short, ears, wholes = self._short, self._ear_of, defaultdict[str, list[str]](list)
+        for whole in ears:
+            wholes[short.get(whole, whole)].append(whole)
+        alike = {ears[each].text for several in wholes.values() if several[1:] for each in several}
         return {
-            whole: whole if whole in ears and ears[whole].text in alike else short
-            for whole, short in self._short.items()
+            each if each in ears and ears[each].text in alike else short.get(each, each): value
+            for each, value in found.items()
         }
-
-    def _named_ears(self) -> dict[str, _Ear]:
-        name_by = self._names_of_all()
-        return {name_by.get(whole, whole): ear for whole, ear in self._ear_of.items()}

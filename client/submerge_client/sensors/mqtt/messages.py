@@ -200,13 +200,12 @@ class MessageDecoder:
         """Return what a topic stands for, by the first pattern that fits."""
         return next(filter(None, (each.place_of(topic) for each in self._topics)), None)
 
-    def _name(self, rank: int, topic: str, place: TopicPlace, path: str) -> str:
-        """Return the name of a number; "" if another topic has it, and there is no other name."""
-        name, whole = name_of(place, path), name_of(self._topics[rank].whole_place_of(topic), path)
+    def _name(self, mine: tuple[int, str], name: str, whole: str) -> str:
+        """Return the name of a topic's number; "" if another has it, and there is no other name."""
         if self._whole:
             return whole
         name = whole if whole in self._places else name
-        mine, known = (rank, topic), self._topic_of.get(name)
+        known = self._topic_of.get(name)
         if known == mine or (known is None and len(self._topic_of) >= MOST_NAMES):
             return name
         if known is None or mine < known:
@@ -230,16 +229,16 @@ class MessageDecoder:
             raise MalformedMessage("expected a topic of printable characters, got others")
         content = content_of(payload)
         seconds = seconds_of(at(self._time_path, content)) if self._time_path else None
+        whole, mine = self._topics[rank].whole_place_of(topic), (rank, topic)
         found = {
-            self._name(rank, topic, place, path): value
+            self._name(mine, name_of(place, path), name_of(whole, path)): value
             for path, value in fields_of(content, self._states)
         }
-        whole = departed(topic, self._topics[rank].whole_place_of(topic), content)
+        ended = [
+            self._ended(departed(topic, each, content), besides=found) for each in (whole, place)
+        ]
         return [
-            *(
-                self._ended(whole, besides=found)
-                or self._ended(departed(topic, place, content), besides=found)
-            ),
+            *(ended[0] or ended[1]),
             *(NamedReading(name, value, seconds) for name, value in found.items() if name),
         ]
 
