@@ -305,7 +305,8 @@ def test_a_disk_that_is_full_stops_nothing(tmp_path, monkeypatch, log):
 def test_a_file_that_took_the_checkpoints_name_ends_it_with_a_last_report(tmp_path):
     """A restart would begin from that file: the parent gets all rows, and a person one line."""
     path = tmp_path / "c.state"
-    driven = agent(uplink=Parent(), sensor=Rows(waits=True), disk=RecordStore(CheckpointFile(path)))
+    disk = RecordStore(CheckpointFile(path))
+    driven = agent(uplink=Parent(), sensor=Rows(waits=True), disk=disk, checkpoint_every_s=0.01)
     path.unlink()
     path.write_bytes(b"another's")
 
