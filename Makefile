@@ -25,6 +25,7 @@ check: .venv/dev  ## run before each commit: format, lint, types, imports, fast 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PYTEST) -q -m "not slow"
+	@$(BIN)/python benchmarks/recorded.py  # no failure: which pages of figures are older than their code
 
 # Seeds of each kind, and the first: another one each night.
 SOAK ?= 2000

@@ -10,12 +10,13 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import click
 
 import blas
-from recorded import LIBRARIES, cpu, record
+from recorded import LIBRARIES, ROOT, cpu, mark_of, record
 from report import JSON_HELP, Table, command_of
 
 
@@ -59,7 +60,8 @@ def document(
         f"{cpu()}, {os.cpu_count()} cores{load}",
         f"Python {platform.python_version()}, {', '.join(versions)}; {'; '.join(pools)}",
     ]
-    parts = [f"# {title.rstrip('.')}", "\n".join(f"* {line}" for line in where)]
+    script = Path(module.__file__ or "").resolve().relative_to(ROOT).as_posix()
+    parts = [f"# {title.rstrip('.')}", mark_of(script), "\n".join(f"* {line}" for line in where)]
     # A table heads a section here; on the page of all rooms, a part of one.
     parts += [about.strip(), *(table.markdown.removeprefix("#") for table in tables)]
     return "\n\n".join(parts)

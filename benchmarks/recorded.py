@@ -2,19 +2,26 @@
 
 The hash is of the files that were measured, so a page can say that they have changed since. What
 only writes a result down (this module among it) is no part of it.
+
+A page has a mark for each script whose figures it shows, `<!-- measured SCRIPT HASH at COMMIT -->`,
+of the script and all that it imports. `python benchmarks/recorded.py` prints which pages are older
+than their code; with a script, the mark for a page that has just been measured.
 """
 
+import ast
 import datetime
 import hashlib
 import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -29,6 +36,82 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 WRITES = ("benchmarks/page.py", "benchmarks/recorded.py", "benchmarks/report.py")
 """They write results, and measure nothing."""
+
+ENDS = (".py", "/__init__.py")
+PACKAGES = ("benchmarks", "core", "proto", "client", "aggregator", "fleet")
+MARK = re.compile(r"<!-- measured (?P<script>\S+) (?P<hash>\w+) at (?P<commit>\w+) -->")
+
+
+def mark_of(script: str) -> str:
+    """Return the mark for figures that a script has printed now."""
+    return f"<!-- measured {script} {measured_hash(imported(script))[:16]} at {_commit()} -->"
+
+
+def marked(text: str) -> str:
+    """Return a page, with a sentence for each mark of other code."""
+
+    def sentence(mark: re.Match[str]) -> str:
+        script = mark["script"]
+        if _is_of_now(script, mark["hash"]):
+            return mark[0]
+        return (
+            f"**Older than its code:** `{script}`, or what it imports, has changed since its"
+            f" figures were measured (at {mark['commit']})."
+        )
+
+    return MARK.sub(sentence, text)
+
+
+def outdated() -> list[str]:
+    """Return a line for each page of figures that is older than its code."""
+    lines = []
+    for page in sorted(ROOT.joinpath("benchmarks").glob("*.md")):
+        marks = MARK.finditer(page.read_text())
+        old = [m["script"] for m in marks if not _is_of_now(m["script"], m["hash"])]
+        if old:
+            lines.append(f"older than its code: benchmarks/{page.name} ({', '.join(old)})")
+    for name in ("evidence", "papers"):
+        results = sorted(ROOT.glob(f"benchmarks/{name}/results/**/*.json"))
+        made = {each.stem: json.loads(each.read_text()) for each in results}
+        if old := [each for each, record_ in made.items() if changed(record_)]:
+            lines.append(f"older than its code: benchmarks/{name}.md ({', '.join(old)})")
+    return lines
+
+
+def imported(script: str) -> list[str]:
+    """Return a script and the files of this repository that it imports, also through others."""
+    found, waiting = set[str](), [script]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _imports(name) if name.endswith(".py") else ()
+    return sorted(found - set(WRITES))
+
+
+@cache
+def _imports(name: str) -> tuple[str, ...]:
+    """Return the files that a file imports, and those that it starts."""
+    modules, started = set[str](), list[str]()
+    for node in ast.walk(ast.parse(ROOT.joinpath(name).read_text())):
+        if isinstance(node, ast.Import):
+            modules.update(each.name for each in node.names)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STARTS":
+            started += ast.literal_eval(node.value)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module)
+            modules.update(f"{node.module}.{each.name}" for each in node.names)
+    parts = (module.split(".") for module in modules)
+    paths = {"/".join(each[:n]) for each in parts for n in range(1, len(each) + 1)}
+    files = (f"{top}/{path}{end}" for top in PACKAGES for path in paths for end in ENDS)
+    return *started, *(file for file in files if ROOT.joinpath(file).is_file())
+
+
+def _is_of_now(script: str, digest: str) -> bool:
+    try:
+        return measured_hash(imported(script)).startswith(digest)
+    except FileNotFoundError:
+        return False
 
 
 def measured_hash(measures: Sequence[str]) -> str:
@@ -127,3 +210,7 @@ def _commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return found.stdout.strip()
+
+
+if __name__ == "__main__":
+    print("\n".join(map(mark_of, sys.argv[1:]) if sys.argv[1:] else outdated()))

@@ -29,7 +29,7 @@ import narrow
 import speed
 import submerge
 import sweep
-from recorded import cpu
+from recorded import cpu, mark_of
 
 ROOMS = {
     "Calls": calls,
@@ -71,8 +71,9 @@ def section(name: str, quick: bool) -> str:
     load = os.getloadavg()[0]
     # A quiet machine has a load below 0.3.
     about = f"Alone: `python {_path(module)}`. Measured {when}, load {load:.1f} at first."
+    mark = mark_of(_path(module))
     tables = [table.markdown for table in module.room(quick)]
-    return "\n\n".join([f"## {name}", module.__doc__.strip(), about, *tables])
+    return "\n\n".join([f"## {name}", module.__doc__.strip(), about, mark, *tables])
 
 
 def sections(page: str) -> dict[str, str]:

@@ -18,6 +18,9 @@ from tempfile import TemporaryDirectory
 
 from processes import SUBMERGE, Process, free_port
 
+STARTS = ("client/submerge_client", "core/submerge", "proto/submerge_proto")
+"""What it measures beside itself, for the mark of its page."""
+
 COPY = """
 import os
 while chunk := os.read(0, 1 << 15):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable
 from functools import partial
 from logging import WARNING
@@ -34,6 +33,7 @@ from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
 from submerge_client.asked.shown_settings import settings_reply
+from submerge_client.command import ending_signals
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
@@ -48,7 +48,7 @@ LEAST_JOB_BYTES = 1 << 20
 
 
 def serve(config: AggregatorConfig) -> None:
-    """Run an aggregator until SIGTERM or SIGINT.
+    """Run an aggregator until a signal ends it.
 
     Raises
     ------
@@ -181,7 +181,7 @@ async def _run(config: AggregatorConfig) -> None:
     server = server_of(config)
     endpoints = Endpoints(server, config)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         loop.add_signal_handler(number, server.stop)
     await endpoints.start()
     trimming = asyncio.create_task(allocator.keep_trimmed())

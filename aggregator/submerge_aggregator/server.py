@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from submerge import SubmergeError, __version__
+from submerge import SubmergeError, UsageError, __version__
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Consult, Event, Flush, Now, Replied
 from submerge_aggregator.audit.log import AuditLog
@@ -179,10 +179,15 @@ class Server:
         say("serving", incarnation=self._incarnation())
         self.audit.record("start", incarnation=self._incarnation(), version=__version__)
         self._watchdog.start()
-        while not self._stopping.is_set():
-            self._watchdog.tick(self._status)
-            await self._wait()
-            await self._commit_batch(loop)
+        try:
+            while not self._stopping.is_set():
+                self._watchdog.tick(self._status)
+                await self._wait()
+                await self._commit_batch(loop)
+        except UsageError:
+            # The store is gone: no child gets an answer, and one line says why.
+            await asyncio.gather(*(downlink.close() for downlink in self.downlinks))
+            raise
         await self._end(loop)
 
     async def ask(

@@ -16,6 +16,8 @@ database is up to the protocol (docs/protocol.md).
 5. A disk that is full costs the writes that meet it, and nothing else: the log, which may have
    filled it, goes back into the database with the room of a ballast (`storage/room.py`).
 6. The files are their owner's alone (0600), and none is a symbolic link.
+7. A commit counts where the next start looks for it. A log that lost its name is written into the
+   database, and begun again; for a database that lost its name, or its end, nothing can be done.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -35,7 +37,7 @@ from submerge_aggregator.storage.log_frames import PAGE_BYTES, LogFrames, frames
 from submerge_aggregator.storage.online_copy import OnlineCopy
 from submerge_aggregator.storage.room import StoreRoom
 from submerge_client.logs import say
-from submerge_client.private_file import create_private, make_private, refuse_link
+from submerge_client.private_file import create_private, is_same, make_private, refuse_link, stat_of
 
 FORM = 7
 """Raise it with a record that earlier versions do not know: they then report a later version, and
@@ -85,6 +87,18 @@ class StoreDamaged(UsageError):
         )
 
 
+class StoreGone(StoreDamaged):
+    """A store that was removed, renamed, replaced or cut short while it was open."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        UsageError.__init__(
+            self,
+            f"expected the store {path} in its place while it is open, got {reason}: put it back."
+            " Without it the aggregator begins a new store, and its children new incarnations",
+        )
+
+
 class StoreUnavailable(SubmergeError):
     """The disk is full, read-only or broken; the store is unchanged.
 
@@ -128,7 +142,7 @@ class Store:
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             raise UsageError(f"a store must be a file, got {self.path}: name another")
         self._create()
-        found = frames_of(f"{self.path}-wal")
+        found = frames_of(self._log)
         if not os.access(self.path, os.R_OK):
             why = (
                 f"no permission; run as its owner, or make it yours: sudo chown $USER {self.path}*"
@@ -148,6 +162,8 @@ class Store:
                 if form < FORM:
                     put = f"PRAGMA user_version = {FORM}"
                     self._room.provide(lambda: self._sql.execute(put))
+                self._there = os.stat(self.path)
+                self._room.keep_log()
             for each in self._files:
                 make_private(each, what="store")
         except BaseException:
@@ -160,23 +176,13 @@ class Store:
         Raises
         ------
         StoreDamaged
-            If one is not, or the file around them.
-
-        Notes
-        -----
-        Reads the whole file twice: once for its structure, and once for the rows.
+            If one is not, or the file around them. It is read twice: structure, then rows.
         """
         with self._named_errors():
             return records_in(self._sql, self.path)
 
     def load_of(self, word: str) -> dict[Key, bytes]:
-        """Return the records whose keys begin with a word, each as it was written.
-
-        Raises
-        ------
-        StoreDamaged
-            If one is not.
-        """
+        """Return the records whose keys begin with a word; see `load`."""
         with self._named_errors():
             first = _name((word, ""))[:-2]
             found = self._sql.execute(
@@ -219,6 +225,28 @@ class Store:
             # Before the commit: an error after it would deny a write that is on disk.
             self._room.measure()
             self._room.provide(put)
+        self.check()
+
+    def check(self) -> None:
+        """Make sure that what was committed is in the files of these names.
+
+        Raises
+        ------
+        StoreGone
+            If the database is not in its place. The log goes into it, wherever it is now.
+        StoreUnavailable
+            If the log is not, and cannot be begun again.
+        """
+        there = stat_of(self.path)
+        if there is None or not is_same(there, self._there):
+            with suppress(sqlite3.Error):
+                self._room.empty_log()
+            raise StoreGone(self.path, "no file" if there is None else "another file")
+        if there.st_size < self._there.st_size:
+            raise StoreGone(self.path, f"{there.st_size} bytes of {self._there.st_size}")
+        self._there = there
+        with self._named_errors():
+            self._room.keep_log()
 
     def close(self) -> None:
         """Write the log into the database, and release it for other processes."""
@@ -228,19 +256,14 @@ class Store:
     # -- the files ---------------------------------------------------------------
 
     @property
+    def _log(self) -> str:
+        return f"{self.path}-wal"
+
+    @property
     def _files(self) -> tuple[str, ...]:
-        return self.path, f"{self.path}-wal", f"{self.path}-journal"
+        return self.path, self._log, f"{self.path}-journal"
 
     def _create(self) -> None:
-        """Create the file if it is missing, for its owner alone.
-
-        Raises
-        ------
-        UsageError
-            If it, or its log, is a symbolic link.
-        StoreUnavailable
-            If the disk does not allow it.
-        """
         for each in self._files:
             refuse_link(each, what="the store")
         try:
@@ -286,7 +309,7 @@ class Store:
         return form
 
     def _take_over_log(self, found: LogFrames) -> None:
-        """Write the log of the process before into the database, and log what it has lost."""
+        """Write the log of the process before into the database; say what it has lost."""
         try:
             read = self._room.empty_log()
         except sqlite3.OperationalError as error:
@@ -297,7 +320,7 @@ class Store:
             return
         unread = found.unread(read)
         if unread or not found.whole:
-            facts = {"path": f"{self.path}-wal", "frames_read": read, "commits_unread": unread}
+            facts = {"path": self._log, "frames_read": read, "commits_unread": unread}
             say("store's log is damaged, its end is not used", level=logging.WARNING, **facts)
 
     def _number(self, pragma: str) -> int:

@@ -62,7 +62,7 @@ from submerge_aggregator.history.entries import entries_of, models_of
 from submerge_aggregator.notify.changes import AlarmNews
 from submerge_aggregator.questions.consulted import Settings, consulted, no_settings
 from submerge_aggregator.refusals import REASONS, Refusals
-from submerge_aggregator.store import Store, StoreDamaged
+from submerge_aggregator.store import Store, StoreDamaged, StoreGone
 from submerge_aggregator.unwritten import refuse_all
 from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Opened
@@ -342,9 +342,6 @@ class CommitWorker:
         -------
         The groups whose rows report other alarms than before.
         """
-        if not keeps:
-            self._entries.commit()
-            return set()
         reset = False
         changes: dict[Key, Any] = {}
         for keep in keeps:
@@ -356,7 +353,14 @@ class CommitWorker:
             for key, record in changes.items()
         }
         try:
+            if not keeps:
+                # An answer may rest on an earlier commit.
+                self._store.check()
+                self._entries.commit()
+                return set()
             self._store.write(packed, reset=reset)
+        except StoreGone:
+            raise
         except SubmergeError as error:
             self._fail(error)
             return None

@@ -163,7 +163,10 @@ class Agent:
         self._inbox.put(Stopped())
 
     def run(self) -> int:
-        """Run until stopped, or until the sensor ends; return the exit status."""
+        """Run until stopped, or until the sensor ends; return the exit status.
+
+        UsageError, after a last report, if another file has taken the checkpoint's name.
+        """
         self._uplink.open(self._inbox.put)
         self._step(Start(self._disk.load()))
         if not self._sinks.alarms:
@@ -180,6 +183,8 @@ class Agent:
             reading.join(LAST_ROWS_S)
             self._finish()
         reading.join(2.0)
+        if self._disk.lost is not None:
+            raise self._disk.lost
         return status
 
     # -- the loop --------------------------------------------------------------
@@ -187,6 +192,8 @@ class Agent:
     def _loop(self) -> int:
         while True:
             self._watchdog.tick(self._status)
+            if self._disk.lost is not None:
+                return 2
             item = self._next(self.node.wakes_at)
             match item:
                 case SensorEnded(None):

@@ -21,6 +21,8 @@ or none. It keeps only these two, and does not know what a record means.
    the file by its form.
 5. Slots begin at 0 and at the capacity, which is the smallest power of two that is half of
    the file or more: a file that lost its end still shows where the second one begins.
+6. A state counts where the next start looks for it. A file that lost its name, or its folder, is
+   written again under it: a state is whole. Where another file has the name, nothing is.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import logging
 import os
 import struct
 from collections.abc import Mapping
@@ -38,7 +41,8 @@ from typing import NamedTuple
 from submerge.errors import PeerError, UsageError
 from submerge.protocol.machine import Key
 from submerge_client.atomic_file import sync_folder
-from submerge_client.private_file import make_private, open_private, refuse_link
+from submerge_client.logs import say
+from submerge_client.private_file import make_private, open_private, refuse_link, stat_of
 
 MAGIC = b"submckpt"
 FORM, FORM_1 = 2, 1
@@ -112,7 +116,7 @@ class CheckpointFile:
         Raises
         ------
         UsageError
-            As `load` does.
+            As `load` does; and if another file has its name now.
         OSError
             If the disk is full or fails. The state before is unchanged (the new one may be
             there, too), and the next `write` may succeed.
@@ -120,22 +124,41 @@ class CheckpointFile:
         generation, place = self._newest or self._look()[0]
         slot = _pack(records, generation + 1, form)
         capacity = _capacity(os.fstat(self._fd).st_size)
-        if generation and self._writable and len(slot) <= capacity:
+        named = self._has_name()
+        if named and generation and self._writable and len(slot) <= capacity:
             self._settle()
             place = 1 - place
             _write_all(self._fd, slot, place * capacity)
             os.fdatasync(self._fd)
             self._newest = _Newest(generation + 1, place)
-        else:
-            self._begin_file(slot, rename=not generation)
-            self._newest = _Newest(generation + 1, 0)
-            self._settle()
+            if self._has_name():
+                return
+        self._begin_file(slot, rename=named and not generation)
+        self._newest = _Newest(generation + 1, 0)
+        self._settle()
 
     def close(self) -> None:
-        """Release the file and its lock."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        """Release the file and its lock; a newest state that lost its name gets it back."""
+        fd = self._fd
+        try:
+            if fd >= 0 and not self._has_name() and (state := self._look()[1]):
+                self.write(state, FORM)
+        except (OSError, UsageError) as error:
+            say("checkpoint not kept", level=logging.ERROR, why=str(error))
+        finally:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def _has_name(self) -> bool:
+        """Whether the file still has its name; UsageError if another file has it."""
+        there = stat_of(self.path)
+        if there is not None and not os.path.samestat(os.fstat(self._fd), there):
+            raise UsageError(
+                f"expected the checkpoint {self.path} in its place while it is open, got another"
+                " file: stop who else uses it, or move it away, and start again"
+            )
+        return there is not None
 
     def _look(self) -> tuple[_Newest, dict[Key, bytes]]:
         """Find the newest state, and note damage."""
@@ -161,6 +184,7 @@ class CheckpointFile:
     def _begin_file(self, slot: bytes, *, rename: bool) -> None:
         """Write a state into a new file, and replace the present one by it."""
         beside = f"{self.path}.new"
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
         with ExitStack() as undo:
             fd = open_private(beside, os.O_RDWR | os.O_TRUNC)
             undo.callback(os.close, fd)

@@ -55,9 +55,9 @@ def command(
 ) -> None:
     """Run a client: read sensors and report to a parent, until it is stopped.
 
-    On SIGTERM or Ctrl-C it reports and keeps all readings, and ends with status 0. Scores go to
-    standard output or to a broker if the configuration says so, log lines to standard error. With
-    `--format influx` it is a processor of Telegraf, or with `mode = "output"` an output.
+    On SIGTERM, SIGHUP or Ctrl-C it reports and keeps all readings, and ends with status 0. Scores
+    go to standard output or to a broker if the configuration says so, log lines to standard error.
+    With `--format influx` it is a processor of Telegraf, or with `mode = "output"` an output.
     """
     if context.invoked_subcommand is not None:
         return
@@ -73,7 +73,7 @@ def command(
     if agent is None:
         return
     allocator.trim()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         signal.signal(number, lambda *_: agent.stop())
     sys.exit(agent.run())
 
@@ -97,6 +97,12 @@ def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
     from submerge_client.config.sample import SAMPLE
 
     click.echo(SAMPLE, nl=False)
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that end a program in order; an ignored SIGHUP stays so (`nohup`)."""
+    hung_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, *[signal.SIGHUP] * hung_up
 
 
 def _agent(path: Path, form: str | None, *, trial: bool, log_json: bool) -> Agent | None:

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from submerge import PeerError
+from submerge import PeerError, UsageError
 from submerge.client.fleet_view import MODEL
 from submerge.protocol.machine import Keep, Key, Records
 from submerge_client.checkpoint import FORM, FORM_1
@@ -52,10 +52,16 @@ class RecordStore:
     ----------
     file : RecordFile or None
         None: nothing outlives the process.
+
+    Attributes
+    ----------
+    lost : UsageError or None
+        Why nothing more is kept: another file has taken the name of this one.
     """
 
     def __init__(self, file: RecordFile | None) -> None:
         self._file = file
+        self.lost: UsageError | None = None
         self._packed: dict[Key, bytes] = {}
         self._whole: set[Key] = set()  # keys of records with a whole scatter
         self._written = True
@@ -109,6 +115,11 @@ class RecordStore:
             if not self._failed:
                 self._failed = True
                 say("checkpoint not written", level=logging.ERROR, why=str(error))
+            return
+        except UsageError as error:
+            # Another file has its name: the program ends, after its last report.
+            self.lost, file, self._file = error, self._file, None
+            file.close()
             return
         if self._failed:
             say("checkpoint written again")

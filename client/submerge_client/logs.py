@@ -22,6 +22,7 @@ LOUD = {
     *("node quarantined", "quarantine is full"),
     *("alarms contradicted", "two machines report as one"),
     "new device: none of its fields is a channel",
+    "two topics give one name, the other is not read as it",
     *("device of the schema under a new name", "device silent"),
     *("the program ended, starting it again", "malformed line", "object without a channel"),
 }

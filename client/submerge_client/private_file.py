@@ -36,6 +36,19 @@ def refuse_link(path: str | os.PathLike[str], *, what: str) -> None:
         )
 
 
+def stat_of(path: str | os.PathLike[str]) -> os.stat_result | None:
+    """Return what a name stands for now; None if it cannot be looked up."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
+    """Return whether both are one file: it may have been removed, renamed or replaced."""
+    return one is not None and other is not None and os.path.samestat(one, other)
+
+
 def create_private(path: str | os.PathLike[str]) -> None:
     """Create an empty file that only its owner may read; an existing one stays as it is.
 

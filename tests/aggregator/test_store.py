@@ -25,6 +25,7 @@ from submerge_aggregator.store import (
     PAGE_BYTES,
     Store,
     StoreDamaged,
+    StoreGone,
     StoreUnavailable,
 )
 from support.disks import MOUNT, small_disk
@@ -506,3 +507,79 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
             state = written(state, rows | {("n",): b"%d" % n}, reset=n % 50 == 0)
         assert state == found
         first = last + 1
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def renamed(path: Path) -> None:
+    path.rename(path.with_name("renamed"))
+
+
+def replaced(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").rename(path)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def folder_gone(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def folder_renamed(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    "accident", [gone, renamed, replaced, emptied, folder_gone, folder_renamed]
+)
+def test_a_commit_to_a_file_without_its_name_is_refused(accident, tmp_path):
+    """What the next start would not find is not acknowledged, nor what was committed before."""
+    path = tmp_path / "folder" / "store"
+    with closing(Store(path)) as store:
+        store.write(RECORDS)
+        accident(path)
+
+        expected = f"expected the store {path} in its place while it is open, got "
+        with pytest.raises(StoreGone, match=expected):
+            store.write({("new",): b"1"})
+        with pytest.raises(StoreGone, match=expected):
+            store.check()
+
+
+@pytest.mark.parametrize(
+    ("accident", "now"), [(renamed, "folder/renamed"), (folder_renamed, "elsewhere/store")]
+)
+def test_a_store_that_was_renamed_is_whole_under_its_new_name(accident, now, tmp_path):
+    """Its log stayed behind, or went with it: all that was acknowledged is in the database."""
+    path = tmp_path / "folder" / "store"
+    store = Store(path)
+    store.write(RECORDS)
+    accident(path)
+    with pytest.raises(StoreGone):
+        store.check()
+    after_a_kill = tmp_path / "after"
+    shutil.copy(tmp_path / now, after_a_kill)
+    store.close()
+
+    assert RECORDS == loaded(after_a_kill)
+
+
+@pytest.mark.parametrize("accident", [gone, renamed, replaced])
+def test_a_log_without_its_name_is_begun_again(accident, tmp_path, caplog):
+    """A killed process loses none of what it acknowledged before and after, and it is said."""
+    path, killed = tmp_path / "store", tmp_path / "killed"
+    with closing(Store(path)) as store:
+        store.write(RECORDS)
+        accident(Path(f"{path}-wal"))
+        store.write({("new",): b"1"})
+        store.write({("newer",): b"2"})
+        for end in ("", "-wal"):
+            shutil.copy(f"{path}{end}", f"{killed}{end}")
+
+    assert RECORDS | {("new",): b"1", ("newer",): b"2"} == loaded(killed)
+    assert 1 == caplog.messages.count("store's log was taken away, another begins")

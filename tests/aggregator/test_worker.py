@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.batch import Asked, Down, Refuse, Reply
 from submerge_aggregator.downlink import Inbound
+from submerge_aggregator.store import StoreGone
 from submerge_aggregator.worker import AGAIN_S, CommitWorker
 from submerge_proto.kept import records
 from submerge_proto.v1 import aggregator_service_pb2 as pb
@@ -360,3 +362,14 @@ def test_a_report_that_comes_again_after_a_restart_is_the_same(worker, disk):
     assert b"" == kept.digest
     assert [Reason.ACK] == [answer.reason for answer in again]
     assert [Reason.EQUIVOCATION] == [answer.reason for answer in other]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_nothing_is_acknowledged_without_the_stores_name(worker, disk, again):
+    """Neither a new report nor one whose row is committed already: the program ends instead."""
+    worker.commit_batch([inbound(report(worker, "c"))])
+    os.unlink(disk.path)
+    late = inbound(report(worker, "c" if again else "d"))
+
+    with pytest.raises(StoreGone, match=r"expected the store .* in its place while it is open"):
+        worker.commit_batch([late])

@@ -302,6 +302,20 @@ def test_a_disk_that_is_full_stops_nothing(tmp_path, monkeypatch, log):
     assert "No space left" in line["why"]
 
 
+def test_a_file_that_took_the_checkpoints_name_ends_it_with_a_last_report(tmp_path):
+    """A restart would begin from that file: the parent gets all rows, and a person one line."""
+    path = tmp_path / "c.state"
+    disk = RecordStore(CheckpointFile(path))
+    driven = agent(uplink=Parent(), sensor=Rows(waits=True), disk=disk, checkpoint_every_s=0.01)
+    path.unlink()
+    path.write_bytes(b"another's")
+
+    with pytest.raises(UsageError, match=f"expected the checkpoint {path} in its place"):
+        driven.run()
+    assert 200 == driven.delivered
+    assert b"another's" == path.read_bytes()
+
+
 def test_what_was_kept_is_sent_again_as_a_final(tmp_path):
     """A life that joined, and could not report: the next process delivers it."""
 

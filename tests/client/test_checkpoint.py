@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from submerge_client.checkpoint import (
     LEAST_CAPACITY,
     CheckpointFile,
     _checksum,
+    state_of,
 )
 from support.disks import MOUNT, small_disk
 
@@ -425,3 +427,62 @@ def test_a_closed_file_stays_closed(tmp_path):
     file.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         file.write(OLD)
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def renamed(path: Path) -> None:
+    path.rename(path.with_name("renamed"))
+
+
+def folder_gone(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def folder_renamed(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("state", [NEW, LARGE], ids=["fits", "outgrows"])
+@pytest.mark.parametrize("accident", [gone, renamed, folder_gone, folder_renamed])
+def test_a_state_is_written_again_under_a_name_that_was_lost(accident, state, tmp_path):
+    """The next start finds it, also after a kill; what was renamed keeps the state before."""
+    path = tmp_path / "folder" / "checkpoint"
+    with closing(CheckpointFile(path)) as file:
+        file.write(OLD)
+        accident(path)
+        file.write(state)
+
+        assert state == state_of(path)
+        with pytest.raises(UsageError, match="another process uses the checkpoint"):
+            CheckpointFile(path)
+    left = [each for each in tmp_path.glob("*/*") if each != path]
+    assert [OLD] * len(left) == [state_of(each) for each in left]
+
+
+@pytest.mark.parametrize("accident", [gone, renamed, folder_gone, folder_renamed])
+def test_a_name_that_was_lost_after_the_last_write_is_back_at_the_end(accident, tmp_path):
+    """Nothing new came meanwhile: the file is closed, and the newest state has its name."""
+    path = tmp_path / "folder" / "checkpoint"
+    with closing(CheckpointFile(path)) as file:
+        file.write(OLD)
+        accident(path)
+
+    assert OLD == loaded(path)
+
+
+def test_a_file_that_took_the_name_is_left_alone(tmp_path, caplog):
+    """It may be another program's: nothing is written over it, and that is an error at once."""
+    path = tmp_path / "checkpoint"
+    with closing(CheckpointFile(path)) as file:
+        file.write(OLD)
+        path.unlink()
+        kept(path, NEW)
+        for state in (NEW, LARGE):
+            with pytest.raises(UsageError, match="in its place while it is open, got another file"):
+                file.write(state)
+
+    assert NEW == loaded(path)
+    assert ["checkpoint not kept"] == caplog.messages

@@ -36,6 +36,20 @@ def test_other_pages_are_left_alone(marked):
     assert ["what is committed"] == source
 
 
+def test_figures_of_other_code_are_marked_on_their_page(marked):
+    """A reader of the site sees a sentence in place of the mark; a mark of now says nothing."""
+    script = "benchmarks/calls.py"
+    now = marked._recorded().mark_of(script)
+    source = [f"{now}\n<!-- measured {script} 0123456789abcdef at fedcba -->"]
+    marked.mark(None, "benchmarks/results", source)
+
+    first, second = source[0].splitlines()
+    assert now == first
+    assert second.startswith(
+        f"**Older than its code:** `{script}`, or what it imports, has changed"
+    )
+
+
 def test_every_page_has_its_command(marked):
     """Both are there."""
     for page, command in marked.MADE.items():

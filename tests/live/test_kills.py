@@ -5,6 +5,8 @@ The short form of `benchmarks/kills.py`, and what its judge would notice.
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from support.kills.feeding import Fed, channels
 from support.kills.judging import ClientIncarnation, judge
 from support.kills.plan import CLIENTS, plan
 from support.nodes import GROUP, new_incarnation, report
-from support.programs import Line
+from support.programs import SUBMERGE, Line, Programs, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -144,3 +146,40 @@ def test_a_plan_is_told_by_its_seed():
     assert plans == plan(7, 200)
     assert 200 == sum(each.kills for each in plans)
     assert abs(2 * sum(struck) - len(struck)) <= 8
+
+
+AGGREGATOR = """
+node = "root"
+store = "{folder}/root.db"
+[listen.grpc]
+address = "127.0.0.1:{port}"
+insecure = true
+[status]
+address = ""
+[groups.g.schema]
+channels = ["a", "b"]
+scaling = "none"
+[groups.g.summary]
+rank = 1
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_an_aggregator_ends_by_each_signal_and_without_its_store(number):
+    """In order with status 0; a store that was renamed is one line, and status 2."""
+    with Programs() as programs:
+        text = AGGREGATOR.format(folder=programs.folder, port=free_port())
+        config, store = programs.file("root.toml", text), programs.folder / "root.db"
+        first = programs.start("aggregator", "--config", config)
+        first.until("serving")
+        first.signal(number)
+        assert 0 == first.ended(), first.log
+        assert first.said("ended")
+
+        second = programs.start("aggregator", "--config", config)
+        second.until("serving")
+        store.rename(programs.folder / "away.db")
+        subprocess.run([SUBMERGE, "nodes", "list", "--store", store], check=False)
+        assert 2 == second.ended(), second.log
+        (line,) = [line.what for line in second.lines if not line.level]
+        assert f"expected the store {store} in its place while it is open, got no file" in line

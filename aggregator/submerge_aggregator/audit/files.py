@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from submerge import UsageError
-from submerge_client.private_file import open_private, refuse_link
+from submerge_client.private_file import is_same, open_private, refuse_link, stat_of
 
 MOST_BYTES, FILES = 1 << 20, 8
 """Bytes of a file, before the next one begins; files, with the one that is being written."""
@@ -50,6 +50,8 @@ class AuditFiles:
         OSError
             If the disk is full or fails. A part of the lines may be there.
         """
+        if self._fd >= 0 and not is_same(os.fstat(self._fd), stat_of(self._path)):
+            self.close()  # removed, or rotated by another program: readers look for the name
         if self._fd >= 0 and self._size + len(lines) > self._most_bytes and self._size:
             self._rotate()
         if self._fd < 0:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from submerge_aggregator.history.levels import higher
-from submerge_client.private_file import create_private, refuse_link
+from submerge_client.private_file import create_private, is_same, refuse_link, stat_of
 
 FORM = 1
 """Raise it when the tables change: a history of another form is not read, and a new one begins."""
@@ -147,7 +147,7 @@ class HistoryFile:
             for each in files_of(path):
                 each.unlink(missing_ok=True)
         create_private(path)
-        self._file_id = _id_of(path)
+        self._stat = stat_of(path)
         self._sql = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             self._open()
@@ -167,7 +167,7 @@ class HistoryFile:
     @property
     def is_there(self) -> bool:
         """Whether the file is still in its place."""
-        return self._file_id == _id_of(self.path)
+        return is_same(self._stat, stat_of(self.path))
 
     @property
     def at_once(self) -> int:
@@ -329,12 +329,3 @@ class HistoryFile:
 def files_of(path: Path) -> tuple[Path, ...]:
     """Return the files of a history: the database, its log, and what SQLite may leave beside."""
     return path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))
-
-
-def _id_of(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another in its place."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

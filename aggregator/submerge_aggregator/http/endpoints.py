@@ -19,6 +19,7 @@ from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.server import Server
 from submerge_client.config.links import Endpoint
 from submerge_client.logs import say
+from submerge_client.private_file import is_same, stat_of
 
 
 class Endpoints:
@@ -53,6 +54,7 @@ class Endpoints:
         api, log = admin.api(self._server), self._server.order_log
         operator = Serving(OperatorAccess(api, at_socket, log), admin.listen(self._path))
         self._start(operator)
+        self._there = stat_of(self._path)
         try:
             if self._config.operators is not None:
                 self._start(
@@ -81,7 +83,7 @@ class Endpoints:
 
     async def stop(self) -> None:
         """Stop answering."""
-        if self._open:
+        if self._open and is_same(self._there, stat_of(self._path)):
             # Before the socket closes: while it listens, no other process takes its place.
             self._path.unlink(missing_ok=True)
         opened, self._open = self._open, []

@@ -5,17 +5,20 @@
 2. A ballast of the log's size is held on the disk. A checkpoint that finds no room gets its room,
    and the ballast is taken again before anything else is written.
 3. Without a ballast each commit goes into the database at once: little can be stuck in the log.
+4. A log that lost its name is written into the database, and another one is begun.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Callable
 
 from submerge_aggregator.storage.ballast import Ballast, ballast_of
 from submerge_aggregator.storage.log_frames import FRAME, PAGE_BYTES
 from submerge_client.logs import say
+from submerge_client.private_file import is_same, stat_of
 
 LEAST_PAGES, MOST_PAGES = 64, 1000
 """More pages mean fewer rows written twice, a longer pause when it happens, and larger files."""
@@ -51,6 +54,7 @@ class StoreRoom:
         self._ballast = Ballast(ballast_of(path))
         self._commits = self._pages = self._limit = 0
         self._full = self._bare = False
+        self._log: os.stat_result | None = None
 
     def measure(self) -> None:
         """Hold the ballast that the log needs, and bound the log by the ballast."""
@@ -112,6 +116,26 @@ class StoreRoom:
         finally:
             # Before any row: without the ballast the log could fill the disk for good.
             self._ballast.hold(self._limit)
+
+    def keep_log(self) -> None:
+        """Begin another log where this one was removed, renamed or replaced.
+
+        Raises
+        ------
+        sqlite3.Error
+            If the disk does not allow it. What was committed may be lost with this process.
+        """
+        path = f"{self._path}-wal"
+        self._log = self._log or stat_of(path)
+        if self._log is None or is_same(self._log, stat_of(path)):
+            return
+        say("store's log was taken away, another begins", level=logging.WARNING, path=path)
+        self.empty_log()
+        # SQLite opens a log by its name only at this change.
+        self._sql.execute("PRAGMA journal_mode = DELETE")
+        self._sql.execute("PRAGMA journal_mode = WAL")
+        self.empty_log()
+        self._log = stat_of(path)
 
     def _checkpoint(self) -> int:
         # Only the first one says how long the log was; only the second one cuts it to nothing.

@@ -27,7 +27,7 @@ from submerge_client.alarms.event import event_facts
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.standard_output import write_whole
 from submerge_client.logs import say
-from submerge_client.private_file import open_private, refuse_link
+from submerge_client.private_file import is_same, open_private, refuse_link, stat_of
 
 TAIL_BYTES = 1 << 16
 """How much of a file's end is read again: a hundred lines and more."""
@@ -123,7 +123,7 @@ class File:
 
     def read(self) -> frozenset[tuple[str, str]]:
         """Return the events at the end of the file when it was opened."""
-        if not self._is_it():
+        if self._fd < 0 or not is_same(os.fstat(self._fd), stat_of(self._path)):
             self._open()
         return self._written
 
@@ -146,15 +146,6 @@ class File:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
-
-    def _is_it(self) -> bool:
-        """Return whether the open file still has the name."""
-        if self._fd < 0:
-            return False
-        try:
-            return os.path.samestat(os.fstat(self._fd), os.stat(self._path))
-        except FileNotFoundError:
-            return False
 
     def _open(self) -> None:
         self.close()

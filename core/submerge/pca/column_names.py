@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from submerge.errors import UsageError
 from submerge.schema import Channel, Schema
 
@@ -17,6 +19,8 @@ def column_names(X: Any) -> tuple[str, ...]:
 
     Names that are no names of channels count as none: two alike, or text that is not Unicode.
     """
+    if type(X) is np.ndarray:
+        return ()  # at once: calls of one row are many
     found = getattr(X, "columns", None) if not hasattr(X, "column_names") else X.column_names
     names = tuple(found) if isinstance(found, Iterable) else ()
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
@@ -42,9 +46,10 @@ def check_names(names: tuple[str, ...], schema: Schema) -> None:
     UsageError
         If they differ. Rows without names, or a schema without, are not compared.
     """
+    if not names or not schema.linear or isinstance(schema.channels, int):
+        return
     known = schema.names
-    comparable = names and schema.linear and not isinstance(schema.channels, int)
-    if not comparable or len(names) != len(known) or names == known:
+    if len(names) != len(known) or names == known:
         return
     pairs = [(ours, theirs) for ours, theirs in zip(known, names, strict=True) if ours != theirs]
     expected, got = (", ".join(side[:MOST_NAMED]) for side in zip(*pairs, strict=True))

@@ -42,7 +42,7 @@ class Projections:
             raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
         if rows.dtype.kind not in "fiub":
             raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
-        if self._memory:
+        if self._memory and rows is not X:
             check_names(column_names(X), self._schema)
         # Numbers stored as float32 must fit it, and so must their distance to the mean.
         check_values(rows, self._largest)

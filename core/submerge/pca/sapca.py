@@ -167,7 +167,8 @@ class SAPCA(Projections):
             self._learn_sparse(sparse_rows.checked(X, self._dim, self._largest, gaps))
         else:
             rows = self._checked(X)
-            self._learn(rows, None if gaps is None else gaps.of(rows), column_names(X))
+            names = () if self._memory else column_names(X)
+            self._learn(rows, None if gaps is None else gaps.of(rows), names)
         return self
 
     def resume(self, past: Subspace, *, n_samples_seen: int, rank: int | None = None) -> Self:

@@ -86,7 +86,7 @@ class CrowdEnded(SubmergeError):
 @LOG_JSON
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
-    """Run simulated nodes, each a client, until SIGTERM or Ctrl-C.
+    """Run simulated nodes, each a client, until SIGTERM, SIGHUP or Ctrl-C.
 
     They read the generated room in real time, six motes each, all with the same 24 channels:
     `submerge crowd schema` prints their section for the root's configuration.
@@ -95,6 +95,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         return
     plan = _plan(given)
     from submerge_client import logs
+    from submerge_client.command import ending_signals
     from submerge_fleet.crowd.run import Crowd
 
     # Only warnings of the nodes.
@@ -102,7 +103,7 @@ def command(context: click.Context, /, **given: Any) -> None:
     _name_the_node(frozenset(plan.nodes))
     crowd = Crowd(plan)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         signal.signal(number, lambda *_: stop.set())
 
     def print_facts() -> None:

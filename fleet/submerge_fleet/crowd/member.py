@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from submerge import UsageError
+from submerge import SubmergeError, UsageError
 from submerge.client.node import ClientNode
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
@@ -110,6 +110,8 @@ class CrowdMember:
     def _run(self, stop: threading.Event) -> None:
         try:
             status = self.agent.run()
+        except SubmergeError as error:
+            self.error = str(error)
         except Exception:
             self.error = traceback.format_exc()
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from glob import escape
 
 from submerge_client.sensors.mqtt.descriptions import DescribedField
 from submerge_client.sensors.mqtt.heard import HeardField
@@ -23,7 +24,8 @@ ENOUGH = 5
 TOTALS = ("kWh", "Wh", "MWh", "kvarh", "m³", "m3", "L", "l", "GB", "MB")
 
 REASONS = {
-    "clocks, not measurements": "last_seen timestamp time date ts uptime uptimesec unixtime",
+    "clocks, not measurements": "last_seen timestamp time date ts minute_ts uptime uptimesec"
+    " unixtime",
     "quality of the radio link": "linkquality lqi rssi snr signal wifi_rssi channel_rssi",
     "names and settings of the device": "id address ieee_address version mac ip port f_port"
     " installed_version latest_version fw serial period heap sleep",
@@ -35,6 +37,9 @@ REASONS = {
 }
 NEVER = {name: why for why, names in REASONS.items() for name in names.split()}
 """Why a field is left out, by the last part of its name, in small letters."""
+
+UNIX, MILLI = (1.2e9, 4.1e9), (1, 1000)
+"""Seconds since 1970 in the years from 2008 to 2099; and milliseconds."""
 
 MEASURED = """
 temperature humidity pressure power voltage current illuminance illuminance_lux lux co2 pm1 pm25
@@ -130,10 +135,16 @@ def choose(
 
 
 def exclusions(choice: Choice) -> tuple[str, ...]:
-    """Return patterns for what is never a channel, so that the sensor does not name it again."""
-    chosen = {_last(each.name) for each in choice.found}
-    ends = {_last(each.name) for each in choice.left_out if each.why in REASONS}
-    return tuple(f"*{end}" for end in sorted(ends) if not any(one.endswith(end) for one in chosen))
+    """Return patterns for what is never a channel, so that the sensor does not name it again.
+
+    Each is a whole name, or a whole last part that is never a measurement on any device.
+    """
+    never, chosen = set[str](), {_last(each.name) for each in choice.found}
+    for name in (each.name for each in choice.left_out if each.why in REASONS):
+        last = _last(name)
+        usual = last.lower() in NEVER and last not in chosen and last != name
+        never |= {f"*/{last}", f"*.{last}"} if usual else {escape(name)}
+    return tuple(sorted(never))
 
 
 def why_not(name: str, field: HeardField | None, description: DescribedField | None) -> str:
@@ -150,6 +161,8 @@ def why_not(name: str, field: HeardField | None, description: DescribedField | N
         return GROWS
     if field is None:
         return ""
+    if not unit and any(UNIX[0] * n <= field.lowest <= field.highest <= UNIX[1] * n for n in MILLI):
+        return NEVER["time"]
     if field.count >= ENOUGH and not field.changes:
         return CONSTANT
     if unit or last in QUANTITIES or (description is not None and description.kind == "number"):

@@ -3,14 +3,18 @@
 1. Descriptions come first: they say which topics there are, and what fields are called.
 2. Each pattern has a decoder of its own, so that what was heard says which patterns are of use.
 3. Retained messages may be days old: their fields are known from them, but were not heard.
-4. Everything is bounded; a broker has as many topics as its devices like.
+4. Names are short where that is enough: of patterns of which two topics would give one name, all
+   names have all levels of their topics.
+5. Everything is bounded; a broker has as many topics as its devices like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from submerge_client.sensors.mqtt.decoder import MalformedMessage, RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import (
@@ -28,11 +32,13 @@ from submerge_client.sensors.tally import ProblemTally, no_log
 from submerge_fleet.init.presence import presence_pattern
 from submerge_fleet.init.systems import ALL, first_level, is_reading, patterns_of
 
-MOST_PATTERNS = 32
+MOST_PATTERNS, MOST_SHORT = 32, 4 * MOST_NAMES
 MOST_WORDS = 16
 """Different words of one field that are remembered."""
 
 BRIDGE = "/bridge/devices"
+
+Value = TypeVar("Value")
 
 
 class _Ear(NamedTuple):
@@ -56,10 +62,6 @@ class Hearing:
 
     Attributes
     ----------
-    words : dict of str to set of str
-        Booleans and texts, by field.
-    retained : dict of str to None
-        Numbers of retained messages, by field.
     messages : int
     """
 
@@ -69,8 +71,10 @@ class Hearing:
         self._bridges: dict[str, None] = {}
         self._ears: list[_Ear] = []
         self._ear_of: dict[str, _Ear] = {}
-        self.words: dict[str, set[str]] = {}
-        self.retained: dict[str, None] = {}
+        # By whole names, until all are known.
+        self._short: dict[str, str] = {}
+        self._words: dict[str, set[str]] = {}
+        self._retained: dict[str, None] = {}
         self.messages = 0
 
     def describe(self, topic: str, payload: bytes | bytearray) -> None:
@@ -110,7 +114,17 @@ class Hearing:
         for ear in list(self._ears):
             for name, field in list(ear.decoder.heard.fields.items()):
                 fields.setdefault(name, field)
-        return fields
+        return {name: replace(field, name=name) for name, field in self._by_name(fields).items()}
+
+    @property
+    def words(self) -> dict[str, set[str]]:
+        """Booleans and texts, by name."""
+        return self._by_name(self._words)
+
+    @property
+    def retained(self) -> dict[str, None]:
+        """Numbers of retained messages, by name."""
+        return self._by_name(self._retained)
 
     @property
     def names(self) -> int:
@@ -130,12 +144,12 @@ class Hearing:
             place = None if ear is None else ear.pattern.place_of(each.topic)
             if ear is None or place is None:
                 continue
-            name = name_of(place, each.path)
+            name = self._whole(ear, each.topic, each.path)
             # A gateway may describe a field in two ways, of which one says more.
             if name not in named or (each.kind and not named[name].kind):
                 named[name] = each
                 self._ear_of.setdefault(name, ear)
-        return named
+        return self._by_name(named)
 
     def patterns(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that fields come by, the more precise first.
@@ -143,8 +157,8 @@ class Hearing:
         Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
         whose description names the topic for it.
         """
-        names = list(names)
-        used = {self._ear_of[name].text for name in names}
+        names = dict.fromkeys(names)
+        used = {ear.text for name, ear in self._by_name(self._ear_of).items() if name in names}
         found = [ear.text for ear in self._ears if ear.text in used]
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
         return self._with_presence(found + list(dict.fromkeys(away)), names)
@@ -153,11 +167,11 @@ class Hearing:
 
     def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
         """Return patterns, and those by which descriptions say that a device is away."""
-        described = self.described()
+        described, ears = self.described(), self._by_name(self._ear_of)
         for name in names:
             field = described.get(name)
             for topic, word in () if field is None else field.away:
-                place = self._ear_of[name].pattern.place_of(field.topic) if field else None
+                place = ears[name].pattern.place_of(field.topic) if field else None
                 if place is None or not self._is_asked(topic):
                     continue
                 found = presence_pattern(topic, word, place, list(map(TopicPattern, patterns)))
@@ -166,7 +180,7 @@ class Hearing:
 
     def _listen_by(self, text: str) -> _Ear:
         tally = ProblemTally(no_log, *KINDS)
-        decoder = MessageDecoder((), topics=(text,), tally=tally, rebirth=self._rebirth)
+        decoder = MessageDecoder((), topics=(text,), tally=tally, rebirth=self._rebirth, whole=True)
         ear = _Ear(text, TopicPattern(text), decoder, tally)
         self._ears.append(ear)
         return ear
@@ -188,20 +202,35 @@ class Hearing:
         self, ear: _Ear, topic: str, payload: bytes | bytearray, *, retained: bool
     ) -> None:
         """Remember words, and the names of what is retained."""
-        place, content = ear.pattern.place_of(topic), content_of(payload)
-        if place is None:
-            return
+        content = content_of(payload)
         for path, word in words_of(content):
-            name = name_of(place, path)
-            words = self.words.get(name)
-            if words is None and len(self.words) < MOST_NAMES:
-                words = self.words.setdefault(name, set())
+            name = self._whole(ear, topic, path)
+            words = self._words.get(name)
+            if words is None and len(self._words) < MOST_NAMES:
+                words = self._words.setdefault(name, set())
                 self._ear_of.setdefault(name, ear)
             if words is not None and len(words) < MOST_WORDS:
                 words.add(word[:LONGEST_NAME])
-        if retained:
-            for path, _ in fields_of(content, {}):
-                name = name_of(place, path)
-                if len(self.retained) < MOST_NAMES:
-                    self.retained[name] = None
-                    self._ear_of.setdefault(name, ear)
+        for path, _ in fields_of(content, {}):
+            name = self._whole(ear, topic, path)
+            if retained and len(self._retained) < MOST_NAMES:
+                self._retained[name] = None
+                self._ear_of.setdefault(name, ear)
+
+    def _whole(self, ear: _Ear, topic: str, path: str) -> str:
+        """Return the whole name of a number, and remember the short one."""
+        whole, place = name_of(ear.pattern.whole_place_of(topic), path), ear.pattern.place_of(topic)
+        if place is not None and len(self._short) < MOST_SHORT:
+            self._short[whole] = name_of(place, path)
+        return whole
+
+    def _by_name(self, found: Mapping[str, Value]) -> dict[str, Value]:
+        """Return what is known by whole names by those that it gets."""
+        short, ears, wholes = self._short, self._ear_of, defaultdict[str, list[str]](list)
+        for whole in ears:
+            wholes[short.get(whole, whole)].append(whole)
+        alike = {ears[each].text for several in wholes.values() if several[1:] for each in several}
+        return {
+            each if each in ears and ears[each].text in alike else short.get(each, each): value
+            for each, value in found.items()
+        }

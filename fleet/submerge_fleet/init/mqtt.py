@@ -108,12 +108,9 @@ def propose_mqtt(options: BrokerOptions) -> Proposal:
     with needs_extra("paho", "mqtt"):
         from submerge_fleet.init.broker import hear
     hearing = hear(link, topics, listen_s=options.listen_s, rebirth=options.rebirth)
+    described = hearing.described()  # first: names that it adds may make others longer
     choice = choose(
-        hearing.fields,
-        hearing.described(),
-        hearing.retained,
-        hearing.words,
-        with_states=options.states,
+        hearing.fields, described, hearing.retained, hearing.words, with_states=options.states
     )
     if not choice.found:
         raise _nothing(hearing, choice, topics)

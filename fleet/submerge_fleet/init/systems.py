@@ -24,6 +24,7 @@ FORMS = (
     "tele/{device}/SENSOR",  # Tasmota
     "shellies/{device}/#",  # Shelly, first generation
     "{device}/events/rpc",  # Shelly, second generation
+    "{device}/status/#",
     "{device}/sensor/{field}/state",  # ESPHome
     "homie/{device}/#",  # Homie
     "v3/+/devices/{device}/up",  # The Things Stack

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,9 +41,11 @@ def command(path: Path, shows: bool, log_json: bool) -> None:
 
 
 async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
+    from submerge_client.command import ending_signals
+
     serving, url = _serving(config)
     ends, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         loop.add_signal_handler(number, ends.set)
     serving.start()
     if shows:

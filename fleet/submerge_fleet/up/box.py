@@ -10,7 +10,6 @@ machine that gets channels begins again in the same process, with them in its co
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +21,7 @@ from submerge_aggregator.http.endpoints import Endpoints
 from submerge_aggregator.limits import allocator
 from submerge_client.agent import Agent
 from submerge_client.assembly import build_agent, check_outside
+from submerge_client.command import ending_signals
 from submerge_client.memory.lazy_import import UNUSED, deferred
 from submerge_fleet.up.box_state import has_started
 from submerge_fleet.up.config import BoxConfig
@@ -38,7 +38,7 @@ LATE = UNUSED - {"asyncio"}
 
 
 def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False) -> int:
-    """Run until SIGTERM or SIGINT, or until the sensor ends; return the exit status.
+    """Run until a signal ends it, or the sensor ends; return the exit status.
 
     config : as it was written; accepted channels join it here
     tell : takes a line a minute
@@ -108,7 +108,7 @@ async def _read(
         ends.set()
         agent.stop()
 
-    signals = (signal.SIGTERM, signal.SIGINT)
+    signals = ending_signals()
     for number in signals:
         loop.add_signal_handler(number, end)
     # Without its root the client would read on, and learn what no root gets.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,8 @@ def command(
     """Watch this machine's sensors: learn what is normal, and raise alarms, in one program.
 
     It is a client and its root in one process. Their files are those of a fleet, so that other
-    machines may join later. A line a minute says how it is. SIGTERM and Ctrl-C keep all readings,
-    and end with status 0.
+    machines may join later. A line a minute says how it is. SIGTERM, SIGHUP and Ctrl-C keep all
+    readings, and end with status 0.
 
     --install writes a unit for systemd, of the user or, for root, of the system.
     """
@@ -68,7 +69,11 @@ def command(
     logs.begin(config.log, as_json=log_json)
     from submerge_fleet.up.box import run
 
-    sys.exit(run(config, click.echo, as_json=as_json))
+    def tell(line: str) -> None:
+        with suppress(OSError):  # a terminal that was closed costs lines, and no reading
+            click.echo(line)
+
+    sys.exit(run(config, tell, as_json=as_json))
 
 
 def _order(order: str, path: Path) -> int:

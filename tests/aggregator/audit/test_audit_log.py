@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import stat
 from itertools import islice
 from pathlib import Path
@@ -66,6 +67,23 @@ def test_files_are_rotated_and_no_line_is_lost_before_the_eighth(tmp_path):
     seen = [entry["at"] for entry in entries(path)]
     assert list(range(400))[-len(seen) :] == seen
     assert len(seen) > 100
+
+
+@pytest.mark.parametrize("accident", ["removed", "renamed", "replaced", "folder removed"])
+def test_an_entry_is_in_the_file_of_the_name(accident, tmp_path):
+    """Also after another program has rotated or removed the file that was being written."""
+    path = tmp_path / "log" / "audit.jsonl"
+    files = AuditFiles(path)
+    files.append(line_of("start", 1, {}))
+    if accident == "folder removed":
+        shutil.rmtree(path.parent)
+    else:
+        path.rename(path.with_name("elsewhere"))
+    if accident == "replaced":
+        path.write_bytes(b"")
+    files.append(line_of("join", 2, {}))
+    files.close()
+    assert [2] == [entry["at"] for entry in entries(path)]
 
 
 def test_a_log_goes_on_after_a_kill(tmp_path):

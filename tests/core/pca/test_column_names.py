@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from submerge import SAPCA, SchemaMismatch, UsageError, merge
+from submerge import SAPCA, Schema, SchemaMismatch, UsageError, merge
 
 NAMES = ("flow", "speed", "heat", "load")
 
@@ -85,3 +85,14 @@ def test_an_array_whose_columns_are_no_list_is_nameless():
     for other in (4, lambda: NAMES):
         frame.columns = other
         assert SAPCA(rank=2).partial_fit(frame).schema.names == ("x0", "x1", "x2", "x3")
+
+
+def test_rows_without_names_are_not_asked_for_names(monkeypatch):
+    """A call of one row costs nothing for names: those of a wide schema are not even made."""
+    engine, named = SAPCA(rank=2).partial_fit(np.eye(4)), SAPCA(rank=2).partial_fit(Frame(*NAMES))
+    monkeypatch.setattr(Schema, "names", property(lambda _: pytest.fail("names were made")))
+
+    for each in (engine, named):
+        each.partial_fit(np.ones((1, 4)))
+        each.score_samples(np.ones((1, 4)))
+    engine.partial_fit(Frame(*NAMES, rows=1))

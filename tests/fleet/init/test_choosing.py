@@ -149,3 +149,39 @@ def test_the_period_follows_from_what_speaks_often() -> None:
     assert 1.0 == period_of([fast, fast, FoundChannel("d/b")])
     assert 10.0 == period_of([fast, FoundChannel("d/b"), FoundChannel("d/c", every_s=90.0)])
     assert 5.0 == period_of([FoundChannel("d/a", every_s=6.0)])
+
+
+def test_what_is_excluded_shuts_out_no_other_word() -> None:
+    """Watts and heat may come later: only whole last parts of names are shut out."""
+    clocks = heard(ts=[1.0, 2.0], t=[5.0, 6.0], uptime=UP, x=[1.0, 2.0, 1.0])
+    patterns = NamePatterns(("*",), exclusions(of(clocks)))
+    later = ["d/watts", "d/heat", "plug/ENERGY.Watts", "d/counts", "e/mounts.t2", "d/ts.power"]
+
+    assert later == [name for name in later if patterns.take(name)]
+    assert not any(map(patterns.take, ("d/ts", "e/ts", "e/status.ts", "e/switch:0.uptime")))
+
+
+def test_a_total_of_one_device_is_excluded_by_its_whole_name() -> None:
+    """Its last part, `value`, may be a temperature elsewhere; and it may look like a pattern."""
+    names = ("meter/value", "meter[1]/value")
+    fields = Heard()
+    for second, number in enumerate(UP):
+        for name in names:
+            fields.add(name, number, float(second), unit="kWh")
+        fields.add("x/y", number % 2, float(second))
+    patterns = NamePatterns(("*",), exclusions(of(fields)))
+
+    assert patterns.take("stove/value")
+    assert not any(map(patterns.take, names))
+
+
+def test_a_unix_time_is_a_clock_whatever_it_is_called() -> None:
+    """In seconds or milliseconds; a frequency of that size has a unit."""
+    now = [1764329820.0, 1764329880.0, 1764329880.0]
+    fields = heard(a=now, b=[1000 * each for each in now], c=[4e8, 5e8, 4e8])
+    for second, number in enumerate(now):
+        fields.add("d/hertz", number, float(second), unit="Hz")
+    choice = of(fields)
+
+    assert ["d/c", "d/hertz"] == names(choice)
+    assert {"clocks, not measurements"} == set(why(choice).values())

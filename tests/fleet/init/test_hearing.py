@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
 
 from submerge_client.config.topic_patterns import wrong_with
+from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
+from submerge_client.sensors.tally import ProblemTally, no_log
+from submerge_fleet.init.choosing import choose, exclusions
 from submerge_fleet.init.hearing import Hearing
 
 BRIDGE = json.dumps(
@@ -133,3 +137,71 @@ def test_where_a_description_says_that_its_device_is_away_is_heard(more, away) -
     hearing = described(**more)
     assert ["shed/heat"] == list(hearing.described())
     assert ["{device}/sensor/{field}/state", *away] == hearing.patterns(["shed/heat"])
+
+
+def shelly(name: str) -> dict[str, str]:
+    """What a Shelly of the second generation publishes."""
+    switch = '{"id": 0, "apower": %s, "voltage": %s, "aenergy": {"minute_ts": 1764329820}}'
+    return {f"{name}/status/switch:0": switch, f"{name}/online": "true"}
+
+
+SYSTEMS = {
+    "rooms of JSON": {"kitchen/state": '{"temp": %s, "ts": 9}', "cellar/state": '{"temp": %s}'},
+    "rooms of numbers": {f"{room}/{what}": "%s" for room in "ab" for what in ("temp", "co2")},
+    "one room": {"kitchen/temp": "%s", "kitchen/co2": "%s"},
+    "two houses": {f"{house}/kitchen/temp": "%s" for house in ("home", "cabin")},
+    "three levels and four": {"home/a/temp": "%s", "home/a/b/temp": "%s", "cabin/a/temp": "%s"},
+    "two Shellies": shelly("shellyplus1pm-a8032ab1") | shelly("shellyplus1pm-bbbb"),
+    "old Shellies": {f"shellies/plug-{n}/relay/0/power": "%s" for n in "12"},
+    "Zigbee2MQTT": {
+        f"zigbee2mqtt/{n}": '{"temp": %s, "linkquality": 70}' for n in ("bath", "hall")
+    },
+    "a bath twice": {"zigbee2mqtt/bath": '{"temp": %s}', "home/bath/temp": "%s"},
+    "Tasmota": {f"tele/{n}/SENSOR": '{"Time": "x", "ENERGY": {"Power": %s}}' for n in "ab"},
+    "two prefixes": {f"{p}/plug/SENSOR": '{"ENERGY": {"Power": %s}}' for p in ("tele", "attic")},
+    "ESPHome": {f"{n}/sensor/temp/state": "%s" for n in ("stove", "desk")},
+    "Homie": {f"homie/{n}/sensor/temp": "%s" for n in ("stove", "desk")},
+    "statestream": {f"stream/sensor/{n}/state": "%s" for n in ("stove", "desk")},
+    "all at once": {},
+}
+for each in list(SYSTEMS.values())[:-1]:
+    SYSTEMS["all at once"] |= each
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_each_number_of_each_topic_is_a_channel_of_its_own(system, backwards) -> None:
+    """By the patterns and names that are proposed, in whatever order devices speak later."""
+    sent, numbers = SYSTEMS[system], itertools.count(20)
+    hearing = Hearing(["#"])
+    hearing.begin()
+    for topic in list(sent) * 3:
+        payload = sent[topic] % tuple(itertools.islice(numbers, sent[topic].count("%s")))
+        hearing.take(topic, payload.encode(), retained=False)
+    choice = choose(hearing.fields, hearing.described(), {}, hearing.words, with_states=False)
+    names = [each.name for each in choice.found]
+    tally = ProblemTally(no_log, *KINDS)
+    topics, excluded = hearing.patterns(names), exclusions(choice)
+    decoder = MessageDecoder(names, topics=topics, tally=tally, exclude=excluded)
+    fed = [
+        reading.channel
+        for topic in (reversed(sent) if backwards else sent)
+        for reading in decoder.readings(
+            topic, (sent[topic] % ((1.5,) * sent[topic].count("%s"))).encode(), retained=False
+        )
+    ]
+
+    assert sum(payload.count("%s") for payload in sent.values()) == len(names)
+    assert sorted(fed) == list(range(len(names)))
+    assert 0 == tally.counts["alike"]
+    assert not any("ts" in name.split(".") for name in names)
+
+
+def test_shellies_keep_their_names() -> None:
+    """One that is silent while `init` listens can join later by the same pattern."""
+    hearing = Hearing(["#"])
+    hearing.begin()
+    hearing.take("shellyplus1pm-a8/status/switch:0", b'{"apower": 560.1}', retained=False)
+
+    assert ["shellyplus1pm-a8/switch:0.apower"] == list(hearing.fields)
+    assert ["{device}/status/#"] == hearing.patterns(hearing.fields)

@@ -23,7 +23,7 @@ from support.disks import small_disk
 from support.kills.feeding import MARKS, Fed, Feeder, channels
 from support.kills.judging import ClientIncarnation, Findings, holdings, judge_client
 from support.patience import until
-from support.programs import Program, Programs
+from support.programs import DETACHED, SUBMERGE, Program, Programs
 
 pytestmark = pytest.mark.slow
 
@@ -237,11 +237,60 @@ def test_a_second_run_in_one_process_finds_all_as_before(tmp_path):
         f'node = "desk"\nfolder = "{tmp_path}/kept"\n[sensor]\nkind = "file"\n'
         f'paths = ["{tmp_path}/rows.csv"]\n[schema]\nchannels = ["a", "b"]\n'
     )
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    handlers = [signal.getsignal(number) for number in ends]
     threads, lines = threading.active_count(), list[str]()
     for runs in (1, 2):
         assert 0 == run(load(config, {}), lines.append)
         assert f"60 rows read, {60 * runs} learnt" in lines[-1]
         assert threads == threading.active_count()
-    assert handlers == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert handlers == [signal.getsignal(number) for number in ends]
     shutil.rmtree(tmp_path / "kept")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
+def test_a_signal_that_ends_it_costs_no_reading(number):
+    """A closed terminal does as Ctrl-C and a supervisor do; a second signal in a row, too."""
+    with Programs() as programs:
+        box = Box(programs)
+        running = box.start()
+        running.write(rows_of(300))
+        until_read(running, 300)
+        running.signal(number)
+        running.signal(signal.SIGHUP)
+        assert 0 == running.ended(), running.log
+        assert 300 == lines_of(running)[-1]["learnt"]
+
+
+def test_nohup_outlives_its_terminal():
+    """An ignored SIGHUP stays ignored."""
+    with Programs() as programs:
+        box = Box(programs)
+        running = box.start(command=(*DETACHED, SUBMERGE))
+        running.signal(signal.SIGHUP)
+        fed(running, rows_of(300))
+        assert 300 == lines_of(running)[-1]["learnt"]
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["root.db", "the folder"])
+def test_a_store_that_is_taken_away_ends_it_with_one_line(whole):
+    """It does not go on acknowledging what no start finds; renamed back, all is there."""
+    with Programs() as programs:
+        box = Box(programs)
+        running = box.start(command=(sys.executable, "-c", OFTEN))
+        running.write(rows_of(300))
+        until_read(running, 300)
+        place = box.folder if whole else box.folder / "root.db"
+        place.rename(away := programs.folder / "away")
+        running.write(rows_of(100, seed=1))
+
+        assert 2 == running.ended(), running.log
+        (line,) = [line.what for line in running.lines if not line.level]
+        assert f"expected the store {box.folder}/root.db in its place" in line
+        if whole:
+            shutil.copy(box.folder / "client.state", away)
+            shutil.rmtree(box.folder)
+        away.rename(place)
+        again = box.start()
+        fed(again, b"")
+        assert 400 == lines_of(again)[-1]["learnt"]

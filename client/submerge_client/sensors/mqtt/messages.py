@@ -3,6 +3,8 @@
 1. A message belongs to the first pattern of `topics` that fits its topic (`topics`). The name of a
    number is `device/field`; that of a bare number is its device, if the topic says no field.
 2. Topics of Sparkplug B are named by its specification (`sparkplug`), the others by their pattern.
+   Of two topics that give one name, it is the first pattern's, or else the first by letters; the
+   other's number has the name of all levels, and so has one whose channel is called so.
 3. A number whose name is a channel's is a reading. Others are "unknown": counted, remembered in
    `heard` if `include` and `exclude` let them pass, and named in the log, a few at a time.
 4. Where a device says that it is away (`away`), each of its channels has a reading without a
@@ -28,7 +30,7 @@ from submerge_client.sensors.mqtt.decoder import (
 )
 from submerge_client.sensors.mqtt.descriptions import Descriptions
 from submerge_client.sensors.mqtt.fields import LONGEST_NAME, at, content_of, fields_of
-from submerge_client.sensors.mqtt.heard import Heard
+from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
 from submerge_client.sensors.mqtt.name_patterns import NamePatterns
 from submerge_client.sensors.mqtt.sparkplug import (
     NAMESPACE,
@@ -39,7 +41,7 @@ from submerge_client.sensors.mqtt.sparkplug import (
 from submerge_client.sensors.mqtt.topics import TopicPattern, TopicPlace, name_of
 from submerge_client.sensors.tally import ProblemTally
 
-KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained")
+KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained", "alike")
 """The kinds of messages and numbers that it counts."""
 
 ASK_AGAIN_S = 60.0
@@ -89,6 +91,8 @@ class MessageDecoder:
         Numbers for texts, and for `true` and `false`.
     rebirth : bool
         Whether edge nodes of Sparkplug B are asked for their births: that publishes messages.
+    whole : bool
+        Whether all names are those of all levels.
     steady, wall : callable
         Clocks, in seconds.
 
@@ -115,6 +119,7 @@ class MessageDecoder:
         exclude: Sequence[str] = (),
         states: Mapping[str, float] | None = None,
         rebirth: bool = False,
+        whole: bool = False,
         steady: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -130,7 +135,8 @@ class MessageDecoder:
         self._places = {name: place for place, name in enumerate(channels)}
         self._time_path, self._tally = time.split(".") if time else [], tally
         self._sparkplug, self._descriptions = SparkplugDecoder(self._states), Descriptions()
-        self._rebirth, self._steady, self._wall = rebirth, steady, wall
+        self._rebirth, self._steady, self._wall, self._whole = rebirth, steady, wall, whole
+        self._topic_of: dict[str, tuple[int, str]] = {}  # by name, with its pattern's number
         self._asked: dict[Unborn, float] = {}
         self._requests: list[RebirthRequest] = []
         self._unlisted: list[str] = []
@@ -194,10 +200,27 @@ class MessageDecoder:
         """Return what a topic stands for, by the first pattern that fits."""
         return next(filter(None, (each.place_of(topic) for each in self._topics)), None)
 
+    def _name(self, mine: tuple[int, str], name: str, whole: str) -> str:
+        """Return the name of a topic's number; "" if another has it, and there is no other name."""
+        if self._whole:
+            return whole
+        name = whole if whole in self._places else name
+        known = self._topic_of.get(name)
+        if known == mine or (known is None and len(self._topic_of) >= MOST_NAMES):
+            return name
+        if known is None or mine < known:
+            self._topic_of[name] = mine
+        if known is None:
+            return name
+        facts = {"name": name, "topic": min(mine, known)[1], "other": max(mine, known)[1]}
+        self._tally.add("alike", "two topics give one name, the other is not read as it", **facts)
+        return name if mine < known else whole if whole != name else ""
+
     def _found(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
         if topic.startswith(f"{NAMESPACE}/"):
             return self._found_in_sparkplug(topic, payload)
-        place = self._place_of(topic)
+        places = enumerate(each.place_of(topic) for each in self._topics)
+        rank, place = next((each for each in places if each[1]), (0, None))
         if place is None or self._patterns.leave_out(place.device):
             return []
         if len(place.device) + len(place.field) > LONGEST_NAME:
@@ -206,10 +229,17 @@ class MessageDecoder:
             raise MalformedMessage("expected a topic of printable characters, got others")
         content = content_of(payload)
         seconds = seconds_of(at(self._time_path, content)) if self._time_path else None
-        found = {name_of(place, path): value for path, value in fields_of(content, self._states)}
+        whole, mine = self._topics[rank].whole_place_of(topic), (rank, topic)
+        found = {
+            self._name(mine, name_of(place, path), name_of(whole, path)): value
+            for path, value in fields_of(content, self._states)
+        }
+        ended = [
+            self._ended(departed(topic, each, content), besides=found) for each in (whole, place)
+        ]
         return [
-            *self._ended(departed(topic, place, content), besides=found),
-            *(NamedReading(name, value, seconds) for name, value in found.items()),
+            *(ended[0] or ended[1]),
+            *(NamedReading(name, value, seconds) for name, value in found.items() if name),
         ]
 
     def _found_in_sparkplug(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:

@@ -9,7 +9,9 @@ A pattern is an MQTT topic filter in which levels may have places: `tele/{device
    for; without wildcards, the last level that is fixed.
 3. All that wildcards and `{field}` stand for besides begins the name of each field, in the topic's
    order, joined by dots. Paths inside the message follow.
-4. So two topics of a pattern never give the same name, as long as levels have no dots.
+4. So two topics of a pattern never give the same name, as long as levels have no dots. Topics of
+   two patterns may. They have another place each, of all levels (`whole_place_of`):
+   `kitchen/state`, which is of the device `state` by `kitchen/#`, is then of `kitchen.state`.
 """
 
 from __future__ import annotations
@@ -74,6 +76,14 @@ class TopicPattern:
         if not device:
             device, tail = ([self._fixed[-1]], tail) if not tail else (tail[:1], tail[1:])
         return TopicPlace(".".join(device), ".".join(field + tail))
+
+    def whole_place_of(self, topic: str) -> TopicPlace:
+        """Return a topic that fits as the place that all of its levels make."""
+        levels, pattern = topic.split("/"), self._levels
+        wild = [i for i, each in enumerate(pattern) if each in ("+", "#") or DEVICE in each]
+        own = [i for i in wild if DEVICE in pattern[i]] or wild
+        at = own[0] if own else max(i for i, each in enumerate(pattern) if not _is_open(each))
+        return TopicPlace(".".join(levels[: at + 1]), ".".join(levels[at + 1 :]))
 
 
 def name_of(place: TopicPlace, path: str) -> str:

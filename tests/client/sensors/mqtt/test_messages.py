@@ -276,3 +276,38 @@ def test_descriptions_give_units_and_nothing_else() -> None:
         name: field.unit for name, field in house.decoder.heard.fields.items()
     }
     assert (1, 2) == (house.counts["malformed"], house.counts["unknown"])
+
+
+@pytest.mark.parametrize("first", ["kitchen", "cellar"])
+def test_two_topics_never_feed_one_channel_without_a_word(first) -> None:
+    """A name that users have stays that of the first pattern's topic; the other gets its own."""
+    rooms = Listening("state/temp", topics=("kitchen/#", "cellar/#"))
+    second = "cellar" if first == "kitchen" else "kitchen"
+    for room in (first, second):
+        rooms.hears(f"{room}/state", '{"temp": 20}')
+    fed = {room: rooms.hears(f"{room}/state", '{"temp": 21}') for room in (first, second)}
+
+    assert {"kitchen": [ChannelReading(0, 21, None)], "cellar": []} == fed
+    ((what, facts),) = [each for each in rooms.notes if "alike" in each[1]][:1]
+    assert "two topics give one name, the other is not read as it" == what
+    assert ("state/temp", "kitchen/state", "cellar/state") == (
+        *(facts["name"], facts["topic"], facts["other"]),
+    )
+    assert ["cellar.state/temp"] == rooms.decoder.take_unlisted()
+
+
+def test_topics_of_one_pattern_with_one_name_are_not_mixed() -> None:
+    """A level with a dot in it: there is no other name, so the second is not read."""
+    house = Listening("a/b.c", topics=("{device}/#",))
+
+    assert [1, 0, 1] == [len(house.hears(topic, "5")) for topic in ("a/b.c", "a/b/c", "a/b.c")]
+    assert 1 == house.counts["alike"]
+
+
+def test_a_device_with_a_long_name_is_away_alone() -> None:
+    """The other room's channel of the same short name goes on."""
+    channels = ("kitchen.plug/power", "cellar.plug/power")
+    rooms = Listening(*channels, topics=("kitchen/#", "cellar/#"))
+
+    assert [ChannelReading(1, None, None)] == rooms.hears("cellar/plug/availability", "offline")
+    assert [ChannelReading(0, 5, None)] == rooms.hears("kitchen/plug/power", "5")
