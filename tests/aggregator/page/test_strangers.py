@@ -113,7 +113,7 @@ STRANGE = (
     *("\N{FULLWIDTH DIGIT ONE}27.0.0.1", "localhost:99999", "localhost:-1", "http://localhost"),
 )
 
-ELSEWHERE = ("0.0.0.0", "10.0.0.7:8473", "[2001:db8::1]", "93.184.216.34", "128.0.0.1")
+ELSEWHERE = ("0.0.0.0:80", "10.0.0.7:8473", "[2001:db8::1]", "93.184.216.34", "128.0.0.1")
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
