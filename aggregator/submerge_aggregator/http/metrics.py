@@ -242,6 +242,7 @@ def _of_nodes(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
     outliers = gauge("outlier_nodes", "Nodes left out for being far from the others (robust).")
     bounded = gauge("bounded_nodes", "Nodes that weigh less in the model than they report.")
     twice = gauge("nodes_twice", "Nodes as which two machines report in turns.")
+    lacking = gauge("nodes_without_energies", "Nodes whose rows stay out of the channels' noise.")
     for each in groups:
         for cause, count in each.quarantined.items():
             quarantined.add_metric((each.group, cause.replace(" ", "_")), count)
@@ -249,4 +250,5 @@ def _of_nodes(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
         outliers.add_metric((each.group,), each.outliers)
         bounded.add_metric((each.group,), each.bounded)
         twice.add_metric((each.group,), each.twice)
-    yield from (quarantined, banned, outliers, bounded, twice)
+        lacking.add_metric((each.group,), each.without_energies)
+    yield from (quarantined, banned, outliers, bounded, twice, lacking)

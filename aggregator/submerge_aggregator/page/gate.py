@@ -2,7 +2,8 @@
 
 1. It comes under one of our names (`Host`), and from one of our pages: `Origin`, if there is one,
    and for data what the browser says of who asks (`Sec-Fetch-Site`).
-2. It may read: on 127.0.0.1 everybody may; elsewhere a session is needed.
+2. It may look: at what the views show everybody may on 127.0.0.1, unless a proxy may have passed
+   the request on; all else, and elsewhere, needs a session.
 3. What changes something needs a session, an `Origin`, and the session's proof in a header.
 
 Then `/api/...` is the admin API, behind the same table of scopes as everywhere; all else is the
@@ -25,8 +26,11 @@ from submerge_aggregator.page.identify import NOT_LOGGED_IN, Headers, PageIdenti
 PROOF = b"x-submerge-proof"
 """The header with a session's proof."""
 
-OPEN = ("/login", "/static/")
-"""Paths that need no session: where one begins, and what that page is drawn with."""
+SHOWN = frozenset(
+    {"", "health", "nodes", "alarms", "alarm-status", "bans", "histories", "tree", "scores"}
+    | {"past-alarms", "versions", "settings", "recent", "values", "drills"}
+)
+"""First words of the admin API's paths that views ask for; others need a session everywhere."""
 
 DATA = ("/api/", "/data/", "/events")
 """Paths that only scripts of the page ask for. No link of another site leads there."""
@@ -80,8 +84,10 @@ class PageGate:
         peer: Peer = scope.get("state", {}).get("peer", Peer())
         guarded = _guarded(send)
         denial = self._objection(scope, headers)
-        if denial is None and not scope["path"].startswith(OPEN):
+        if denial is None and not _is_open(scope["path"]):
             found = self.identify(peer, headers)
+            if not _is_shown(scope) and self.identify.session(headers) is None:
+                found = Denial(401, "no_credential", NOT_LOGGED_IN)
             if isinstance(found, Denial):
                 denial = found
             else:
@@ -100,7 +106,8 @@ class PageGate:
     def _objection(self, scope: Scope, headers: Headers) -> Denial | None:
         """Return what a request of any sender lacks."""
         hosts, host = self.identify.hosts, one_of(headers, b"host")
-        if not hosts.knows(host):
+        # A path that does not begin so is a whole address, which may name another host.
+        if not hosts.knows(host) or not scope["path"].startswith("/"):
             return Denial(403, "shape", FOREIGN_HOST)
         origin, changes = one_of(headers, b"origin"), scope["method"] not in ("GET", "HEAD")
         sent = any(name == b"origin" for name, _ in headers)
@@ -135,6 +142,18 @@ class PageGate:
         # The body of what is refused was not read: the connection ends.
         headers = {"connection": "close", "cache-control": "no-store"}
         return Response(body, denial.status, headers, media_type="application/json")
+
+
+def _is_open(path: str) -> bool:
+    """Return whether a path needs no session: where one begins, and what it is drawn with."""
+    return path == "/login" or path.startswith("/static/")
+
+
+def _is_shown(scope: Scope) -> bool:
+    """Return whether a request is one of a view in a browser: only proxies still send HTTP/1.0."""
+    path: str = scope["path"]
+    is_shown = not path.startswith("/api/") or path.split("/")[2] in SHOWN
+    return is_shown and scope["http_version"] != "1.0"
 
 
 def _guarded(send: Send) -> Send:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from submerge_client.config.links import is_here
 
 
 class Hosts(NamedTuple):
@@ -37,8 +40,8 @@ class Hosts(NamedTuple):
 
     def is_configured(self, host: str) -> bool:
         """Return whether it is a configured name: that of a proxy, or of a certificate."""
-        host = host.lower()
-        return bool({host, _name(host)} & self.configured)
+        name = _name(host)
+        return bool(name) and bool({host.lower(), name} & self.configured)
 
     def is_own(self, origin: str, host: str, *, secure: bool) -> bool:
         """Return whether a page that sends a request is one of these.
@@ -53,12 +56,21 @@ class Hosts(NamedTuple):
         return origin.lower() in {f"{scheme}://{host.lower()}" for scheme in schemes}
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a `Host` header names a way that leads to this machine alone."""
+    return is_here(_name(host))
+
+
 def _name(host: str) -> str:
-    """Return a host without its port."""
-    host = host.lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """Return a host without its port; empty if it is not written as browsers do."""
+    try:
+        parts = urlsplit(f"//{host}")
+        name, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    shown = f"[{name}]" if ":" in name else name
+    # What else was there would be read in another way elsewhere: a user, a path, "[::1]evil.com".
+    return name if host.lower() in (shown, f"{shown}:{port}") else ""
 
 
 def _is_address(name: str) -> bool:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
 from submerge_aggregator.operators.identify import Denial, Operator, Peer
-from submerge_aggregator.page.hosts import Hosts
+from submerge_aggregator.page.hosts import Hosts, is_loopback
 from submerge_aggregator.page.sessions import Session, Sessions
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 NOT_LOGGED_IN = "log in with an operator's token"
+
+PASSED_ON = (b"forwarded", b"via", b"x-forwarded", b"x-real-ip", b"x-original", b"x-client-ip")
+"""How headers begin that say of a request that another machine may have sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class PageIdentities:
     cookie : str
         The name of the cookie.
     local : bool
-        Whether only this machine can connect.
+        Whether only this machine can connect, and no proxy is configured that does so for others.
     """
 
     sessions: Sessions
@@ -39,7 +42,8 @@ class PageIdentities:
         session = self.session(headers)
         if session is not None:
             return Operator(f"token {session.name}", peer.address, session.scope, session.groups)
-        if self.local and not self.hosts.is_configured(one_of(headers, b"host")):
+        passed_on = any(name.startswith(PASSED_ON) for name, _ in headers)
+        if self.local and not passed_on and is_loopback(one_of(headers, b"host")):
             return Operator("page", peer.address, "read")
         return Denial(401, "no_credential", NOT_LOGGED_IN)
 

@@ -76,10 +76,12 @@ def page_serving(
     listener = listening(page)
     cookie = f"submerge-{listener.getsockname()[1]}"  # all ports of a host share their cookies
     hosts = Hosts.of({socket.gethostname(), page.endpoint.host}, page.names)
-    identify = PageIdentities(sessions, hosts, cookie, page.is_local)
+    # Names are a proxy's: what comes from there may be anybody's, whatever the proxy makes of it.
+    local = page.is_local and not page.names
+    identify = PageIdentities(sessions, hosts, cookie, local)
     entering = Entering(sessions, cookie, log)
     # A command that can be copied; other machines are not shown where the store is.
-    store = os.path.realpath(config.store) if page.is_local else ""
+    store = os.path.realpath(config.store) if local else ""
     drawing = Drawing(store, more.names, more.templates) if more else Drawing(store)
     watched = Watched(InsideCalls(api), wall)
     app = page_app(watched, entering, StaticFiles(), drawing, more)

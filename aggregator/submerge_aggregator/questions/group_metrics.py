@@ -7,6 +7,7 @@ from typing import get_args
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.operators.quarantine import Cause
 from submerge.aggregator.rollup import census, staleness
+from submerge.aggregator.root.new_model import without_energies
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions.alarm_survey import (
@@ -59,4 +60,5 @@ def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
         0 if ledger is None else ledger.disputes.contradicted,
         0 if ledger is None else len(ledger.presence.turns.nodes_at_once(now.steady)),
         node.early(group),
+        0 if ledger is None else len(without_energies(ledger)),
     )

@@ -211,6 +211,8 @@ class GroupMetrics:
         Nodes as which two machines report, or more.
     early : int
         Readings that clients had learnt before they joined here, since the process began.
+    without_energies : int
+        Nodes whose rows stay out of the noise of each channel: they do not say its energy.
     """
 
     group: str
@@ -230,6 +232,7 @@ class GroupMetrics:
     contradicted: int = 0
     twice: int = 0
     early: int = 0
+    without_energies: int = 0
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:

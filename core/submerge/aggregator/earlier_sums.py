@@ -39,6 +39,7 @@ def earlier_sums(ledger: Ledger, summaries: Summaries, now: Now) -> EarlierSums 
     summary = None if pool is None else pool.summary(seen_from(now, ledger.rows.values()))
     if pool is None or summary is None:
         return None
+    summary = pool.with_energies(summary, even=True)
     out = ledger.left_out | pool.outliers().keys()
     # None of them is the present one: what was only measured does not count.
     schemas = {pool.fingerprint, *pool.earlier}

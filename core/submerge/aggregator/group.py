@@ -22,7 +22,7 @@ from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import census, scores
-from submerge.aggregator.root.new_model import begins_to_score, new_model, without_energies
+from submerge.aggregator.root import new_model as of_root
 from submerge.aggregator.root.settling import settle
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
@@ -266,11 +266,11 @@ class Group:
         ledger = self.ledger
         if ledger is None:
             return []
-        lacking = without_energies(ledger, self.model)
-        return self._notes.news(ledger.outliers(), ledger.bounds(), lacking)
+        found = of_root.without_energies(ledger), ledger.counted.moments_by_node()
+        return self._notes.news(ledger.outliers(), ledger.bounds(), *found)
 
     def take_rejections(self) -> list[Note]:
-        """Return notes on messages that could not be sent, once."""
+        """Return notes on what was refused here, once."""
         notes, self._rejections = self._rejections, []
         return notes
 
@@ -299,7 +299,8 @@ class Group:
     def _new_report(self, ledger: Ledger, node: str, me: Incarnation, now: Now) -> Report:
         upward = self.upward
         # First: it takes the time, on which outliers depend, and so do counts.
-        seen = ledger.seen(now)
+        seen, recent = ledger.seen(now), scores(ledger)
+        seen = of_root.known_noise(ledger, seen, recent, self.model, even=True)
         counts = ledger.counts()
         version = 0 if self.model is None else self.model.version
         report = Report(
@@ -316,7 +317,7 @@ class Group:
             version=max(version, newest_version(ledger, now, own=version)),
             lifetime=counts.generated,
             census=census(ledger, now),
-            scores=scores(ledger),
+            scores=recent,
             alarm_status=alarm_status(ledger, now, desired=self.desired_states.heard),
             earlier=earlier_sums(ledger, self.plan.summaries, now),
         )
@@ -355,7 +356,7 @@ class Group:
             self._look_at = now.steady + LOOK_EVERY_S
             self._settle(ledger)
             is_open = self.plan.is_open(self.canonical)
-            if not is_open and self.waiting is None and begins_to_score(ledger):
+            if not is_open and self.waiting is None and of_root.begins_to_score(ledger):
                 self._model_at = -math.inf
         if self._model_at > now.steady:
             return None
@@ -367,8 +368,8 @@ class Group:
         return model
 
     def _new_model(self, ledger: Ledger, now: Now) -> Model:
-        known = ledger, self.canonical, self._settings, now, self.plan
-        return new_model(*known, last=self.version, rank=self.rank, waits=self.waiting is not None)
+        known = ledger, self.canonical, self._settings, now, self.plan, self.waiting is not None
+        return of_root.new_model(*known, last=self.version, rank=self.rank, before=self.model)
 
     def _readable(self, kind: type[Said], make: Callable[[], Said], now: Now) -> Said | None:
         """Return a message that receivers can read; quarantine the nodes that prevent it."""
@@ -385,6 +386,7 @@ class Group:
         """Settle what the schema leaves open, and the rank, once there are enough rows."""
         schema, self.rank = settle(self.plan, ledger, self.rank, self._settings.scaling_rows)
         if schema != ledger.schema:
+            self._rejections += self.influence_notes()  # by moments that are gone then
             self.learn_schema(schema.canonical, 0.0)
             self.stir(now=True)  # the model's text is how nodes below hear of it
 

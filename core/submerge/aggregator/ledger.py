@@ -260,10 +260,7 @@ class Ledger:
         return min(now.wall - self.ages.age(node), *created)
 
     def outliers(self) -> Mapping[str, Outlier]:
-        """Return the clients that are left out for as long as they are far from the others.
-
-        It follows from the rows alone: a client that is like the others again is in again.
-        """
+        """Return the clients that are left out for as long as they are far from the others."""
         return self._pool.outliers()
 
     def bounds(self) -> Mapping[str, InfluenceBound]:
@@ -272,15 +269,15 @@ class Ledger:
 
     def current(self) -> Iterator[Row]:
         """Return the rows of this schema that count, one by one."""
-        return self._counted.current()
+        return self.counted.current()
 
     def counts(self) -> Counts:
         """Add up the readings of all rows of this schema."""
-        return self._counted.counts()
+        return self.counted.counts()
 
     def moments(self) -> Moments | None:
         """Pool the moments of all rows; None if they send summaries."""
-        return self._counted.moments()
+        return self.counted.moments()
 
     def seen(self, now: Now) -> Summary | None:
         """Merge all rows as of now.
@@ -290,15 +287,16 @@ class Ledger:
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
 
+    def with_energies(self, seen: Summary, *, even: bool) -> Summary:
+        """Return a merge of all rows with energies of channels (`Pool.with_energies`)."""
+        return self._pool.with_energies(seen, even=even)
+
     def waiting(self) -> Pool | None:
         """Return the merge of the rows that wait for the present schema (`Pool.waiting`)."""
         return self._pool.waiting()
 
     def summary(self, wall: float | None = None) -> Summary | None:
-        """Merge all rows, as of a wall time; by default of the reference time.
-
-        Rows of the future are read as of the time of the last event; `seen` is as of now.
-        """
+        """Merge all rows, as of a wall time; by default of the reference time."""
         return self._pool.summary(wall)
 
     # -- inside ----------------------------------------------------------------
@@ -392,7 +390,8 @@ class Ledger:
             self._refresh(node)
 
     @property
-    def _counted(self) -> CountedRows:
+    def counted(self) -> CountedRows:
+        """The rows that count."""
         prints = self.fingerprint, self.read.keys()
         return CountedRows(self.rows, self.sealed, *prints, self.left_out)
 

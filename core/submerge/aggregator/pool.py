@@ -85,9 +85,14 @@ class Sealed:
         return self if summary is self.summary else replace(self, summary=summary)
 
 
+def knows_energies(summary: Summary) -> bool:
+    """Return whether the energies of channels are known."""
+    return all(part.channel_energies is not None for part in summary.pieces)
+
+
 def with_energies(summary: Summary) -> Summary:
     """Return a summary with energies of channels; itself where they are known."""
-    if all(part.channel_energies is not None for part in summary.pieces):
+    if knows_energies(summary):
         return summary
     return summary_of(*map(with_even_energies, summary.parts))
 
@@ -272,6 +277,28 @@ class Pool:
             return None
         root = self._tree.root()
         return root if wall is None else self.faded(root, self.reference, wall)
+
+    def with_energies(self, merged: Summary, *, even: bool) -> Summary:
+        """Return a merge of this pool with energies of channels; itself if no child has them.
+
+        One child without would take them from the merge of all.
+
+        even : spread those of such children evenly; else they are left out
+        """
+        if knows_energies(merged):
+            return merged
+        tree, known = self._summaries.tree(self.schema), False
+        for node, child in self._placement.placed().items():
+            known = known or knows_energies(child)
+            if even or knows_energies(child):
+                tree[node] = with_energies(child)
+        for place, (history, read_as, reference) in self._placed.items():
+            factor = history.factor * self._factor(read_as, reference)
+            tree[place] = self._summaries.faded(history.summary, factor)
+        if not known:
+            return merged
+        found = tree.root()
+        return self._summaries.faded(found, merged.weight / found.weight) if even else found
 
     def outliers(self) -> Mapping[str, Outlier]:
         """Return the nodes that are left out as outliers; none, if not robust."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from submerge.aggregator.pool import Row, Sealed
 from submerge.protocol.messages import Counts, Incarnation, Report
-from submerge.stats.moments import Moments, pooled
+from submerge.stats.moments import LEAST_NODES, Moments, pooled, typical
 
 
 class CountedRows(NamedTuple):
@@ -31,15 +31,6 @@ class CountedRows(NamedTuple):
             for (node, _), row in self.rows.items()
             if row.report.fingerprint == self.fingerprint and node not in self.out
         )
-
-    def folded(self) -> list[Sealed]:
-        """Return the sealed rows that count, by node."""
-        places = sorted(
-            place
-            for place in self.sealed
-            if place[1] == self.fingerprint and place[0] not in self.out
-        )
-        return [self.sealed[place] for place in places]
 
     def counts(self) -> Counts:
         """Add up the readings, those of earlier schemas as well.
@@ -70,14 +61,31 @@ class CountedRows(NamedTuple):
             return True
         return fingerprint in self.earlier and not only_measured(said)
 
-    def moments(self) -> Moments | None:
-        """Pool the moments; None without any."""
+    def moments_by_node(self) -> dict[str, Moments]:
+        """Pool the moments of each node."""
         # In one order: rounding must not depend on when rows arrived.
-        rows = [self.rows[key].report for key in sorted(self.rows) if key[0] not in self.out]
-        parts = [row.moments for row in rows if row.fingerprint == self.fingerprint]
-        parts += [sealed.moments for sealed in self.folded()]
-        present = [moments for moments in parts if moments is not None]
-        return pooled(*present) if present else None
+        parts = [
+            (node, self.rows[node, each].report.moments)
+            for node, each in sorted(self.rows)
+            if self.rows[node, each].report.fingerprint == self.fingerprint
+        ]
+        parts += [
+            (node, self.sealed[node, fingerprint].moments)
+            for node, fingerprint in sorted(self.sealed)
+            if fingerprint == self.fingerprint
+        ]
+        found: dict[str, list[Moments]] = {}
+        for node, moments in parts:
+            if moments is not None and node not in self.out:
+                found.setdefault(node, []).append(moments)
+        return {node: pooled(*each) for node, each in found.items()}
+
+    def moments(self) -> Moments | None:
+        """Return the moments of all nodes, by medians where they are many; None without any."""
+        nodes = list(self.moments_by_node().values())
+        if len(nodes) >= LEAST_NODES:
+            return typical(nodes)
+        return pooled(*nodes) if nodes else None
 
 
 def only_measured(said: Report | Sealed) -> bool:

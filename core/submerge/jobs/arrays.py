@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from submerge.errors import PeerError
+from submerge.errors import PeerError, UsageError
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 """Arrays by name: float64, float32 or whole numbers (uint64)."""
@@ -37,7 +37,13 @@ MOST_HEADER = 1 << 20
 LARGEST_NUMBER = 1e100
 """What travels is at most this, either way."""
 
+OFF = 1e-6
+"""By how much sums may be off: their order is free."""
+
 MOST_ARRAYS, MOST_AXES = 32, 3
+MOST_EMPTY = 1 << 32
+"""Numbers of an array if its axes of length 0 were 1: NumPy has to bear the others all the same."""
+
 ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 
@@ -81,7 +87,7 @@ def unpack(body: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     for each in listed:
         name, dtype, shape = _described(each)
         end = at + math.prod(shape) * dtype.itemsize
-        if end > len(body) or name in arrays:
+        if end > len(body) or name in arrays or math.prod(filter(None, shape)) > MOST_EMPTY:
             raise PeerError(f"array {name}: cut short, or twice", kind="shape")
         # A copy: it is aligned as any other array is, and may be written to.
         found = np.frombuffer(body[at:end], dtype).reshape(shape).copy()
@@ -126,6 +132,25 @@ def expect(
             raise PeerError(
                 f"array {name} must be at most {LARGEST_NUMBER:g} either way", kind="range"
             )
+
+
+def check_counts(counts: npt.NDArray[Any], most: float) -> None:
+    """Refuse counts that are no whole numbers, or more than `most` together, with `PeerError`."""
+    if not ((counts >= 0) & (counts == np.rint(counts))).all() or not counts.sum() <= most:
+        raise PeerError(f"counts are whole numbers, together {most:g} at most", kind="range")
+
+
+def check_at_most(what: str, values: Any, most: Any) -> None:
+    """Refuse numbers that are larger, either way, than rows lead to, with `PeerError`."""
+    if not (np.abs(values) <= most * (1.0 + OFF)).all():
+        raise PeerError(f"{what} are larger than so many rows lead to", kind="range")
+
+
+def check_finite(arrays: Arrays) -> None:
+    """Refuse results that are no numbers, with `UsageError`."""
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise UsageError(f"the numbers of this job are too large: {name} is not finite")
 
 
 def _json(text: bytes) -> Any:

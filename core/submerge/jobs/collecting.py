@@ -10,11 +10,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from submerge.errors import PeerError
+import numpy as np
+
+from submerge.errors import PeerError, SubmergeError
 from submerge.jobs import roster
+from submerge.jobs.arrays import Arrays, check_finite
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.kind import JobKind
 from submerge.jobs.machine import JobEffect, JobTimes, SendJob
@@ -25,6 +28,12 @@ from submerge.jobs.roster import Place
 from submerge.protocol.machine import Note, Now
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge.protocol.randomness import RandomSource
+
+MOST_TRIED = 64
+"""Children of which one is looked for without whom a round can be computed."""
+
+LEAST_VOICES, MOST_MOVED = 5, 10.0
+"""From so many children on, none moves what settles a scale further than that."""
 
 SHARE_OF_TIME = 0.75
 """A child has so much of its parent's time: the rest is for what comes late."""
@@ -154,10 +163,10 @@ class ShareCollection:
                 return effects, False
             del self._incoming[child]
             self._shares[child] = self._checked(child, piece, incoming.body())
-        except PeerError as error:
+        except Exception as error:  # whatever it is, it costs this share alone
             self._incoming.pop(child, None)
             self._out[child] = "what it contributed was refused"
-            facts = {"job": piece.job, "child": child, "why": str(error)}
+            facts = {"job": piece.job, "child": child, "why": reason_of(error)}
             return [Note("share refused", facts)], True
         self._asks[child].settle()
         return effects, True
@@ -179,7 +188,7 @@ class ShareCollection:
             if missing:
                 raise PeerError("a share holds clients that do not take part there", kind="name")
             if self._kind is not None:
-                self._kind.check_up(self.ask.down, share.arrays)
+                self._kind.check_up(self.ask.down, share.arrays, len(held))
                 check_nodes(share.arrays, held)
         return share
 
@@ -188,15 +197,27 @@ class ShareCollection:
         return SendJob(stamp.node, JobPieceTaken(stamp, piece.job, True, piece.parcel, have))
 
     def share(self) -> JobShare:
-        """Return what all children contribute together, as far as it is here."""
+        """Return what all children contribute together, as far as it is here.
+
+        A share with which nothing can be computed is left out; if it is not clear which one that
+        is, all are.
+        """
+        try:
+            merged = self.merged()
+        except Exception as error:
+            blamed = self.culprit(lambda _: None)
+            for child in self.contributors if blamed is None else [blamed]:
+                self.leave_out(child, f"what it contributed does not merge: {reason_of(error)}")
+            merged = self.merged()
+        if mover := self._mover(merged):
+            self.leave_out(mover, f"alone it moves a scale more than {MOST_MOVED:g} times")
+            merged = self.merged()
         place: dict[str, Place] = {}
         left: dict[str, str] = {}
-        ups = []
         for child in sorted(self.children):
             share, expected = self._shares.get(child), self._expected(child)
             if share is not None and share.place:
                 place[child] = share.place
-                ups.append(share.arrays)
             said = {} if share is None else share.left
             names = roster.names(expected, child) if self.ask.phase != OPENING else {*said, child}
             absent = names - (roster.names(share.place, child) if share is not None else set())
@@ -204,8 +225,66 @@ class ShareCollection:
                 absent -= {child} - said.keys()
             why = self._out.get(child, "silent")
             left |= {name: said.get(name, why) for name in sorted(absent)}
-        arrays = self._kind.merge(self.ask.down, ups) if self._kind is not None and ups else {}
-        return JobShare(place or None, left, arrays)
+        return JobShare(place or None, left, merged)
+
+    def merged(self, without: str = "") -> Arrays:
+        """Return what the children contribute, merged; `without` one of them.
+
+        It raises any exception if what one of them contributes cannot be computed with.
+        """
+        ups = [self._shares[child].arrays for child in self.contributors if child != without]
+        if self._kind is None or not ups:
+            return {}
+        with np.errstate(all="ignore"):
+            merged = self._kind.merge(self.ask.down, ups)
+        check_finite(merged)
+        return merged
+
+    @property
+    def contributors(self) -> list[str]:
+        """The children that contribute something, by name."""
+        return sorted(child for child, share in self._shares.items() if share.place)
+
+    def _mover(self, merged: Arrays) -> str | None:
+        """Return the one child that moves the scale of all others; None where they are few."""
+        kind, names, down = self._kind, self.contributors, self.ask.down
+        if kind is None or not LEAST_VOICES <= len(names) <= MOST_TRIED:
+            return None
+        whole, moved = kind.spread(down, merged), list[str]()
+        for name in names if whole is not None else ():
+            rest = kind.spread(down, self.merged(without=name))
+            if rest is not None and whole is not None:
+                # Where all others are alike there is no scale to move.
+                times = whole[rest > 0] / rest[rest > 0]
+                moved += [name] * bool(((times > MOST_MOVED) | (times * MOST_MOVED < 1)).any())
+        return moved[0] if len(moved) == 1 else None
+
+    def culprit(self, compute: Callable[[Arrays], object]) -> str | None:
+        """Return the one child without which something can be computed; None if it is not one.
+
+        compute : raises an exception, of any type, if it cannot
+        """
+        names = self.contributors
+        found = [name for name in names[:MOST_TRIED] if self._goes_without(name, compute)]
+        return found[0] if len(found) == 1 < len(names) <= MOST_TRIED else None
+
+    def _goes_without(self, child: str, compute: Callable[[Arrays], object]) -> bool:
+        try:
+            compute(self.merged(without=child))
+        except Exception:
+            return False
+        return True
+
+    def leave_out(self, child: str, why: str) -> None:
+        """Leave a child's share out, and say why of all whose contributions it holds."""
+        held = roster.names(self._shares[child].place, child)
+        said = self._shares[child].left
+        self._shares[child] = JobShare(None, {**said, **dict.fromkeys(held, why)}, {})
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error says, and its type if it is none of ours."""
+    return str(error) if isinstance(error, SubmergeError) else f"{type(error).__name__}: {error}"
 
 
 def _part(place: Place, held: frozenset[str], child: str) -> Place | None:

@@ -32,9 +32,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+from submerge._linalg import Array
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
 from submerge.jobs.points import JobPoints
+from submerge.jobs.roster import MOST_MEMBERS
 
 
 class PhaseDown(NamedTuple):
@@ -71,6 +73,9 @@ class JobKind(Protocol):
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Return the contribution of several children, one or more, as if they were one."""
 
+    def spread(self, down: PhaseDown, up: Arrays) -> Array | None:
+        """Return what settles a scale for all, none negative; None if the round settles none."""
+
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Return the next round, or the answer, from what all participants have contributed.
 
@@ -83,8 +88,12 @@ class JobKind(Protocol):
     def check_down(self, down: PhaseDown) -> None:
         """Raise `PeerError` if no root of this version sends that."""
 
-    def check_up(self, down: PhaseDown, up: Arrays) -> None:
-        """Raise `PeerError` if no child of this version answers that."""
+    def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
+        """Raise `PeerError` if no child of this version answers that, for so many clients.
+
+        Also what rows cannot have (`points.MOST_HELD`, `points.LARGEST_READING`): else one client
+        would decide what goes down to all.
+        """
 
 
 SettingForm = Literal["whole", "number", "text", "flag"]

@@ -14,7 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from submerge.errors import SubmergeError, UsageError
+from submerge.errors import UsageError
+from submerge.jobs.collecting import reason_of
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.kind import JobKind
@@ -177,8 +178,8 @@ class JobMember:
                 # Before they are sent: the pieces come after this effect.
                 effects.append(Keep({RECORD: self.budget.spend(shared, now)}))
                 effects.append(Note("readings shared", {"job": ask.job.id, "readings": shared}))
-        except SubmergeError as error:
-            part.why = f"what it was asked was refused: {error}"
+        except Exception as error:  # whatever it is, it costs this job alone
+            part.why = f"what it was asked was refused: {reason_of(error)}"
             return JobShare(None, {self.node: part.why}, {})
         part.expected = ask.attempt, ask.round + 1
         return JobShare(self.incarnation, {}, up)

@@ -20,8 +20,12 @@ from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
 
 MOST_HELD_OUT = 0.9
-LARGEST_READING = 1e40
-"""Squares of it, summed over all rows there are, stay below what may travel."""
+LARGEST_READING = 1e20
+"""Rows that are scaled stay far below it, and so do those that landmarks are chosen from. Sums of
+squares over all rows that there are may travel."""
+
+MOST_HELD = 100_000
+"""Rows that a client holds for jobs, whatever its configuration says."""
 
 
 class JobPoints(NamedTuple):

@@ -15,14 +15,15 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
-from submerge.jobs.arrays import Arrays
-from submerge.jobs.collecting import ShareCollection, asked_of, refusal
+from submerge.jobs.arrays import Arrays, check_finite
+from submerge.jobs.collecting import ShareCollection, asked_of, reason_of, refusal
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job, JobOutcome, Leaver
 from submerge.jobs.kind import JobAnswer, JobKind, PhaseDown
@@ -210,8 +211,14 @@ class JobRoot:
         """Take a round's result; return whether there is another round."""
         try:
             answer = running.take(share.arrays)
-        except UsageError as error:
-            self._fail(running, str(error), now, effects)
+        except Exception as error:  # whatever it is, it costs one share if it is one's
+            why, collection = reason_of(error), running.collection
+            blamed = collection.culprit(running.following)
+            if blamed is None:
+                self._fail(running, why, now, effects)
+                return False
+            collection.leave_out(blamed, f"no round follows from what it contributed: {why}")
+            self._close(running, collection.share(), now, effects)
             return False
         if answer is None and running.rounds >= running.job.rounds:
             self._fail(running, f"no answer after {running.rounds} rounds", now, effects)
@@ -319,16 +326,26 @@ class RunningJob:
         UsageError
             If there is no answer, and why.
         """
+        self.kind, result = self.following(up)
         self.rounds += 1
-        # What a kind computes from extreme numbers it refuses, or it is no finite answer.
-        with np.errstate(all="ignore"):
-            result = self.kind.next(self._state, self._down, up)
         if isinstance(result, JobAnswer):
-            _check_finite(result.arrays)
             return result.arrays
         self._state, self._down = result
-        _check_finite(self._down.arrays)
         return None
+
+    def following(self, up: Arrays) -> tuple[JobKind, tuple[Any, PhaseDown] | JobAnswer]:
+        """Return what follows from a round, and the kind that remembers it; here nothing changes.
+
+        What goes down is such that participants take it.
+        """
+        kind = copy(self.kind)
+        # What a kind computes from extreme numbers it refuses, or it is no finite answer.
+        with np.errstate(all="ignore"):
+            result = kind.next(self._state, self._down, up)
+        check_finite(result.arrays if isinstance(result, JobAnswer) else result[1].arrays)
+        if not isinstance(result, JobAnswer):
+            kind.check_down(result[1])
+        return kind, result
 
     def next_ask(self) -> JobAsk:
         """Return what the next turn asks."""
@@ -352,12 +369,6 @@ def _no_one(declined: Mapping[str, str]) -> str:
         return "no node takes part: none reports for the group now"
     whys = Counter(why[:MOST_REASON] for why in declined.values()).most_common(REASONS)
     return "no node takes part: " + "; ".join(f"{why} ({nodes})" for why, nodes in whys)
-
-
-def _check_finite(arrays: Arrays) -> None:
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise UsageError(f"the numbers of this job are too large: {name} is not finite")
 
 
 def _key(job: str) -> Key:

@@ -53,7 +53,8 @@ def pruned(roster: Roster, kept: Collection[str]) -> Roster:
 def without_repeats(roster: Roster, most: int = MOST_MEMBERS) -> Roster:
     """Return a roster in which each client is once, at most `most` of them.
 
-    A client that moved while the job opened is in two places; it keeps the first.
+    A client that moved while the job opened is in two places; it keeps the nearest, so that no
+    child takes another's place by naming it below itself.
     """
     seen: set[str] = set()
 
@@ -68,7 +69,7 @@ def without_repeats(roster: Roster, most: int = MOST_MEMBERS) -> Roster:
 
 def _chosen(roster: Roster, takes: Callable[[str], bool]) -> Roster:
     chosen: dict[str, Place] = {}
-    for name in sorted(roster):
+    for name in sorted(roster, key=lambda name: (not isinstance(roster[name], Incarnation), name)):
         below = roster[name]
         if isinstance(below, Incarnation):
             if takes(name):

@@ -87,7 +87,11 @@ def factors_of(piece: Subspace | WholeScatter, directions: Subspace) -> Factors 
     if isinstance(piece, WholeScatter):
         columns = columns_apart(piece.dim, directions.rank)
         if columns > directions.rank:
-            return fitted(piece.scatter / piece.weight, columns)
+            covariance = piece.scatter / piece.weight
+            held, whole = np.diag(covariance), energies / piece.weight
+            # What came as directions alone lacks a part; else they differ by rounding.
+            np.fill_diagonal(covariance, np.where(whole > 1.001 * held, whole, held))
+            return fitted(covariance, columns)
     variance = energies / piece.weight
     held = np.square(directions.basis, dtype=np.float64) @ directions.explained_variance
     return Factors(floored(variance - held, variance))

@@ -8,6 +8,7 @@ them, which give `spread`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +16,16 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.schema import Scaling
-from submerge.stats.reservoir import LEAST_WIDTH, Reservoir, merged, typical_square
+from submerge.stats.reservoir import KEPT, LEAST_WIDTH, Reservoir, merged, typical_square
 
 SMALL = 1 / 5
 """Share of the trace below which the sample is used: chance alone does not reach it."""
 
 FLAT = 1e-12
 """Largest deviation, over the mean, of a constant channel."""
+
+LEAST_NODES, MOST_MOVED = 5, 10.0
+"""From so many nodes on, none of them moves a scale further than that."""
 
 ENOUGH = 32
 """Fewest sampled rows that say more than a mean."""
@@ -96,6 +100,44 @@ def pooled(*parts: Moments) -> Moments:
     samples = [part.sample for part in parts if part.sample is not None]
     sample = merged(*samples) if samples else None
     return Moments(count, parts[0].mean + shift, m2, sample)
+
+
+def typical(nodes: Sequence[Moments]) -> Moments:
+    """Return moments that no one of several nodes decides: means and variances are medians.
+
+    They are of as many rows as are behind the nodes. A node's variance is about the common mean; of
+    a channel that most nodes have constant it is that of at least two others. Of samples each node
+    has a bounded part, for it draws its own priorities.
+    """
+    count = sum(node.count for node in nodes)
+    mean = np.median([node.mean for node in nodes], axis=0)
+    offsets = np.array([node.mean - mean for node in nodes])
+    variances = np.array([node.variance for node in nodes])
+    variances += np.where(np.abs(offsets) <= FLAT * np.abs(mean), 0.0, offsets**2)
+    ascending = np.sort(variances, axis=0)
+    varying = np.count_nonzero(ascending, axis=0)
+    # The lower median of those that vary, where the median of all is 0.
+    place = len(nodes) - varying + (varying - 1) // 2
+    lower = np.take_along_axis(ascending, np.where(varying > 1, place, 0)[None], axis=0)[0]
+    middle = np.median(variances, axis=0)
+    samples = [node.sample for node in nodes if node.sample is not None]
+    most = -(-2 * KEPT // max(1, len(samples)))
+    sample = merged(*(each.first(most) for each in samples)) if samples else None
+    return Moments(count, mean, count * np.where(middle > 0, middle, lower), sample)
+
+
+def movers(nodes: Mapping[str, Moments]) -> list[str]:
+    """Return the nodes each of which would, pooled, move a channel's scale more than tenfold."""
+    few, count, found = len(nodes) < LEAST_NODES, sum(each.count for each in nodes.values()), []
+    middle = None if few else typical(list(nodes.values()))
+    for name, node in sorted(nodes.items()):
+        if few or middle is None:
+            others = [each for other, each in nodes.items() if other != name]
+            middle = pooled(*others) if others else node
+        squares = (node.count / count) * (node.variance + np.square(node.mean - middle.mean))
+        if ((squares > MOST_MOVED**2 * middle.variance) & (middle.variance > 0)).any():
+            found.append(name)
+    return found
 
 
 def spread(moments: Moments) -> float:

@@ -82,6 +82,10 @@ class Reservoir:
         chosen = np.argsort(priorities, kind="stable")[:KEPT]
         return _smallest(priorities[chosen], _projected(rows[chosen], priorities[chosen]))
 
+    def first(self, most: int) -> Reservoir:
+        """Return the rows with the smallest priorities of these."""
+        return Reservoir(self.priorities[:most], self.points[:most])
+
     @property
     def packed(self) -> bytes:
         """Bytes that are equal for equal samples."""

@@ -10,10 +10,9 @@ import pytest
 from submerge import Schema, Subspace
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.pool import Sealed
-from submerge.aggregator.root.new_model import without_energies
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.machine import Flush, Linked, Reading
-from submerge.protocol.messages import Join, Joined, Reason, Report
+from submerge.protocol.messages import Join, Joined, Model, Reason, Report
 from submerge.protocol.summaries import Subspaces
 from submerge_proto.kept import records
 from support import wire
@@ -236,29 +235,54 @@ def test_versions_mix(earlier):
     np.testing.assert_allclose(rows, model.summary.weight)
     assert isinstance(model.summary, Subspace)
     assert model.summary.rank <= 3
-    assert (earlier == ()) == (model.summary.channel_energies is not None) == bool(model.factors)
+    # Of one client alone: its site has had a model with factors, and goes on with them.
+    known = earlier in ((), ("a0",))
+    assert known == (model.summary.channel_energies is not None) == bool(model.factors)
     for host in table.hosts.values():
         assert [] == host.why("message refused")
 
 
 def test_the_log_names_once_the_node_whose_rows_have_no_energies_of_channels():
-    """It is the root's child; below it is the client to update, until then there are no factors."""
+    """At its parent; the root hears energies all the same, once it has had factors."""
     table = fleet("a0")
     read(table)
     read(table, seed=1)
-    notes = [each for each in table.hosts["r"].notes if each.what == "no energies of channels"]
+    notes = [each for each in table.hosts["a"].notes if each.what == "no energies of channels"]
 
-    assert [note.facts["node"] for note in notes] == ["a"]
+    assert [note.facts["node"] for note in notes] == ["a0"]
     assert notes[0].facts["todo"].startswith("update it and the nodes below it")
 
 
-def test_no_row_is_looked_at_where_the_model_has_factors():
-    """There may be thousands, and then none can lack energies."""
-    table = fleet()
-    read(table)
-    model, no_ledger = table.hosts["r"].model, None
+def variances(model: Model) -> np.ndarray:
+    """Return the variance of each channel by a model's factors."""
+    (factors,) = model.factors
+    return factors.noise + np.square(factors.loadings_of(model.summary)).sum(axis=1)
 
-    assert frozenset() == without_energies(no_ledger, model)
+
+@pytest.mark.parametrize("site", ["r", "a"])
+def test_one_report_without_energies_takes_factors_from_no_one(site):
+    """Below the root and below a site: its rows stay out of the noise, and all else goes on."""
+    table, client = fleet(), f"{site}0"
+    if site == "r":
+        table.client(client, under="r", schema=Schema(5))
+        table.passes(30)
+    rows = read(table)
+    before = table.hosts["r"].model
+    table.earlier.add(client)
+    table.restarts(client)
+    rows += read(table, seed=1)
+    model = table.hosts["r"].model
+
+    assert before.factors
+    assert before.version < model.version
+    assert rows == model.counts.learnt
+    np.testing.assert_allclose(variances(before), variances(model), rtol=0.3)
+    notes = [each for each in table.hosts[site].notes if each.what == "no energies of channels"]
+    assert [client] == [note.facts["node"] for note in notes]
+    # Nor does a root that has just begun forget it: rows say that they are scored by distances.
+    table.restarts("r")
+    read(table, seed=2)
+    assert table.hosts["r"].model.factors
 
 
 @pytest.mark.slow

@@ -18,7 +18,8 @@ from submerge.protocol.messages import Counts
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Scaling
-from submerge.stats.moments import Moments, pooled, spread
+from submerge.stats.moments import Moments, movers, pooled, spread, typical
+from submerge.stats.reservoir import Reservoir
 from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 from support.strategies import cuts, rows_of, streams
 
@@ -405,3 +406,53 @@ def test_gamma_is_no_matter_of_luck(seed):
 
     assert found.sample is not None
     assert float(rows.var(axis=0).sum()) == pytest.approx(spread(found), rel=1e-9)
+
+
+# -- of several nodes --------------------------------------------------------------------------
+
+LIES = (1e11, -1e11, 1e140, 0.0, 1e-300)
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("n", [5, 6, 20])
+def test_no_node_of_several_decides_what_is_typical(n, lie):
+    """Whatever it says of how many rows, mean and variance stay within those of the others."""
+    nodes = [Moments.of(rows_of("noise", 50, 3, seed) + 7) for seed in range(n - 1)]
+    liar = Moments(10**9, np.full(3, lie), np.full(3, abs(lie)))
+    found = typical([*nodes, liar])
+
+    assert found.count == sum(node.count for node in nodes) + 10**9
+    for of, most in ((found.mean, 0.0), (found.variance, 1.0)):
+        honest = [node.variance if most else node.mean for node in nodes]
+        assert (np.min(honest, axis=0) - 1e-9 <= of).all()
+        assert (of <= np.max(honest, axis=0) + most).all()
+
+
+def test_a_channel_that_one_node_alone_varies_keeps_its_size():
+    """Of two that vary the smaller counts: one of them may be anything."""
+    still = [Moments.of(np.full((50, 1), 4.0)) for _ in range(5)]
+    some, wild = (Moments.of(4 + size * rows_of("noise", 50, 1, 1)) for size in (1.0, 1e9))
+
+    assert [0.0] == typical([*still, wild]).variance.tolist()
+    np.testing.assert_allclose(some.variance, typical([*still, some, wild]).variance, rtol=0.1)
+
+
+def test_a_node_draws_its_own_priorities_and_has_a_part_of_the_sample_all_the_same():
+    """Else the smallest would be its own, and gamma with them."""
+    nodes = [sampled(rows_of("noise", 200, 9, seed), seed) for seed in range(6)]
+    liar = nodes[0].sample
+    low = Reservoir(np.arange(len(liar.priorities), dtype=np.uint64), liar.points * 1e9)
+    lying = Moments(nodes[0].count, nodes[0].mean, nodes[0].m2, low)
+
+    honest = spread(typical(nodes))
+    np.testing.assert_allclose(honest, spread(typical([lying, *nodes[1:]])), rtol=0.5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 9])
+def test_the_node_that_moves_a_scale_tenfold_is_named(n):
+    """And no other, however few they are."""
+    nodes = {f"n{i}": Moments.of(rows_of("noise", 50, 3, i) + 7) for i in range(n)}
+
+    assert [] == movers(nodes)
+    assert ["z"] == movers({**nodes, "z": Moments.of(rows_of("noise", 30, 3, 99) + 1e11)})
+    assert [] == movers({})

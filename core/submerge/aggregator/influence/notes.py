@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from submerge.protocol.machine import Note
 from submerge.robust.influence import InfluenceBound
 from submerge.robust.outliers import Outlier
+from submerge.stats.moments import LEAST_NODES, MOST_MOVED, Moments, movers
 
 
 class InfluenceNotes:
@@ -17,24 +18,41 @@ class InfluenceNotes:
         self._outliers: frozenset[str] = frozenset()
         self._bounded: frozenset[str] = frozenset()
         self._lacking: frozenset[str] = frozenset()
+        self._moved: frozenset[str] = frozenset()
 
     def news(
         self,
         outliers: Mapping[str, Outlier],
         bounds: Mapping[str, InfluenceBound],
         lacking: frozenset[str],
+        measured: Mapping[str, Moments],
     ) -> list[Note]:
         """Return notes on the nodes that have changed since the last call.
 
         lacking : nodes whose rows have no energies of channels
+        measured : moments by node, while the schema is open
         """
-        return self._of_outliers(outliers) + self._of_bounds(bounds) + self._of_lacking(lacking)
+        said = self._of_outliers(outliers) + self._of_bounds(bounds)
+        return said + self._of_lacking(lacking) + self._of_scales(measured)
+
+    def _of_scales(self, measured: Mapping[str, Moments]) -> list[Note]:
+        what, why = "scale of a node refused", "center, scale and gamma are medians over nodes"
+        if len(measured) < LEAST_NODES:
+            what, why = "node decides the scale", f"of fewer than {LEAST_NODES} nodes all count"
+        facts = {
+            "group": self._group,
+            "meaning": f"pooled, it moves a scale more than {MOST_MOVED:g} times; {why}",
+            "todo": "look whether the node's readings are in the right units",
+        }
+        moved = frozenset(movers(measured))
+        new, self._moved = moved - self._moved, moved
+        return [Note(what, {"node": node} | facts) for node in sorted(new)]
 
     def _of_lacking(self, lacking: frozenset[str]) -> list[Note]:
         facts = {
             "group": self._group,
-            "meaning": "the model has no noise for each channel, so alarms are raised by SPE and T2"
-            " in place of distances",
+            "meaning": "its rows stay out of the noise of each channel; where no model has had that"
+            " yet, alarms are raised by SPE and T2 in place of distances",
             "todo": "update it and the nodes below it; rows that an earlier version has left fade,"
             " or `nodes drop` removes them",
         }

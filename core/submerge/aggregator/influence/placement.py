@@ -65,6 +65,13 @@ class ChildPlacement:
         del self._children[node]
         self._stirred = True
 
+    def placed(self) -> dict[str, Summary]:
+        """Return what the tree holds of each child, by name."""
+        return {
+            node: self._summaries.faded(summary, factor)
+            for node, (summary, factor) in sorted(self._placed.items())
+        }
+
     @property
     def outliers(self) -> Mapping[str, Outlier]:
         """The children that are left out, as of the last `settle`."""

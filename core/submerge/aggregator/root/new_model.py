@@ -6,12 +6,14 @@ from submerge.aggregator.alarms.below import alarm_status
 from submerge.aggregator.alarms.widening import widening
 from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.plan import GroupPlan
+from submerge.aggregator.pool import knows_energies
 from submerge.aggregator.rollup import census, limits, scores, staleness
 from submerge.aggregator.root.settling import held_rank, published_rank
 from submerge.aggregator.versions import newest_version
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Model
+from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.settings import AggregatorSettings
+from submerge.protocol.summaries import Summary
 from submerge.stats.block_length import group_block_s
 
 
@@ -24,19 +26,34 @@ def begins_to_score(ledger: Ledger) -> bool:
     return not scored and ledger.counts().learnt > 0
 
 
-def without_energies(ledger: Ledger, model: Model | None) -> frozenset[str]:
-    """Return the nodes with live rows that have no energies of channels: there are no factors then.
+def known_noise(
+    ledger: Ledger,
+    seen: Summary | None,
+    recent: ScoreSketches | None,
+    before: Model | None,
+    *,
+    even: bool,
+) -> Summary | None:
+    """Return a merge of all rows as it is; with energies of channels if the group has had factors.
 
-    An earlier version does not send them. Sealed rows get them (`Sealed.with_energies`). Where the
-    newest model has factors, no row lacks them, and none is looked at.
+    One row without energies would take them from all.
+
+    before : the newest model; rows that are scored with factors say it after a restart, too
+    even : as in `Pool.with_energies`
     """
-    if model is not None and model.factors:
-        return frozenset()
+    had = before is not None and bool(before.factors)
+    had = had or (recent is not None and recent.distance is not None)
+    return ledger.with_energies(seen, even=even) if seen is not None and had else seen
+
+
+def without_energies(ledger: Ledger) -> frozenset[str]:
+    """Return the nodes with live rows that have no energies of channels.
+
+    An earlier version does not send them. Sealed rows get them (`Sealed.with_energies`).
+    """
     held = [(row.report.stamp.node, row.report.summary) for row in ledger.current()]
     return frozenset(
-        node
-        for node, summary in held
-        if summary is not None and any(part.channel_energies is None for part in summary.pieces)
+        node for node, summary in held if summary is not None and not knows_energies(summary)
     )
 
 
@@ -46,16 +63,18 @@ def new_model(
     settings: AggregatorSettings,
     now: Now,
     plan: GroupPlan,
+    waits: bool = False,
     *,
     last: int,
     rank: int,
-    waits: bool = False,
+    before: Model | None = None,
 ) -> Model:
     """Return the rows of a group as a model.
 
     canonical : text of the group's schema
     last : version of the last model
     rank : that was chosen for the group; 0 while there is none
+    before : the newest model
     waits : whether there are too few rows for a first summary; the schema goes down all the same
     """
     # First: it takes the time, on which outliers depend, and so does all that follows.
@@ -67,6 +86,7 @@ def new_model(
     known, recent = census(ledger, now), scores(ledger)
     maxima = None if recent is None else recent.maxima
     summary = None if seen is None else summaries.directions(seen)
+    noise = known_noise(ledger, seen, recent, before, even=False)
     return Model(
         ledger.group,
         max(last, now.wall_ms - 1, in_use) + 1,
@@ -81,7 +101,7 @@ def new_model(
         expires=now.wall + 10 * max(settings.model_every_s, settings.report_every_s),
         maxima=maxima,
         widened=widening(alarm_status(ledger, now, desired=0)),
-        factors=() if seen is None else summaries.factors(seen),
+        factors=() if noise is None else summaries.factors(noise),
         rank=published_rank(plan, ledger.schema, rank or held_rank(plan, ledger)),
         block_s=0.0 if maxima is None else group_block_s(maxima.lengths, maxima.block_s),
     )

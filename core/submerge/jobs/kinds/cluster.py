@@ -27,13 +27,14 @@ from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
 from submerge.features import Gaussian, Kernel, Laplace, Matern, RandomFourier
 from submerge.features.weights import Kind
-from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
 from submerge.jobs.kinds.cluster_scores import KernelScores, check_scores, spec_numbers
 from submerge.jobs.kinds.cluster_summaries import check_summaries, merged, packed, unpacked
 from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
-from submerge.jobs.points import JobPoints, seed_of
+from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, seed_of
+from submerge.jobs.roster import MOST_MEMBERS
 from submerge.jobs.settings import check_known, number_of, whole_of
 from submerge.kernel.spectral import (
     FACTORS,
@@ -133,6 +134,11 @@ class ClusterJob:
             return merged(ups)
         return self._kmeans.merge(down, ups)
 
+    def spread(self, down: PhaseDown, up: Arrays) -> Array | None:
+        """Return the variance that gamma follows from."""
+        known = down.phase == "spread" and up["count"][0] > 0
+        return _moments(up).variance.sum(keepdims=True) if known else None
+
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Try gammas around that of the spread; take one of them; do as k-means does."""
         if down.phase in ("spread", "summaries") and not up["count"][0] > 0:
@@ -170,17 +176,21 @@ class ClusterJob:
         else:
             raise PeerError(f"cluster has no phase {down.phase[:40]!r}")
 
-    def check_up(self, down: PhaseDown, up: Arrays) -> None:
-        """Refuse arrays that no child of this version sends in the phase."""
+    def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
+        """Refuse arrays that no child of this version sends in the phase, of rows that it has."""
+        if down.phase not in ("spread", "summaries"):
+            self._kmeans.check_up(down, up, clients)
+            return
         if down.phase == "spread":
             expect(up, {"count": (1,), "mean": (self._width,), "m2": (self._width,)})
+            if (up["m2"] < 0).any():
+                raise PeerError("squares are not negative", kind="range")
             count = float(up["count"][0])
-            if not 0 <= count < 2**52 or count != round(count) or (up["m2"] < 0).any():
-                raise PeerError("counts and squares are not negative", kind="range")
-        elif down.phase == "summaries":
-            check_summaries(up, len(down.arrays["gammas"]), self._dim, self._rank)
+            check_at_most("means", up["mean"], LARGEST_READING * (count > 0))
+            check_at_most("squares", up["m2"], count * LARGEST_READING**2)
         else:
-            self._kmeans.check_up(down, up)
+            check_summaries(up, len(down.arrays["gammas"]), self._dim, self._rank)
+        check_counts(up["count"], MOST_HELD * clients)
 
     # -- the map ---------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
 from submerge.features.draws import logarithm
-from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
 from submerge.jobs.kinds.distance_counts import (
@@ -37,7 +37,8 @@ from submerge.jobs.kinds.distance_counts import (
     distance_counts,
     distance_limits,
 )
-from submerge.jobs.points import JobPoints, draws, seed_of
+from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, draws, seed_of
+from submerge.jobs.roster import MOST_MEMBERS
 from submerge.jobs.settings import KEEP, check_known, flag_of, number_of, whole_of
 from submerge.kernel.kmeans_rounds import (
     TOLERANCE,
@@ -51,6 +52,10 @@ from submerge.kernel.kmeans_rounds import (
 )
 
 MOST_CLUSTERS, MOST_SAMPLE = 1024, 1 << 16
+LEAST_DRAWN, MOST_DRAWN = 2.0**-54, 37.0
+"""-log(u) of the largest and the smallest u that is drawn (`features.draws.uniforms`), to
+rounding."""
+
 OF_DISTANCES = (
     AnswerArray("distance_levels", "Shares of rows held out that limits are of."),
     AnswerArray("distance_limits", "Distances to the nearest center that these do not exceed."),
@@ -148,6 +153,9 @@ class KMeansJob:
             total = {name: array + up[name] for name, array in total.items()}
         return total
 
+    def spread(self, down: PhaseDown, up: Arrays) -> None:
+        """Settle nothing."""
+
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Make the first centers, move them, or end."""
         if down.phase == "seed":
@@ -169,16 +177,20 @@ class KMeansJob:
             raise PeerError(f"kmeans has no phase {down.phase[:40]!r}")
         expect(down.arrays, {} if down.phase == "seed" else {"centers": (self._k, self._width)})
 
-    def check_up(self, down: PhaseDown, up: Arrays) -> None:
-        """Refuse arrays that no child of this version sends in the phase."""
-        k, width = self._k, self._width
+    def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
+        """Refuse arrays that no child of this version sends in the phase, of rows that it has."""
+        k, width, rows = self._k, self._width, MOST_HELD * clients
         if down.phase == "seed":
             m = len(up["keys"]) if "keys" in up and up["keys"].ndim == 1 else 0
             expect(up, {"keys": (m,), "weights": (m,), "points": (m, width)})
-            if m > self._sample + 1 or not (up["keys"][:-1] <= up["keys"][1:]).all():
-                raise PeerError(f"expected {self._sample + 1} ascending keys at most", kind="range")
-            if not ((up["keys"] > 0).all() and (up["weights"] > 0).all()):
-                raise PeerError("keys and weights are positive", kind="range")
+            most = min(self._sample + 1, k * clients)
+            if m > most or not (up["keys"][:-1] <= up["keys"][1:]).all():
+                raise PeerError(f"expected {most} ascending keys at most", kind="range")
+            check_counts(up["weights"], rows)
+            drawn = up["keys"] * up["weights"]
+            if not ((drawn >= LEAST_DRAWN) & (drawn <= MOST_DRAWN)).all():
+                raise PeerError("a key is a draw over a weight", kind="range")
+            check_at_most("centers", up["points"], LARGEST_READING)
             return
         shapes: dict[str, tuple[int | None, ...]] = {"counts": (k,), "cost": (1,)}
         lloyd = down.phase == "lloyd"
@@ -187,7 +199,14 @@ class KMeansJob:
         expect(up, shapes)
         if any((up[name] < 0).any() for name in shapes if name != "sums"):
             raise PeerError("counts and costs are not negative", kind="range")
-        if not lloyd:
+        check_counts(up["counts"], rows)
+        farthest = width * (2.0 * LARGEST_READING) ** 2
+        check_at_most("costs", up["cost"], rows * farthest)
+        if lloyd:
+            check_at_most("sums", up["sums"], up["counts"][:, None] * LARGEST_READING)
+        else:
+            check_counts(up["held_out"][:1], rows)
+            check_at_most("costs", up["held_out"][1:], up["held_out"][0] * farthest)
             check_distance_counts(up["distances"], float(up["held_out"][0]))
 
     # -- the first centers ---------------------------------------------------------

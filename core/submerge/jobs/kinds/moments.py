@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from submerge.errors import PeerError, UsageError
-from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
-from submerge.jobs.points import JobPoints
+from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints
+from submerge.jobs.roster import MOST_MEMBERS
 from submerge.jobs.settings import check_known
 
 
@@ -55,6 +56,9 @@ class MomentsJob:
             total = {name: array + up[name] for name, array in total.items()}
         return total
 
+    def spread(self, down: PhaseDown, up: Arrays) -> None:
+        """Settle nothing."""
+
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Ask for squares about the mean, or divide them."""
         if down.phase == "sums":
@@ -79,11 +83,15 @@ class MomentsJob:
             raise PeerError(f"moments have no phase {down.phase[:40]!r}")
         expect(down.arrays, {} if down.phase == "sums" else {"mean": (self._width,)})
 
-    def check_up(self, down: PhaseDown, up: Arrays) -> None:
-        """Refuse other arrays."""
+    def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
+        """Refuse other arrays, and what rows do not add up to."""
+        most = MOST_HELD * clients
         if down.phase == "squares":
             expect(up, {"squares": (self._width,)})
+            if (up["squares"] < 0).any():
+                raise PeerError("squares are not negative", kind="range")
+            check_at_most("squares", up["squares"], most * (2.0 * LARGEST_READING) ** 2)
         else:
             expect(up, {"counts": (2,), "sums": (self._width,)})
-            if (up["counts"] < 0).any():
-                raise PeerError("counts are not negative", kind="range")
+            check_counts(up["counts"], most)
+            check_at_most("sums", up["sums"], up["counts"][0] * LARGEST_READING)

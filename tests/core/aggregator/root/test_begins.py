@@ -64,3 +64,73 @@ def test_a_new_root_of_nodes_that_have_scored_waits_for_more_of_them(table):
     table.passes(20)
 
     assert table.hosts["r"].model.summary is None
+
+
+# -- a node that is unlike the others --------------------------------------------------------
+
+FIVE = "cdefg"
+
+
+def fleet(parent: str, honest: str = FIVE, *, rows: int = 330) -> Table:
+    """A root, or a root with an aggregator, above honest clients, and one that is not."""
+    table = Table(KIND, SCHEMA)
+    plan = {GROUP: GroupPlan(KIND, SCHEMA, learns_scaling=True)}
+    table.root("r", plans=plan, scaling_rows=rows, report_every_s=5, model_every_s=10)
+    if parent != "r":
+        table.aggregator(parent, under="r", report_every_s=5)
+    for name in (*honest, "z"):
+        table.client(name, under=parent, learns_scaling=True, report_every_s=5)
+    return table
+
+
+def wild(n: int, mean: float = 1e11) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((n, 3)) * mean / 10 + mean
+
+
+@pytest.mark.parametrize("parent", ["r", "a"])
+@pytest.mark.parametrize("mean", [1e11, -1e11, 1e3])
+def test_no_node_of_five_or_more_sets_the_scale(parent, mean):
+    """It is settled for good: at the root, and by what a site sends up."""
+    table = fleet(parent)
+    table.step("z", Reading(wild(30, mean)))
+    for i, name in enumerate(FIVE):
+        table.step(name, Reading(np.random.default_rng(i).standard_normal((60, 3)) * 2 + 7))
+    table.passes(60)
+    scaling = table.hosts["r"].ledger.schema.scaling
+
+    np.testing.assert_allclose(scaling.offset, 7, atol=1)
+    np.testing.assert_allclose(scaling.scale, 2, rtol=0.5)
+    assert 330 == table.hosts["r"].model.counts.generated
+    said = [each for each in table.hosts[parent].notes if each.what == "scale of a node refused"]
+    assert ["z"] == [note.facts["node"] for note in said]
+
+
+def test_with_fewer_than_five_the_node_that_decides_the_scale_is_named():
+    """All readings count alike: of two nodes no one could say which is wrong."""
+    table = fleet("r", "cd", rows=230)
+    table.step("z", Reading(wild(30)))
+    for i, name in enumerate("cd"):
+        table.step(name, Reading(np.random.default_rng(i).standard_normal((100, 3)) * 2 + 7))
+    table.passes(60)
+
+    assert table.hosts["r"].ledger.schema.scaling.scale[0] > 1e9
+    said = [each for each in table.hosts["r"].notes if each.what == "node decides the scale"]
+    assert ["z"] == [note.facts["node"] for note in said]
+
+
+@pytest.mark.parametrize("parent", ["r", "a"])
+def test_nodes_that_differ_settle_as_all_rows_together_do(parent):
+    """Medians over nodes of one kind are close to what pooling gives."""
+    table = fleet(parent)
+    rows = {
+        name: np.random.default_rng(i).standard_normal((60, 3)) * (1, 10, 0) + (i, 5, 3)
+        for i, name in enumerate((*FIVE, "z"))
+    }
+    for name, of in rows.items():
+        table.step(name, Reading(of))
+    table.passes(60)
+    scaling, whole = table.hosts["r"].ledger.schema.scaling, np.concatenate([*rows.values()])
+
+    np.testing.assert_allclose(scaling.offset, whole.mean(axis=0), atol=1.5)
+    np.testing.assert_allclose(scaling.scale[:2], whole.std(axis=0)[:2], rtol=0.3)
+    assert 1.0 == scaling.scale[2]

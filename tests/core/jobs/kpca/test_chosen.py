@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from submerge import PeerError
 from submerge.features import Gaussian, Landmarks, Polynomial
+from submerge.jobs.kind import PhaseDown
 from submerge.jobs.kinds.kpca import chosen
 from submerge.jobs.kinds.kpca.chosen import PointChoice
 from submerge.jobs.points import draws, draws_at, node_id
@@ -160,5 +161,16 @@ def test_points_of_another_form_are_refused(change, why):
 @pytest.mark.parametrize("keys", [[2.0, 1.0], [0.0], [-1.0], [1.0] * 9, [np.inf]])
 def test_keys_of_another_form_are_refused(keys):
     """They are positive, ascending and no more than the points."""
+    down = PhaseDown("keys-1", {"limit": np.full(1, 4.0)})
+
     with pytest.raises(PeerError):
-        chosen.check_keys({"keys": np.array(keys)}, 8)
+        chosen.check_keys({"keys": np.array(keys)}, 8, down, 2)
+
+
+def test_keys_are_of_as_many_rows_as_its_clients_may_offer():
+    """Else one node's small keys would leave no room for those of others."""
+    down, keys = PhaseDown("keys-1", {"limit": np.full(1, 4.0)}), {"keys": np.full(5, 1e-3)}
+
+    chosen.check_keys(keys, 8, down, 2)
+    with pytest.raises(PeerError, match="at most 4"):
+        chosen.check_keys(keys, 8, down, 1)

@@ -6,16 +6,22 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
-from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.arrays import (
+    LARGEST_NUMBER,
+    OFF,
+    Arrays,
+    check_at_most,
+    check_counts,
+    expect,
+)
 from submerge.jobs.kind import PhaseDown
-from submerge.jobs.kinds.kpca import chosen, measured, readings
+from submerge.jobs.kinds.kpca import chosen, leverage, measured, readings
 from submerge.jobs.kinds.kpca.seen import PHASES, Seen, stage_of
 from submerge.jobs.kinds.kpca.settings import MOST_POINTS, KpcaSettings
+from submerge.jobs.points import LARGEST_READING, MOST_HELD
+from submerge.kernel.nystrom import check_finite
 
 Shapes = dict[str, tuple[int | None, ...]]
-
-OFF = 1e-6
-"""By how much the rows of a factor may be off a right angle."""
 
 
 def check_down(of: KpcaSettings, width: int, down: PhaseDown) -> None:
@@ -23,13 +29,13 @@ def check_down(of: KpcaSettings, width: int, down: PhaseDown) -> None:
     phase, arrays, t = down.phase, down.arrays, of.sketch
     if phase not in PHASES or stage_of(phase) > len(of.stages):
         raise PeerError(f"kpca has no phase {phase[:40]!r}")
-    leverage = of.sample == "leverage"
+    by_leverage = of.sample == "leverage"
     shapes: Shapes = {}
-    if phase == "factor" or (phase == "keys-1" and not leverage):
+    if phase == "factor" or (phase == "keys-1" and not by_leverage):
         shapes |= {"gamma": (1,)}
     if phase.startswith("keys"):
         shapes |= {"limit": (1,)}
-    if phase == "keys-1" and leverage:
+    if phase == "keys-1" and by_leverage:
         shapes |= {"triangle": (t * (t + 1) // 2,)}
     if phase in ("keys-2", "project"):
         shapes |= {"points": (None, width)}
@@ -68,31 +74,39 @@ def _check_gamma(of: KpcaSettings, gamma: float) -> None:
         raise PeerError(str(error), kind="range") from error
 
 
-def check_up(of: KpcaSettings, width: int, seen: Seen | None, down: PhaseDown, up: Arrays) -> None:
+def check_up(
+    of: KpcaSettings, width: int, seen: Seen | None, down: PhaseDown, up: Arrays, clients: int
+) -> None:
     """Refuse arrays that no child of this version sends; `seen` is None after a restart."""
-    phase, t = down.phase, of.sketch
+    phase, t, rows = down.phase, of.sketch, MOST_HELD * clients
     if phase == "count":
         open_: Shapes = {"sums": (width,), "squares": (1,)} if of.kernel.gamma is None else {}
         expect(up, open_ | {"counts": (4,)})
-        _check_counts(up["counts"])
+        counts = up["counts"]
+        check_counts(counts[:2], rows)
+        check_counts(counts[2:], 2 * clients)
+        if open_:
+            check_at_most("sums", up["sums"], counts[0] * LARGEST_READING)
+            check_at_most("squares", up["squares"], counts[0] * width * LARGEST_READING**2)
+            if up["squares"][0] * counts[0] * (1.0 + OFF) < float(up["sums"] @ up["sums"]):
+                raise PeerError("squares are no less than those of the mean", kind="range")
     elif phase == "factor":
         expect(up, {"triangle": (t * (t + 1) // 2,)})
     elif phase.startswith("keys"):
-        chosen.check_keys(up, of.stages[stage_of(phase) - 1])
+        chosen.check_keys(up, of.stages[stage_of(phase) - 1], down, clients)
     elif phase.startswith("points"):
         _check_points(of, width, seen, down, up)
     elif phase == "measure":
-        measured.check_sketches(up, measured.names_of(readings=of.readings))
+        measured.check_sketches(up, measured.names_of(readings=of.readings), rows)
     else:
         if of.readings:
-            _check_readings(of, width, up)
+            _check_readings(of, width, up, rows)
             up = readings.without_readings(up)
-        _check_projected(of, int(down.arrays["size"][0]), up)
-
-
-def _check_counts(counts: Array) -> None:
-    if (counts < 0).any() or (counts != np.rint(counts)).any() or (counts >= 2**52).any():
-        raise PeerError("counts are whole numbers", kind="range")
+        square = LARGEST_NUMBER
+        if seen is not None and seen.kernel.gamma is not None:
+            farthest = np.full((1, width), LARGEST_READING)
+            square = min(square, float(chosen.own_squares(farthest, seen.kernel)[0]))
+        _check_projected(of, int(down.arrays["size"][0]), up, rows, square)
 
 
 def _check_points(
@@ -103,11 +117,15 @@ def _check_points(
     if seen is None or not seen.knows(stage):
         size = of.stages[stage - 1]
         chosen.check_rows(up, width, chosen.PointChoice(of.seed, stage, size, size))
+        check_at_most("points", up["points"], LARGEST_READING)
         return
     choice = seen.choice(stage)
     chosen.check_rows(up, width, choice)
+    check_at_most("points", up["points"], LARGEST_READING)
     rows = up["points"].astype(np.float64)
     try:
+        # Also where all rows count alike: others compute their kernel with these.
+        check_finite(seen.kernel, chosen.own_squares(rows, seen.kernel))
         scores = seen.scores(stage, rows)
     except UsageError as error:
         raise PeerError(str(error), kind="range") from error
@@ -115,18 +133,17 @@ def _check_points(
     chosen.check_chosen(up, choice, scores, slack, float(down.arrays["largest"][0]))
 
 
-def _check_readings(of: KpcaSettings, width: int, up: Arrays) -> None:
+def _check_readings(of: KpcaSettings, width: int, up: Arrays, rows: int) -> None:
     """Refuse other factors of the readings."""
     if not set(readings.NAMES.values()) <= set(up):
         raise PeerError("the readings' directions are missing", kind="shape")
     factor = readings.factor_of(up)
     expect(factor, {"factor": (None, width), "mean": (width,), "sums": (4,)})
     _check_factor(factor["factor"], 2 * readings.rank_of(of.components, width))
-    if (factor["sums"] < 0).any():
-        raise PeerError("counts and energies are not negative", kind="range")
+    _check_of_rows(factor, rows, width * LARGEST_READING**2)
 
 
-def _check_projected(of: KpcaSettings, m: int, up: Arrays) -> None:
+def _check_projected(of: KpcaSettings, m: int, up: Arrays, rows: int, square: float) -> None:
     """Refuse other factors, sketches and scatters of coordinates (n, m)."""
     mean: Shapes = {"mean": (m,)} if of.center or of.merge == "exact" else {}
     if of.merge == "exact":
@@ -137,8 +154,33 @@ def _check_projected(of: KpcaSettings, m: int, up: Arrays) -> None:
     else:
         expect(up, mean | {"factor": (None, m), "sums": (4,)})
         _check_factor(up["factor"], 2 * of.components)
+    _check_of_rows(up, rows, square)
+
+
+def _check_of_rows(up: Arrays, rows: int, square: float) -> None:
+    """Refuse what does not come from `rows` rows at most, the squared length of each `square`.
+
+    All that is compared adds up, so that a merge of what passes does, too.
+    """
     if (up["sums"] < 0).any():
         raise PeerError("counts and energies are not negative", kind="range")
+    check_counts(up["sums"][:1], rows)
+    n, *energies = up["sums"].tolist()
+    mean = float(np.square(up["mean"]).sum()) if "mean" in up else 0.0
+    whole = sum(energies[:2])
+    if "triangle" in up:  # sums of rows, signed, and of ones; their mean is a sum as well
+        check_at_most("means", mean, n * energies[0])
+        check_at_most("triangles", up["triangle"], n * max(1.0, np.sqrt(square)))
+    else:
+        whole += n * mean
+    if "factor" in up:
+        check_at_most("energies", np.square(up["factor"]).sum(), energies[0])
+        check_at_most("energies", up["sums"][3:], energies[0])
+    elif "scatter" in up:
+        trace = float(np.trace(leverage.unpacked(up["scatter"], len(up["mean"]))))
+        check_at_most("scatters", up["scatter"], trace)
+        whole += trace
+    check_at_most("energies", whole, n * square)
 
 
 def _check_factor(factor: Array, most: int) -> None:

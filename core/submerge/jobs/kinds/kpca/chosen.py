@@ -30,7 +30,8 @@ from submerge.errors import PeerError
 from submerge.features import Kernel, Landmarks
 from submerge.features.draws import logarithm
 from submerge.jobs.arrays import Arrays, expect
-from submerge.jobs.points import draws, draws_at
+from submerge.jobs.kind import PhaseDown
+from submerge.jobs.points import MOST_HELD, draws, draws_at
 from submerge.kernel.nystrom import chunks, outside_span
 
 Whole = npt.NDArray[np.uint64]
@@ -119,10 +120,11 @@ def merged_keys(keys: Sequence[Array], size: int) -> Array:
     return np.sort(np.concatenate(keys), kind="stable")[:size]
 
 
-def check_keys(up: Arrays, size: int) -> None:
-    """Refuse what are no ascending, positive keys."""
+def check_keys(up: Arrays, size: int, down: PhaseDown, clients: int) -> None:
+    """Refuse what are no ascending, positive keys, or more than so many nodes may offer."""
     expect(up, {"keys": (None,)})
     keys = up["keys"]
+    size = min(size, clients * int(down.arrays["limit"][0]))
     if len(keys) > size or not (keys > 0).all() or not (keys[:-1] <= keys[1:]).all():
         raise PeerError(f"expected at most {size} ascending, positive keys", kind="range")
 
@@ -152,6 +154,28 @@ def merged_rows(ups: Sequence[Arrays]) -> Arrays:
     }
 
 
+def cut_rows(up: Arrays, choice: PointChoice, scores: Array) -> Arrays:
+    """Return rows that are no more than a choice takes: those with the smallest keys.
+
+    There are more only if a node has supplied rows whose keys it did not offer.
+    """
+    if len(up["rows"]) <= choice.size:
+        return up
+    owner, keys = _owners(up), np.empty(len(scores))
+    for node in up["nodes"].tolist():
+        own = owner == node
+        keys[own] = choice.keys_at(scores[own], node, up["rows"][own])
+    kept = np.sort(np.argsort(keys, kind="stable")[: choice.size])
+    nodes, supplied = np.unique(owner[kept], return_counts=True)
+    rows = {"rows": up["rows"][kept], "points": up["points"][kept]}
+    return {"nodes": nodes, "supplied": supplied.astype(np.uint64), **rows}
+
+
+def _owners(up: Arrays) -> Whole:
+    """Return whose each row is: (m,)."""
+    return np.repeat(up["nodes"], up["supplied"].astype(np.intp))
+
+
 def check_rows(up: Arrays, width: int, choice: PointChoice) -> None:
     """Refuse what no child sends as points: too many, of one node or in all, or one twice."""
     n = len(up["nodes"]) if "nodes" in up and up["nodes"].ndim == 1 else 0
@@ -163,7 +187,9 @@ def check_rows(up: Arrays, width: int, choice: PointChoice) -> None:
         raise PeerError(f"a node supplies at most {choice.limit} points", kind="range")
     if not ((supplied > 0).all() and (nodes[:-1] < nodes[1:]).all()):
         raise PeerError("points are listed by node", kind="range")
-    owner = np.repeat(nodes, supplied.astype(np.intp))
+    if not (up["rows"] < MOST_HELD).all():
+        raise PeerError(f"a node holds at most {MOST_HELD} rows", kind="range")
+    owner = _owners(up)
     if len(set(zip(owner.tolist(), up["rows"].tolist(), strict=True))) != m:
         raise PeerError("a row is a point once", kind="range")
 

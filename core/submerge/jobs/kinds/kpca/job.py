@@ -29,6 +29,7 @@ from submerge.jobs.kinds.kpca.participant import RowsHere
 from submerge.jobs.kinds.kpca.seen import Seen, stage_of
 from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
 from submerge.jobs.points import JobPoints
+from submerge.jobs.roster import MOST_MEMBERS
 from submerge.jobs.settings import check_known
 from submerge.jobs.sharing import NO_ONE_SHARES
 
@@ -94,7 +95,11 @@ class KernelPcaJob:
             size = of.stages[stage_of(phase) - 1]
             return {"keys": chosen.merged_keys([up["keys"] for up in ups], size)}
         if phase.startswith("points"):
-            return chosen.merged_rows(ups)
+            stage, seen, rows = stage_of(phase), self._seen, chosen.merged_rows(ups)
+            if seen is None or not seen.knows(stage):
+                return rows
+            scores = seen.scores(stage, rows["points"].astype(np.float64))
+            return chosen.cut_rows(rows, seen.choice(stage), scores)
         if phase == "measure":
             return measured.merged_sketches(ups)
         own = readings.merged_readings(ups, self._rank) if of.readings else {}
@@ -110,6 +115,14 @@ class KernelPcaJob:
         m = int(down.arrays["size"][0])
         return dis_lr.merged_sketches(ups, m, center=of.center)
 
+    def spread(self, down: PhaseDown, up: Arrays) -> Array | None:
+        """Return the variance that gamma follows from."""
+        if down.phase != "count" or self._of.kernel.gamma is not None:
+            return None
+        rows = max(1.0, float(up["counts"][0]))
+        mean = up["sums"] / rows
+        return np.maximum(up["squares"] / rows - float(mean @ mean), 0.0)
+
     # -- at the root -----------------------------------------------------------------
 
     def first(self) -> tuple[Any, PhaseDown]:
@@ -119,11 +132,7 @@ class KernelPcaJob:
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Go on to the next round, or to the answer."""
-        try:
-            result = self._next(state, down, up)
-        except np.linalg.LinAlgError as error:
-            # A child may say that it has no rows, and send sums all the same.
-            raise UsageError(f"what came up in {down.phase} is of no rows: {error}") from error
+        result = self._next(state, down, up)
         if not isinstance(result, JobAnswer):
             self._remember(result[1])
         return result
@@ -184,11 +193,10 @@ class KernelPcaJob:
             raise UsageError(NO_ONE_SHARES)
         gamma = of.kernel.gamma
         if gamma is None:
-            mean = up["sums"] / counts.rows
-            spread = float(up["squares"][0]) / counts.rows - float(mean @ mean)
-            if not spread > 0:
+            spread = self.spread(PhaseDown("count", {}), up)
+            if spread is None or not spread[0] > 0:
                 raise UsageError("gamma follows from how rows differ, and all are alike: give one")
-            gamma = of.kernel.auto(spread)
+            gamma = of.kernel.auto(float(spread[0]))
         state = RootState(counts)
         settled = {"gamma": np.array([gamma])}
         if of.sample == "leverage":
@@ -225,9 +233,9 @@ class KernelPcaJob:
         check_down(self._of, self._width, down)
         self._remember(down)
 
-    def check_up(self, down: PhaseDown, up: Arrays) -> None:
-        """Refuse arrays that no child of this version sends in the phase."""
-        check_up(self._of, self._width, self._seen, down, up)
+    def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
+        """Refuse arrays that no child of this version sends in the phase, of rows that it has."""
+        check_up(self._of, self._width, self._seen, down, up, clients)
 
 
 class NystromJob(KernelPcaJob):

@@ -16,7 +16,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import PeerError
 from submerge.features import Landmarks
-from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.arrays import Arrays, check_counts, expect
 from submerge.kernel.nystrom import check_finite, chunks, outside_span
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, merged, packed, quantile, unpacked
 
@@ -72,8 +72,8 @@ def merged_sketches(ups: Sequence[Arrays]) -> Arrays:
     return _up({name: merged(*(part[name] for part in parts), grain=FINE) for name in parts[0]})
 
 
-def check_sketches(up: Arrays, names: Sequence[str]) -> None:
-    """Refuse arrays that are no sketches of some statistics."""
+def check_sketches(up: Arrays, names: Sequence[str], rows: int) -> None:
+    """Refuse arrays that are no sketches of some statistics, of so many rows at most."""
     shapes: dict[str, tuple[int | None, ...]] = {f"{name}_bins": (None, 2) for name in names}
     expect(up, shapes | {f"{name}_level": (1,) for name in names})
     for name in names:
@@ -83,6 +83,10 @@ def check_sketches(up: Arrays, names: Sequence[str]) -> None:
         bins = up[f"{name}_bins"]
         if not (np.abs(bins) < 2**52).all() or not (bins == np.rint(bins)).all():
             raise PeerError("bins are whole numbers", kind="sketch")
+        check_counts(bins[:, 1], rows)
+        # Else all limits would be as coarse as one participant says.
+        if level[0] > FINE.level and len(bins) <= FINE.bins // 2:
+            raise PeerError("a sketch is no coarser than its bins need", kind="sketch")
         if len(bins) > FINE.bins or not (bins[:, 1] > 0).all() or (np.diff(bins[:, 0]) < 1).any():
             raise PeerError("bins rise, and have counts", kind="sketch")
     for sketch in _sketches(up).values():

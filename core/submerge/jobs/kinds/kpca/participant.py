@@ -17,9 +17,6 @@ from submerge.jobs.kinds.kpca.seen import Seen, stage_of
 from submerge.jobs.kinds.kpca.settings import KpcaSettings
 from submerge.jobs.points import JobPoints, key, node_id
 
-LARGEST = 1e37
-"""Largest reading that is taken: float32 holds it, and its distances."""
-
 
 class RowsHere(NamedTuple):
     """A participant's memory.
@@ -41,7 +38,9 @@ class RowsHere(NamedTuple):
     def of(cls, points: JobPoints, of: KpcaSettings) -> RowsHere:
         """Freeze rows."""
         none: chosen.Order = np.empty(0, dtype=np.intp)
-        rows, held_out = _rounded(points.rows), _rounded(points.held_out)
+        rows, held_out = (
+            each.astype(np.float32).astype(np.float64) for each in (points.rows, points.held_out)
+        )
         return cls(rows, held_out, Seen.nothing(of), none, np.empty(0), none)
 
     def counted(self, may_share: int) -> Arrays:
@@ -113,9 +112,3 @@ class RowsHere(NamedTuple):
             return dis_lr.exact_up(at)
         seed = key(of.seed, node, "projection")
         return dis_lr.sketch_up(at, of.columns, center=of.center, seed=seed)
-
-
-def _rounded(rows: Array) -> Array:
-    """Return rows as float32 has them, without those that it does not hold."""
-    fit = rows[(np.abs(rows) <= LARGEST).all(axis=1)]
-    return np.asarray(fit.astype(np.float32), dtype=np.float64)

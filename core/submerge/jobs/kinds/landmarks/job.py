@@ -17,17 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import Array
+from submerge._linalg import EPS, Array
 from submerge.errors import PeerError, UsageError
-from submerge.jobs.arrays import Arrays, expect
+from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerArray, JobAnswer, PhaseDown
 from submerge.jobs.kinds.kpca import chosen
 from submerge.jobs.kinds.kpca.answer import kernel_numbers
 from submerge.jobs.kinds.kpca.settings import MOST_POINTS
-from submerge.jobs.kinds.landmarks.known import Known, rounded, stage_of
+from submerge.jobs.kinds.landmarks.known import Known, stage_of
 from submerge.jobs.kinds.landmarks.settings import LISTED, LandmarkSettings
-from submerge.jobs.points import JobPoints, node_id
+from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, node_id
+from submerge.jobs.roster import MOST_MEMBERS
 from submerge.jobs.sharing import NO_ONE_SHARES
 
 
@@ -75,7 +76,8 @@ class LandmarksJob:
         """Return what a round asks of the rows."""
         phase, none = down.phase, np.empty(0, dtype=np.intp)
         if phase == "count":
-            rows = rounded(points.rows)
+            # As float32 has them, as they travel.
+            rows = points.rows.astype(np.float32).astype(np.float64)
             here = RowsOffered(rows, Known.nothing(self._of), none, np.empty(0), none)
             return here, _counted(rows, shares=points.may_share > 0)
         here, number = memory, node_id(node)
@@ -103,7 +105,18 @@ class LandmarksJob:
         if down.phase.startswith("keys"):
             size = self._of.stages[stage_of(down.phase) - 1]
             return {"keys": chosen.merged_keys([up["keys"] for up in ups], size)}
-        return chosen.merged_rows(ups)
+        stage, known, rows = stage_of(down.phase), self._known, chosen.merged_rows(ups)
+        if known is None or not known.knows(stage):
+            return rows
+        scores = known.scores(stage, rows["points"].astype(np.float64))
+        return chosen.cut_rows(rows, known.choice(stage), scores)
+
+    def spread(self, down: PhaseDown, up: Arrays) -> Array | None:
+        """Return what gamma, or the scale of each channel, follows from."""
+        if down.phase != "count" or not (self._of.scale or self._of.kernel.gamma is None):
+            return None
+        variance = up["squares"] / max(1.0, float(up["counts"][0]))
+        return np.sqrt(variance) if self._of.scale else variance.sum(keepdims=True)
 
     # -- at the root -----------------------------------------------------------------
 
@@ -151,7 +164,9 @@ class LandmarksJob:
         variance = up["squares"] / rows
         offset, scale = np.zeros(self._width), np.ones(self._width)
         if self._of.scale:
-            offset, scale = up["mean"], np.where(variance > 0, np.sqrt(variance), 1.0)
+            # What is less is rounding of rows that are alike, and may be anything.
+            solid = variance > (EPS * up["mean"]) ** 2
+            offset, scale = up["mean"], np.where(solid, np.sqrt(variance), 1.0)
         gamma, spread = self._of.kernel.gamma, float((variance / scale**2).sum())
         if gamma is None:
             if not spread > 0:
@@ -198,19 +213,21 @@ class LandmarksJob:
                 raise PeerError(str(error), kind="range") from error
         self._remember(down)
 
-    def check_up(self, down: PhaseDown, up: Arrays) -> None:
+    def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
         """Refuse arrays that no child of this version sends; compute keys of rows again."""
         phase, stage = down.phase, stage_of(down.phase)
         if phase == "count":
             expect(up, {"counts": (3,), "mean": (self._width,), "squares": (self._width,)})
-            counts = up["counts"]
-            if (counts < 0).any() or (counts != np.rint(counts)).any() or (counts >= 2**52).any():
-                raise PeerError("counts are whole numbers", kind="range")
+            rows = up["counts"][0]
+            check_counts(up["counts"][:1], MOST_HELD * clients)
+            check_counts(up["counts"][1:], 2 * clients)
             if (up["squares"] < 0).any():
                 raise PeerError("squares are not negative", kind="range")
+            check_at_most("means", up["mean"], LARGEST_READING * (rows > 0))
+            check_at_most("squares", up["squares"], rows * LARGEST_READING**2)
             return
         if phase.startswith("keys"):
-            chosen.check_keys(up, self._of.stages[stage - 1])
+            chosen.check_keys(up, self._of.stages[stage - 1], down, clients)
             return
         known, size = self._known, self._of.stages[stage - 1]
         if known is None or not known.knows(stage):

@@ -16,9 +16,6 @@ from submerge.jobs.kinds.kpca.chosen import SLACK, PointChoice, own_squares, res
 from submerge.jobs.kinds.landmarks.settings import LandmarkSettings
 from submerge.kernel.nystrom import check_finite
 
-LARGEST = 1e37
-"""Largest reading that is taken: float32 holds it, and its distances."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
@@ -95,9 +92,3 @@ def stage_of(phase: str) -> int:
     word, _, number = phase.partition("-")
     plain = number.isascii() and number.isdecimal() and len(number) < 3 and number[:1] != "0"
     return int(number) if word in ("keys", "points") and plain else 0
-
-
-def rounded(rows: Array) -> Array:
-    """Return rows as float32 has them, as they travel, without those that it does not hold."""
-    fit = rows[(np.abs(rows) <= LARGEST).all(axis=1)]
-    return np.asarray(fit.astype(np.float32), dtype=np.float64)
