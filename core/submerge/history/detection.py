@@ -1,6 +1,7 @@
 """HistoryDetector: the alarms that a client would have raised on recorded rows.
 
-Rows pass the client's own monitor, a few at a time. The model learns nothing. The monitor's clock
+Rows pass the client's own monitor, a few at a time. Neither the model nor its limits learn from
+them: a fault among the rows that are judged must not raise the limit. The monitor's clock
 counts rows, so that alarms are found at their rows; their times are those of the rows.
 """
 
@@ -16,6 +17,8 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.client.alarms.blame import Evidence
 from submerge.client.alarms.detect import LONGER
+from submerge.client.alarms.detector import AlarmDetector, DetectorState
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
@@ -31,7 +34,7 @@ from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Schema
-from submerge.stats.block_maxima import By
+from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
 
 AT_ONCE = 128
 """Rows that are judged together: fewer alarms end in them than a client remembers."""
@@ -99,6 +102,22 @@ class JudgedRows:
     first: int
 
 
+def judging(
+    model: Model, highest: HighestSoFar, alarms: AlarmSettings, period_s: float
+) -> AlarmDetector:
+    """Return a detector with the limits that recorded rows are judged by, from their history.
+
+    highest : of held-out rows; limits follow from it where the model's maxima are too few
+    """
+    alarms = replace(alarms, period_s=period_s or 1.0)
+    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
+    detector = AlarmDetector.of("", alarms, (), DetectorState(highest=highest))
+    detector = detector.with_maxima(
+        model.maxima, kinds, model.widened, model.block_s, model.counts.learnt
+    )
+    return detector.with_own_limits(0.0)
+
+
 class HistoryDetector:
     """Detects alarms on recorded rows of one machine.
 
@@ -114,6 +133,8 @@ class HistoryDetector:
         Rows for which it does not hold are not judged.
     machine : str
         Its name, in alarms.
+    highest : HighestSoFar, optional
+        Of the history; by default the state's.
 
     Attributes
     ----------
@@ -131,6 +152,7 @@ class HistoryDetector:
         alarms: AlarmSettings,
         when: Condition | None = None,
         machine: str = "machine",
+        highest: HighestSoFar | None = None,
     ) -> None:
         self._model, self._schema, self._when = model, Schema.parse(model.schema), when
         self._row_s, self._alarms = period_s or 1.0, alarms
@@ -143,6 +165,11 @@ class HistoryDetector:
         )
         summaries = Subspaces(model.rank, rank_max=max(model.rank, 1))
         self._monitor = NodeMonitor(settings, self._schema, summaries, state)
+        if highest is None:
+            highest = HighestSoFar() if state is None else state.detector.highest
+        if self._monitor.detector is not None:
+            watching = replace(self._monitor.detector, highest=highest, counts_rows=False)
+            self._monitor.detector = watching
         self._rows = 0
         self.found: dict[int, FoundAlarm] = {}
         self.left_out: Counter[str] = Counter()

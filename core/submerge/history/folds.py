@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +29,15 @@ from submerge.stats.moments import Moments
 MOST_FOLDS = 8
 """Spans of time that are scored by the others."""
 
-APART = 12.0
+FAR = 12.0
 """Robust standard deviations by which a cell has to be less likely than others to be left out."""
 
 LEAST_DROP = 2.0
 """And by how much, in nats a row, at least: where all cells are alike, small differences are many
 deviations."""
+
+APART = 0.5
+"""Share of all rows that has to be left without a fold and its neighbours to judge it by them."""
 
 MOST_LEFT_OUT = 0.1
 """Share of the cells that may be left out."""
@@ -91,7 +95,19 @@ class Folds:
         return pooled_scatter(self.cells, self._center)
 
     def without(self, fold: int) -> WholeScatter:
-        """Return all that is learnt but one fold; all, if there is only one."""
+        """Return all that is learnt but one fold and the cells beside it in time.
+
+        Slow causes change little from one cell to the next: rows whose neighbours were learnt are
+        not held out, and T2 is of such causes above all. Where too few rows would be left, the
+        neighbours stay; with one fold, all do.
+        """
+        of_span = {cell.when: each for cell, each in self.fold_of.items()}
+        pairs = [(a, b) for a, b in pairwise(sorted(of_span)) if fold in (of_span[a], of_span[b])]
+        near = {span for pair in pairs for span in pair}
+        apart = {cell: each for cell, each in self.cells.items() if cell.when not in near}
+        rows = sum(each.scatter.weight for each in apart.values())
+        if rows >= APART * self.moments.count:
+            return pooled_scatter(apart, self._center)
         return _without(self.cells, self.fold_of, fold, self._center)
 
     @property
@@ -209,7 +225,7 @@ def _deviant(
     typical = float(np.median(list(likely.values())))
     drop = {cell: typical - likely[cell] for cell in ordered}
     spread = 1.4826 * float(np.median(np.abs(list(drop.values()))))
-    far = [cell for cell in ordered if drop[cell] > max(APART * spread, LEAST_DROP)]
+    far = [cell for cell in ordered if drop[cell] > max(FAR * spread, LEAST_DROP)]
     far = sorted(sorted(far, key=lambda cell: -drop[cell])[:most])
     return {
         cell: Deviant(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.batches import Batch
@@ -94,6 +95,8 @@ class MachinePass:
         The block that has not ended goes on, and counts.
         """
         self.taken, self._maxima = 0, []
+        if self._monitor.detector is not None:
+            self._monitor.detector = replace(self._monitor.detector, highest=HighestSoFar())
         self._spe, self._t2, self._distance = _tallies()
 
     def end(self) -> JudgedMachine:
@@ -106,7 +109,7 @@ class MachinePass:
         spe, t2, distance = self._spe.sketch, self._t2.sketch, self._distance.sketch
         state = replace(
             self._monitor.kept,
-            detector=DetectorState(),
+            detector=DetectorState(highest=self._highest),
             reference=None,
             held=None,
             level=None,
@@ -114,6 +117,11 @@ class MachinePass:
         )
         sketches = ScoreSketches(spe, t2, None, maxima, distance)
         return JudgedMachine(sketches, self.lengths, state, self.newest)
+
+    @property
+    def _highest(self) -> HighestSoFar:
+        detector = self._monitor.detector
+        return HighestSoFar() if detector is None else detector.highest
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ from collections import Counter
 from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
-from math import frexp
+from math import frexp, log
 from typing import NamedTuple
 
 import numpy as np
@@ -139,6 +139,25 @@ def quantile(sketch: QuantileSketch, q: float) -> float:
     NothingLearnt
         If the sketch is empty.
     """
+    index, count, left, _ = _place(sketch, q)
+    return _edge(sketch, index - left / count)
+
+
+def tail_quantile(sketch: QuantileSketch, q: float) -> float:
+    """Return the same for q above 1/2, in coarse buckets, within which scores become fewer.
+
+    They fall off exponentially from edge to edge. Spread evenly, a tenth of the scores that should
+    be beyond the 99 % limit of a statistic of few degrees of freedom were beyond it.
+    """
+    index, count, left, beyond = _place(sketch, q)
+    low, high = _edge(sketch, index - 1), _edge(sketch, index)
+    # Above all scores is half a one.
+    first, wanted, last = beyond + count, max(beyond + left, 0.5), max(beyond, 0.5)
+    return low + (high - low) * log(first / wanted) / log(first / last)
+
+
+def _place(sketch: QuantileSketch, q: float) -> tuple[int, int, float, int]:
+    """Return the bucket of a quantile, its scores, those above the quantile, and all beyond it."""
     if not 0 < q <= 1:
         raise UsageError(f"q must be above 0 and at most 1, got {q!r}")
     if not sketch.bins:
@@ -149,9 +168,12 @@ def quantile(sketch: QuantileSketch, q: float) -> float:
     upto = list(accumulate(count for _, count in sketch.bins))
     at = bisect_left(upto, rank)
     index, count = sketch.bins[at]
-    octaves = (index - (upto[at] - rank) / count) * 2**sketch.level / 8
-    # At high levels the outermost buckets reach beyond float64.
-    return float(2.0 ** max(-_OCTAVES, min(_OCTAVES, octaves)))
+    return index, count, upto[at] - rank, n - upto[at]
+
+
+def _edge(sketch: QuantileSketch, index: float) -> float:
+    """Return the upper edge of a bucket; at high levels the outermost reach beyond float64."""
+    return float(2.0 ** max(-_OCTAVES, min(_OCTAVES, index * 2**sketch.level / 8)))
 
 
 class SketchTally:
