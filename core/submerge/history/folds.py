@@ -6,7 +6,7 @@ scored by the merge of the others. Only summaries are needed for that, so it cos
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -31,6 +31,12 @@ MOST_FOLDS = 8
 
 FAR = 12.0
 """Robust standard deviations by which a cell has to be less likely than others to be left out."""
+
+NEAR = 3.0
+"""The same for a cell beside one that is left out: a few rows of a fault are enough for that."""
+
+ROUNDS = 8
+"""How often cells are judged by those that were kept before, at most."""
 
 LEAST_DROP = 2.0
 """And by how much, in nats a row, at least: where all cells are alike, small differences are many
@@ -128,13 +134,16 @@ def folds_of(
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")
     deviant: dict[Cell, Deviant] = {}
-    moments, schema, scaled = _scaled(cells, channels, settings)
-    if settings.leaves_out and moments.varying:
-        deviant = _deviant(scaled, _spread(scaled), settings)
-    if deviant:
-        # What is left out must not settle the scale either.
-        kept = {cell: summary for cell, summary in cells.items() if cell not in deviant}
-        moments, schema, scaled = _scaled(kept, channels, settings)
+    moments, schema, scaled = _scaled(cells, cells, channels, settings)
+    fold_of = _spread(scaled)
+    for _ in range(ROUNDS if settings.leaves_out and moments.varying else 0):
+        # What is left out must neither settle the scale nor judge what is beside it.
+        before, deviant = deviant, _deviant(scaled, deviant, fold_of, settings)
+        if deviant.keys() == before.keys():
+            break
+        kept = {cell: each for cell, each in cells.items() if cell not in deviant}
+        moments, schema, scaled = _scaled(cells, kept, channels, settings)
+    scaled = {cell: each for cell, each in scaled.items() if cell not in deviant}
     if not moments.varying:
         raise NothingLearnt("expected channels that vary, got only constant ones")
     fold_of = _spread(scaled)
@@ -143,11 +152,14 @@ def folds_of(
 
 
 def _scaled(
-    cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
+    cells: Mapping[Cell, CellSummary],
+    kept: Mapping[Cell, CellSummary],
+    channels: Sequence[Channel],
+    settings: FitSettings,
 ) -> tuple[Moments, Schema, dict[Cell, CellSummary]]:
-    """Return moments, the schema that follows from them, and the cells under it."""
-    center = settings.center(len({cell.machine for cell in cells}))
-    whole = pooled_scatter(cells, center)
+    """Return moments of what is kept, the schema that follows from them, and the cells under it."""
+    center = settings.center(len({cell.machine for cell in kept}))
+    whole = pooled_scatter(kept, center)
     energies = (
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
     )
@@ -214,19 +226,35 @@ def _best_rank(
 
 
 def _deviant(
-    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
+    cells: Mapping[Cell, CellSummary],
+    before: Collection[Cell],
+    fold_of: Mapping[Cell, int],
+    settings: FitSettings,
 ) -> dict[Cell, Deviant]:
-    """Return the cells whose rows are much less likely by the others than those of other cells."""
+    """Return the cells whose rows are much less likely by the others than those of other cells.
+
+    A span grows over its neighbours, for a fault does not begin and end with a cell.
+
+    before : cells that are left out so far: nothing is judged by them
+    """
     ordered = sorted(cells)
     most = int(MOST_LEFT_OUT * len(ordered))
     if not most:
         return {}
-    likely = _likelihoods(cells, fold_of, settings)
-    typical = float(np.median(list(likely.values())))
+    likely = _likelihoods(cells, before, fold_of, settings)
+    usual = [likely[cell] for cell in ordered if cell not in before]
+    typical = float(np.median(usual))
     drop = {cell: typical - likely[cell] for cell in ordered}
-    spread = 1.4826 * float(np.median(np.abs(list(drop.values()))))
+    spread = 1.4826 * float(np.median(np.abs(np.subtract(usual, typical))))
     far = [cell for cell in ordered if drop[cell] > max(FAR * spread, LEAST_DROP)]
-    far = sorted(sorted(far, key=lambda cell: -drop[cell])[:most])
+    left = set(sorted(far, key=lambda cell: -drop[cell])[:most])
+    grown = set(left)
+    for both in (list(pairwise(ordered)), list(pairwise(ordered[::-1]))):
+        for cell, beside in both:
+            if cell in grown and cell.machine == beside.machine and drop[beside] > NEAR * spread:
+                grown.add(beside)
+    if len(grown) <= 2 * most:
+        left = grown
     return {
         cell: Deviant(
             cells[cell].first,
@@ -235,20 +263,31 @@ def _deviant(
             drop[cell],
             cell.machine,
         )
-        for cell in far
+        for cell in sorted(left)
     }
 
 
 def _likelihoods(
-    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
+    cells: Mapping[Cell, CellSummary],
+    without: Collection[Cell],
+    fold_of: Mapping[Cell, int],
+    settings: FitSettings,
 ) -> dict[Cell, float]:
-    """Return the mean log density of each cell's rows by a model of the other folds."""
+    """Return the mean log density of each cell's rows by a model of the other folds.
+
+    without : cells that are in no model
+    """
+    kept = {cell: each for cell, each in cells.items() if cell not in without}
     machines = {cell.machine for cell in cells}
-    means = {machine: _of_machine(cells, machine).mean for machine in machines}
+    known = {cell.machine for cell in kept}
+    means = {
+        machine: _of_machine(kept if machine in known else cells, machine).mean
+        for machine in machines
+    }
     center = settings.center(len(machines))
     found: dict[Cell, float] = {}
     for fold in sorted(set(fold_of.values())):
-        others = _without(cells, fold_of, fold, center)
+        others = _without(kept, fold_of, fold, center)
         directions = others.directions(settings.rank or settings.rank_max)
         factors = factors_of(directions, directions)
         for cell in cells:
