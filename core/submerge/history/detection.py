@@ -19,12 +19,15 @@ from submerge.client.alarms.blame import Evidence
 from submerge.client.alarms.detect import LONGER
 from submerge.client.alarms.detector import AlarmDetector, DetectorState
 from submerge.client.alarms.highest import HighestSoFar
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.condition import Condition
+from submerge.history.learnt import Learnt
 from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded
+from submerge.history.settings import SOON
 from submerge.judge.clock import RowTime
 from submerge.judge.prepare import REASONS, Block, prepare
 from submerge.judge.score import RowScores
@@ -102,10 +105,15 @@ class JudgedRows:
     first: int
 
 
-def judging(
+def limits_by(learnt: Learnt, alarms: AlarmSettings = SOON) -> AlarmLimits:
+    """Return the limits that rows of files are judged by: all are from the history."""
+    return watching(learnt.model, learnt.highest, alarms, learnt.period_s).limits
+
+
+def watching(
     model: Model, highest: HighestSoFar, alarms: AlarmSettings, period_s: float
 ) -> AlarmDetector:
-    """Return a detector with the limits that recorded rows are judged by, from their history.
+    """Return a detector with these limits, before the first row.
 
     highest : of held-out rows; limits follow from it where the model's maxima are too few
     """
@@ -168,8 +176,8 @@ class HistoryDetector:
         if highest is None:
             highest = HighestSoFar() if state is None else state.detector.highest
         if self._monitor.detector is not None:
-            watching = replace(self._monitor.detector, highest=highest, counts_rows=False)
-            self._monitor.detector = watching
+            detector = replace(self._monitor.detector, highest=highest, counts_rows=False)
+            self._monitor.detector = detector
         self._rows = 0
         self.found: dict[int, FoundAlarm] = {}
         self.left_out: Counter[str] = Counter()

@@ -32,7 +32,7 @@ MOST_FOLDS = 8
 FAR = 12.0
 """Robust standard deviations by which a cell has to be less likely than others to be left out."""
 
-NEAR = 3.0
+NEAR = 1.5
 """The same for a cell beside one that is left out: a few rows of a fault are enough for that."""
 
 ROUNDS = 8

@@ -137,14 +137,14 @@ def _on_files(
         within=rows,
         reading=asked,
     )
-    answers, notes = _drill(files, normal, saved.model, request)
+    answers, notes = _drill(files, normal, saved, request)
     for note in notes:
         click.echo(printable(f"note: {note}"), err=True)
     _show(answers, normal, at_most, plot, as_json=as_json)
 
 
 def _drill(
-    files: tuple[Path, ...], normal: Normal, model: Any, request: DrillRequest
+    files: tuple[Path, ...], normal: Normal, saved: Any, request: DrillRequest
 ) -> tuple[list[FileAnswer], dict[str, None]]:
     from submerge_fleet.console.progress import advancing
     from submerge_fleet.drill.files import drill_files
@@ -153,9 +153,13 @@ def _drill(
     notes = dict.fromkeys(normal.notes)
     channels = normal.schema.width // lags_of(normal.schema.names)
     with advancing("drill", len(files) * channels) as advance:
-        answers = list(
-            drill_files(files, normal, model, request, note=notes.setdefault, advance=advance)
+        drilled = drill_files(
+            *(files, normal, saved.model, request),
+            note=notes.setdefault,
+            advance=advance,
+            learnt=saved.learnt,
         )
+        answers = list(drilled)
     return answers, notes
 
 

@@ -18,6 +18,7 @@ from submerge.client.alarms.limits import AlarmLimits
 from submerge.drill.detection import Spans, spans
 from submerge.drill.drill import ChannelAnswer, Drill
 from submerge.drill.response import DrillModel
+from submerge.history.learnt import Learnt
 from submerge.judge.prepare import Block
 from submerge.judge.score import ScoringModel
 from submerge.protocol.messages import Model
@@ -97,7 +98,7 @@ class FileAnswer:
     channels: tuple[ChannelAnswer, ...]
 
 
-def limits_of(model: Model, settings: AlarmSettings) -> AlarmLimits:
+def limits_of(model: Model, settings: AlarmSettings, learnt: Learnt | None = None) -> AlarmLimits:
     """Return the limits of alarms by a model.
 
     Raises
@@ -109,6 +110,8 @@ def limits_of(model: Model, settings: AlarmSettings) -> AlarmLimits:
     # For how long the group was monitored is no question here: the maxima say what they say.
     measured = AlarmLimits.of(model.maxima, replace(settings, settle_s=1e-9), kinds)
     limits = measured.times(model.widened)
+    if learnt is not None and not limits.promised:
+        limits = learnt.highest.over(limits, learnt.period_s or settings.period_s or 1.0)
     if not limits.known:
         raise UsageError(
             "the model has no limits of alarms yet: drill with a later one, or with a higher rate"
@@ -125,6 +128,7 @@ def drill_files(
     *,
     note: Callable[[str], None],
     advance: Callable[[int], None] = lambda _: None,
+    learnt: Learnt | None = None,
 ) -> Iterator[FileAnswer]:
     """Drill each file.
 
@@ -134,13 +138,15 @@ def drill_files(
         Takes sentences for the reader of the answers.
     advance : callable
         Takes numbers of channels that are done.
+    learnt : Learnt, optional
+        Of a short history, whose held-out scores give limits.
 
     Raises
     ------
     UsageError
         If a file is not a table, or its columns are not the model's, or no fault can be tried.
     """
-    limits = limits_of(model, wanted.settings)
+    limits = limits_of(model, wanted.settings, learnt)
     if limits.provisional_s:
         note(
             "limits are provisional, for the group was monitored too short for that rate: about"
