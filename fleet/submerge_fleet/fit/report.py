@@ -119,7 +119,7 @@ def _limits(fitted: Fitted) -> str:
     rate = rate_of(limits, fitted.first.period_s)
     if not limits.known:
         return rate
-    how = "counted" if limits.counted else "extrapolated from rows that were not learnt"
+    how = "counted" if limits.counted else "extrapolated"
     return f"{rate} ({how})"
 
 
