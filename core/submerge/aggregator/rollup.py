@@ -16,7 +16,7 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Census, Incarnation, ScoreSketches
 from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.block_maxima import pooled as pooled_maxima
-from submerge.stats.quantile_sketch import QuantileSketch, merged, quantile, tail_quantile
+from submerge.stats.quantile_sketch import QuantileSketch, merged, quantile
 from submerge.stats.score_limits import Limits
 
 SHARES = (0.5, 0.95, 0.99, 0.999)
@@ -99,7 +99,7 @@ def limits(sketches: ScoreSketches | None) -> Limits | None:
 
 
 def _values(sketch: QuantileSketch) -> tuple[float, ...]:
-    return tuple((tail_quantile if q > 0.5 else quantile)(sketch, q) for q in SHARES)
+    return tuple(quantile(sketch, q, falling=q > 0.5) for q in SHARES)
 
 
 def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:

@@ -18,8 +18,6 @@ from submerge._linalg import Array
 from submerge.client.alarms.blame import Evidence
 from submerge.client.alarms.detect import LONGER
 from submerge.client.alarms.detector import AlarmDetector, DetectorState
-from submerge.client.alarms.highest import HighestSoFar
-from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
@@ -105,25 +103,13 @@ class JudgedRows:
     first: int
 
 
-def limits_by(learnt: Learnt, alarms: AlarmSettings = SOON) -> AlarmLimits:
-    """Return the limits that rows of files are judged by: all are from the history."""
-    return watching(learnt.model, learnt.highest, alarms, learnt.period_s).limits
-
-
-def watching(
-    model: Model, highest: HighestSoFar, alarms: AlarmSettings, period_s: float
-) -> AlarmDetector:
-    """Return a detector with these limits, before the first row.
-
-    highest : of held-out rows; limits follow from it where the model's maxima are too few
-    """
-    alarms = replace(alarms, period_s=period_s or 1.0)
+def watching(learnt: Learnt, alarms: AlarmSettings = SOON) -> AlarmDetector:
+    """Return a detector with the limits that rows of files are judged by: all of the history."""
+    model, alarms = learnt.model, replace(alarms, period_s=learnt.period_s or 1.0)
     kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
-    detector = AlarmDetector.of("", alarms, (), DetectorState(highest=highest))
-    detector = detector.with_maxima(
-        model.maxima, kinds, model.widened, model.block_s, model.counts.learnt
-    )
-    return detector.with_own_limits(0.0)
+    detector = AlarmDetector.of("", alarms, (), DetectorState(highest=learnt.highest))
+    counts = model.widened, model.block_s, model.counts.learnt
+    return detector.with_maxima(model.maxima, kinds, *counts).with_own_limits(0.0)
 
 
 class HistoryDetector:
@@ -141,8 +127,6 @@ class HistoryDetector:
         Rows for which it does not hold are not judged.
     machine : str
         Its name, in alarms.
-    highest : HighestSoFar, optional
-        Of the history; by default the state's.
 
     Attributes
     ----------
@@ -160,7 +144,6 @@ class HistoryDetector:
         alarms: AlarmSettings,
         when: Condition | None = None,
         machine: str = "machine",
-        highest: HighestSoFar | None = None,
     ) -> None:
         self._model, self._schema, self._when = model, Schema.parse(model.schema), when
         self._row_s, self._alarms = period_s or 1.0, alarms
@@ -173,11 +156,12 @@ class HistoryDetector:
         )
         summaries = Subspaces(model.rank, rank_max=max(model.rank, 1))
         self._monitor = NodeMonitor(settings, self._schema, summaries, state)
-        if highest is None:
-            highest = HighestSoFar() if state is None else state.detector.highest
-        if self._monitor.detector is not None:
-            detector = replace(self._monitor.detector, highest=highest, counts_rows=False)
-            self._monitor.detector = detector
+        detector, known = (
+            self._monitor.detector,
+            DetectorState() if state is None else state.detector,
+        )
+        if detector is not None:
+            self._monitor.detector = replace(detector, highest=known.highest, counts_rows=False)
         self._rows = 0
         self.found: dict[int, FoundAlarm] = {}
         self.left_out: Counter[str] = Counter()

@@ -211,13 +211,9 @@ def fitted(
         # Rows without times have NaN.
         at=max((cell.last for cell in folds.cells.values() if cell.last == cell.last), default=0.0),
     )
-    # With a single fold there is no row that its model had not learnt. Scores about a mean that has
-    # not seen a day say nothing of the days to come.
-    parts = [
-        each.detector.highest
-        for each in judged.states.values()
-        if folds.count > 1 and (each.own is None or each.own.settled)
-    ]
+    # A single fold has learnt all rows, and a mean of less than a day says nothing of others.
+    known = [each for each in judged.states.values() if each.own is None or each.own.settled]
+    parts = [each.detector.highest for each in known if folds.count > 1]
     detector = DetectorState(highest=HighestSoFar.pooled(parts))
     states = {
         names[machine]: replace(state, detector=detector, desired=DesiredState(names[machine], 0))

@@ -103,9 +103,8 @@ class Folds:
     def without(self, fold: int) -> WholeScatter:
         """Return all that is learnt but one fold and the cells beside it in time.
 
-        Slow causes change little from one cell to the next: rows whose neighbours were learnt are
-        not held out, and T2 is of such causes above all. Where too few rows would be left, the
-        neighbours stay; with one fold, all do.
+        Where causes are slow, rows whose neighbours were learnt are not held out: T2 shows it most.
+        Where too few rows would be left, the neighbours stay; with one fold, all do.
         """
         of_span = {cell.when: each for cell, each in self.fold_of.items()}
         pairs = [(a, b) for a, b in pairwise(sorted(of_span)) if fold in (of_span[a], of_span[b])]
@@ -233,9 +232,7 @@ def _deviant(
 ) -> dict[Cell, Deviant]:
     """Return the cells whose rows are much less likely by the others than those of other cells.
 
-    A span grows over its neighbours, for a fault does not begin and end with a cell.
-
-    before : cells that are left out so far: nothing is judged by them
+    A fault does not begin and end with a cell: neighbours go with it. `before` judges nothing.
     """
     ordered = sorted(cells)
     most = int(MOST_LEFT_OUT * len(ordered))
@@ -247,14 +244,11 @@ def _deviant(
     drop = {cell: typical - likely[cell] for cell in ordered}
     spread = 1.4826 * float(np.median(np.abs(np.subtract(usual, typical))))
     far = [cell for cell in ordered if drop[cell] > max(FAR * spread, LEAST_DROP)]
-    left = set(sorted(far, key=lambda cell: -drop[cell])[:most])
+    left = sorted(far, key=lambda cell: -drop[cell])[:most]
     grown = set(left)
-    for both in (list(pairwise(ordered)), list(pairwise(ordered[::-1]))):
-        for cell, beside in both:
-            if cell in grown and cell.machine == beside.machine and drop[beside] > NEAR * spread:
-                grown.add(beside)
-    if len(grown) <= 2 * most:
-        left = grown
+    for cell, beside in (*pairwise(ordered), *pairwise(ordered[::-1])):
+        if cell in grown and cell.machine == beside.machine and drop[beside] > NEAR * spread:
+            grown.add(beside)
     return {
         cell: Deviant(
             cells[cell].first,
@@ -263,7 +257,7 @@ def _deviant(
             drop[cell],
             cell.machine,
         )
-        for cell in sorted(left)
+        for cell in sorted(grown if len(grown) <= 2 * most else left)
     }
 
 
@@ -273,13 +267,9 @@ def _likelihoods(
     fold_of: Mapping[Cell, int],
     settings: FitSettings,
 ) -> dict[Cell, float]:
-    """Return the mean log density of each cell's rows by a model of the other folds.
-
-    without : cells that are in no model
-    """
+    """Return the mean log density of each cell's rows by what others than `without` have learnt."""
     kept = {cell: each for cell, each in cells.items() if cell not in without}
-    machines = {cell.machine for cell in cells}
-    known = {cell.machine for cell in kept}
+    machines, known = ({cell.machine for cell in each} for each in (cells, kept))
     means = {
         machine: _of_machine(kept if machine in known else cells, machine).mean
         for machine in machines

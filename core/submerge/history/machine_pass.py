@@ -107,9 +107,10 @@ class MachinePass:
             longest = sum(each.longest for each in self._maxima)
             maxima = replace(pooled(*self._maxima), longest=longest, lengths=self.lengths)
         spe, t2, distance = self._spe.sketch, self._t2.sketch, self._distance.sketch
+        kept = self._monitor.kept
         state = replace(
-            self._monitor.kept,
-            detector=DetectorState(highest=self._highest),
+            kept,
+            detector=DetectorState(highest=kept.detector.highest),
             reference=None,
             held=None,
             level=None,
@@ -117,11 +118,6 @@ class MachinePass:
         )
         sketches = ScoreSketches(spe, t2, None, maxima, distance)
         return JudgedMachine(sketches, self.lengths, state, self.newest)
-
-    @property
-    def _highest(self) -> HighestSoFar:
-        detector = self._monitor.detector
-        return HighestSoFar() if detector is None else detector.highest
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -224,19 +224,16 @@ def limit(sketch: QuantileSketch, share: float, reach: float = REACH) -> float:
     n = sketch.n
     if not enough(sketch, share, reach):
         raise NothingLearnt(f"{n} block maxima are too few for one block in {1 / share:.0f}")
-    careful = _careful(n, share)
-    if is_counted(sketch, share):
+    careful = share / (1 + CAUTION / (n * share) ** 0.5)
+    if n * careful >= COUNTED:
         return quantile(sketch, 1 - careful)
     return _fitted(sketch, careful)
 
 
 def is_counted(sketch: QuantileSketch, share: float) -> bool:
     """Return whether the limit of a share of the blocks is counted; else it is extrapolated."""
-    return sketch.n * _careful(sketch.n, share) >= COUNTED
-
-
-def _careful(n: int, share: float) -> float:
-    return share / (1 + CAUTION / math.sqrt(n * share))
+    expected = sketch.n * share
+    return expected / (1 + CAUTION / math.sqrt(expected)) >= COUNTED
 
 
 def _fitted(sketch: QuantileSketch, share: float) -> float:

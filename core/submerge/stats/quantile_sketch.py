@@ -125,8 +125,12 @@ def merged(*sketches: QuantileSketch, grain: Grain = COARSE) -> QuantileSketch:
     return _collapsed(grain, level, counts)
 
 
-def quantile(sketch: QuantileSketch, q: float) -> float:
+def quantile(sketch: QuantileSketch, q: float, *, falling: bool = False) -> float:
     """Return the value that a share `q` of the scores, 0 < q <= 1, does not exceed.
+
+    falling : whether scores become fewer within a bucket, exponentially from edge to edge, as they
+        do beyond a limit. Spread evenly over a coarse one, ten times fewer were beyond the 99 %
+        limit of a statistic of one degree of freedom than should be.
 
     Returns
     -------
@@ -139,25 +143,6 @@ def quantile(sketch: QuantileSketch, q: float) -> float:
     NothingLearnt
         If the sketch is empty.
     """
-    index, count, left, _ = _place(sketch, q)
-    return _edge(sketch, index - left / count)
-
-
-def tail_quantile(sketch: QuantileSketch, q: float) -> float:
-    """Return the same for q above 1/2, in coarse buckets, within which scores become fewer.
-
-    They fall off exponentially from edge to edge. Spread evenly, a tenth of the scores that should
-    be beyond the 99 % limit of a statistic of few degrees of freedom were beyond it.
-    """
-    index, count, left, beyond = _place(sketch, q)
-    low, high = _edge(sketch, index - 1), _edge(sketch, index)
-    # Above all scores is half a one.
-    first, wanted, last = beyond + count, max(beyond + left, 0.5), max(beyond, 0.5)
-    return low + (high - low) * log(first / wanted) / log(first / last)
-
-
-def _place(sketch: QuantileSketch, q: float) -> tuple[int, int, float, int]:
-    """Return the bucket of a quantile, its scores, those above the quantile, and all beyond it."""
     if not 0 < q <= 1:
         raise UsageError(f"q must be above 0 and at most 1, got {q!r}")
     if not sketch.bins:
@@ -167,8 +152,13 @@ def _place(sketch: QuantileSketch, q: float) -> tuple[int, int, float, int]:
     rank = n if q * n > n - 1 else q * n
     upto = list(accumulate(count for _, count in sketch.bins))
     at = bisect_left(upto, rank)
-    index, count = sketch.bins[at]
-    return index, count, upto[at] - rank, n - upto[at]
+    (index, count), left, beyond = sketch.bins[at], upto[at] - rank, n - upto[at]
+    if not falling:
+        return _edge(sketch, index - left / count)
+    low, high = _edge(sketch, index - 1), _edge(sketch, index)
+    # Above all scores is half a one.
+    first, wanted, last = beyond + count, max(beyond + left, 0.5), max(beyond, 0.5)
+    return low + (high - low) * log(first / wanted) / log(first / last)
 
 
 def _edge(sketch: QuantileSketch, index: float) -> float:

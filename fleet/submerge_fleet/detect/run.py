@@ -14,7 +14,7 @@ import numpy as np
 from submerge import UsageError
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
-from submerge.history.detection import FoundAlarm, HistoryDetector, limits_by
+from submerge.history.detection import FoundAlarm, HistoryDetector, watching
 from submerge.history.learnt import Learnt
 from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
@@ -132,7 +132,7 @@ def learnt_of(saved: SavedModel) -> Learnt:
 
 def check_limits(saved: SavedModel, learnt: Learnt) -> None:
     """Refuse a model without limits: rows that are judged give none, for a fault raises them."""
-    if not limits_by(learnt).known:
+    if not watching(learnt).limits.known:
         raise _without_limits(saved)
 
 
@@ -308,12 +308,13 @@ def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
     learnt = request.learnt
     states = dict(learnt.monitors)
     state = states.get(machine)
-    if state is None and Schema.parse(request.model.schema).center != "own":
+    if state is None:
         # One machine's files may be named in another way than its history's.
         state = next(iter(states.values()), None)
+        if state is not None and Schema.parse(request.model.schema).center == "own":
+            state = replace(state, own=None, run_lengths=None)  # its limits alone
     return HistoryDetector(
-        *(request.model, state, learnt.period_s, request.alarms, request.when, machine),
-        highest=learnt.highest,
+        request.model, state, learnt.period_s, request.alarms, request.when, machine
     )
 
 

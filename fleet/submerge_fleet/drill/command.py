@@ -26,6 +26,7 @@ from submerge_fleet.console.printable import printable
 from submerge_fleet.console.units import duration
 
 if TYPE_CHECKING:
+    from submerge.history.learnt import Learnt
     from submerge_fleet.drill.files import DrillRequest, FileAnswer
     from submerge_fleet.score.model import Normal
 
@@ -136,15 +137,16 @@ def _on_files(
         settings=_settings(at_most, period),
         within=rows,
         reading=asked,
+        highest=(saved.learnt or Learnt(saved.model)).highest,
     )
-    answers, notes = _drill(files, normal, saved, request)
+    answers, notes = _drill(files, normal, saved.model, request)
     for note in notes:
         click.echo(printable(f"note: {note}"), err=True)
     _show(answers, normal, at_most, plot, as_json=as_json)
 
 
 def _drill(
-    files: tuple[Path, ...], normal: Normal, saved: Any, request: DrillRequest
+    files: tuple[Path, ...], normal: Normal, model: Any, request: DrillRequest
 ) -> tuple[list[FileAnswer], dict[str, None]]:
     from submerge_fleet.console.progress import advancing
     from submerge_fleet.drill.files import drill_files
@@ -153,13 +155,9 @@ def _drill(
     notes = dict.fromkeys(normal.notes)
     channels = normal.schema.width // lags_of(normal.schema.names)
     with advancing("drill", len(files) * channels) as advance:
-        drilled = drill_files(
-            *(files, normal, saved.model, request),
-            note=notes.setdefault,
-            advance=advance,
-            learnt=saved.learnt,
+        answers = list(
+            drill_files(files, normal, model, request, note=notes.setdefault, advance=advance)
         )
-        answers = list(drilled)
     return answers, notes
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from submerge._linalg import EPS, Array
 from submerge.client.alarms.detect import LONGER
-from submerge.client.alarms.highest import HighestSoFar
 from submerge.errors import UsageError
 from submerge.history.detection import watching
+from submerge.history.learnt import Learnt
 from submerge.history.settings import SOON
 from submerge.pca.precision import Precision
 from submerge.pca.reconstruct import KNOWN, Reconstruction
@@ -154,8 +154,7 @@ def _alarm(saved: SavedModel, center: Center, alarms: AlarmSettings, at_most: st
     model, own = saved.model, center.own
     kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
     row_s = (0.0 if saved.learnt is None else saved.learnt.period_s) or 1.0
-    highest = HighestSoFar() if saved.learnt is None else saved.learnt.highest
-    detector = watching(model, highest, alarms, row_s)
+    detector = watching(saved.learnt or Learnt(model), alarms)
     settled = own is None or own.settled
     # Where the mean does not cover a day, the largest error of a channel raises no alarm.
     known = [kind for kind in _order(kinds) if kind != "channel" or (_typical(center) and settled)]

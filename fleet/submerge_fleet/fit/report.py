@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.history.detection import limits_by
+from submerge.history.detection import watching
 from submerge.history.fit import Fitted
 from submerge.history.folds import Deviant
 from submerge_client.datasets.table import counted
@@ -22,7 +22,7 @@ MOST_SPANS = 6
 
 def limits_of(fitted: Fitted) -> AlarmLimits:
     """Return the alarm limits at the default rate of false alarms."""
-    return limits_by(learnt_of(fitted))
+    return watching(learnt_of(fitted)).limits
 
 
 def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> dict[str, Any]:

@@ -172,10 +172,10 @@ class HistoryModel:
     @property
     def limits(self) -> str:
         """The rate of false alarms that its alarm limits keep."""
-        from submerge.history.detection import limits_by
+        from submerge.history.detection import watching
         from submerge_fleet.fit.report import rate_of
 
-        return rate_of(limits_by(self.judge.learnt), self.period_s)
+        return rate_of(watching(self.judge.learnt).limits, self.period_s)
 
     def __repr__(self) -> str:
         rows = self._saved.model.counts.learnt

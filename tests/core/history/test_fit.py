@@ -14,7 +14,7 @@ from submerge import UsageError
 from submerge.condition import Condition
 from submerge.errors import NothingLearnt
 from submerge.history.cells import CellGrid, most_cells
-from submerge.history.detection import HistoryDetector, limits_by
+from submerge.history.detection import HistoryDetector, watching
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
 from submerge.history.recorded import Recorded
@@ -122,7 +122,7 @@ def test_what_is_left_of_a_fault_beside_the_span_goes_with_it(start: int, rows: 
     free[start : start + rows] = False
     fitted = learnt(recorded(table))
     best = learnt([Recorded("m", table[free], times[free])])
-    found, expected = (limits_by(learnt_of(each)).known for each in (fitted, best))
+    found, expected = (watching(learnt_of(each)).limits.known for each in (fitted, best))
 
     kept = fitted.model.counts.learnt
     assert 12_000 - rows - 500 < kept < 12_000 - rows + 10
@@ -180,7 +180,7 @@ def test_no_limit_comes_from_rows_that_are_judged(n: int, fault: float):
     list(detector.add(recorded(rows, first=EPOCH + 1e6)[0]))
 
     found = list(detector.found.values())
-    expected = limits_by(learnt_of(fitted))
+    expected = watching(learnt_of(fitted)).limits
     assert expected.known == detector.monitor.detector.limits.known
     assert expected.provisional_s / PERIOD == detector.stated_rows > n / 2
     assert not expected.counted
@@ -197,7 +197,7 @@ def test_rows_that_no_others_judge_give_no_limits(n: int):
     fitted = learnt(recorded(normal(n), first=EPOCH // 65536 * 65536))
 
     assert 1 == fitted.folds.count
-    assert not limits_by(learnt_of(fitted)).known
+    assert not watching(learnt_of(fitted)).limits.known
 
 
 @pytest.mark.parametrize("pieces", [1024, 1 << 22])

@@ -21,7 +21,6 @@ from submerge.stats.quantile_sketch import (
     merged,
     packed,
     quantile,
-    tail_quantile,
     unpacked,
 )
 
@@ -346,7 +345,7 @@ def test_a_share_of_the_scores_is_beyond_a_limit_in_wide_buckets(freedom: int, q
     """Within a bucket scores become fewer: to a third of the share, where evenly it was a tenth."""
     scores = np.random.default_rng(freedom).chisquare(freedom, 100_000)
 
-    beyond = np.mean(scores > tail_quantile(QuantileSketch.of(scores), q)) / (1 - q)
+    beyond = np.mean(scores > quantile(QuantileSketch.of(scores), q, falling=True)) / (1 - q)
     assert 2 / 3 < beyond < 3 / 2
 
 
@@ -355,6 +354,6 @@ def test_a_limit_is_in_the_bucket_of_the_quantile(values, q):
     """It is as near as the quantile is, and the highest edge beyond all scores."""
     sketch = QuantileSketch.of(values)
 
-    ratio = tail_quantile(sketch, q) / quantile(sketch, q)
+    ratio = quantile(sketch, q, falling=True) / quantile(sketch, q)
     assert 1 / sketch.width / ROUNDING <= ratio <= sketch.width * ROUNDING
-    assert tail_quantile(sketch, 1.0) == pytest.approx(quantile(sketch, 1.0))
+    assert quantile(sketch, 1.0, falling=True) == pytest.approx(quantile(sketch, 1.0))

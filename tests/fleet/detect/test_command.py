@@ -146,7 +146,7 @@ def test_few_rows_have_provisional_limits(here: Path, run: Run):
 def test_limits_of_a_short_history_are_settled_when_it_is_learnt(here: Path, run: Run):
     """`fit` says them and how they came; they are the same whatever is judged."""
     write(here / "short.csv", readings(400))
-    write(here / "faulty.csv", readings(60, 5) + (8, 0, 0, 0))
+    write(here / "faulty.csv", readings(60, 5) + np.array([8, 0, 0, 0]))
     fitted = run("fit short.csv -o short.model --no-drill").out
     said = re.search(r"about 1 false alarm in [\d,]+ rows", fitted)
 
