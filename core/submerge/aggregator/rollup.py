@@ -16,7 +16,7 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Census, Incarnation, ScoreSketches
 from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.block_maxima import pooled as pooled_maxima
-from submerge.stats.quantile_sketch import merged, quantile
+from submerge.stats.quantile_sketch import QuantileSketch, merged, quantile
 from submerge.stats.score_limits import Limits
 
 SHARES = (0.5, 0.95, 0.99, 0.999)
@@ -90,12 +90,16 @@ def limits(sketches: ScoreSketches | None) -> Limits | None:
     distance = sketches.distance if sketches.distance is not None and sketches.distance.n else None
     return Limits(
         SHARES,
-        tuple(quantile(sketches.spe, share) for share in SHARES),
-        tuple(quantile(sketches.t2, share) for share in SHARES),
+        _values(sketches.spe),
+        _values(sketches.t2),
         sketches.spe.n,
-        () if linear is None else tuple(quantile(linear, share) for share in SHARES),
-        () if distance is None else tuple(quantile(distance, share) for share in SHARES),
+        () if linear is None else _values(linear),
+        () if distance is None else _values(distance),
     )
+
+
+def _values(sketch: QuantileSketch) -> tuple[float, ...]:
+    return tuple(quantile(sketch, q, falling=q > 0.5) for q in SHARES)
 
 
 def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:

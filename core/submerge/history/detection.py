@@ -1,6 +1,7 @@
 """HistoryDetector: the alarms that a client would have raised on recorded rows.
 
-Rows pass the client's own monitor, a few at a time. The model learns nothing. The monitor's clock
+Rows pass the client's own monitor, a few at a time. Neither the model nor its limits learn from
+them: a fault among the rows that are judged must not raise the limit. The monitor's clock
 counts rows, so that alarms are found at their rows; their times are those of the rows.
 """
 
@@ -16,12 +17,15 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.client.alarms.blame import Evidence
 from submerge.client.alarms.detect import LONGER
+from submerge.client.alarms.detector import AlarmDetector, DetectorState
 from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.condition import Condition
+from submerge.history.learnt import Learnt
 from submerge.history.own_mean import follow
 from submerge.history.recorded import Recorded
+from submerge.history.settings import SOON
 from submerge.judge.clock import RowTime
 from submerge.judge.prepare import REASONS, Block, prepare
 from submerge.judge.score import RowScores
@@ -31,7 +35,7 @@ from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Schema
-from submerge.stats.block_maxima import By
+from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
 
 AT_ONCE = 128
 """Rows that are judged together: fewer alarms end in them than a client remembers."""
@@ -99,6 +103,15 @@ class JudgedRows:
     first: int
 
 
+def watching(learnt: Learnt, alarms: AlarmSettings = SOON) -> AlarmDetector:
+    """Return a detector with the limits that rows of files are judged by: all of the history."""
+    model, alarms = learnt.model, replace(alarms, period_s=learnt.period_s or 1.0)
+    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
+    detector = AlarmDetector.of("", alarms, (), DetectorState(highest=learnt.highest))
+    counts = model.widened, model.block_s, model.counts.learnt
+    return detector.with_maxima(model.maxima, kinds, *counts).with_own_limits(0.0)
+
+
 class HistoryDetector:
     """Detects alarms on recorded rows of one machine.
 
@@ -143,6 +156,12 @@ class HistoryDetector:
         )
         summaries = Subspaces(model.rank, rank_max=max(model.rank, 1))
         self._monitor = NodeMonitor(settings, self._schema, summaries, state)
+        detector, known = (
+            self._monitor.detector,
+            DetectorState() if state is None else state.detector,
+        )
+        if detector is not None:
+            self._monitor.detector = replace(detector, highest=known.highest, counts_rows=False)
         self._rows = 0
         self.found: dict[int, FoundAlarm] = {}
         self.left_out: Counter[str] = Counter()

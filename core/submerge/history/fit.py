@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor_state import MonitorState
 from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
@@ -214,8 +216,12 @@ def fitted(
         # Rows without times have NaN.
         at=max((cell.last for cell in folds.cells.values() if cell.last == cell.last), default=0.0),
     )
+    # A single fold has learnt all rows, and a mean of less than a day says nothing of others.
+    known = [each for each in judged.states.values() if each.own is None or each.own.settled]
+    parts = [each.detector.highest for each in known if folds.count > 1]
+    detector = DetectorState(highest=HighestSoFar.pooled(parts))
     states = {
-        names[machine]: replace(state, desired=DesiredState(names[machine], 0))
+        names[machine]: replace(state, detector=detector, desired=DesiredState(names[machine], 0))
         for machine, state in judged.states.items()
     }
     newest = judged.newest

@@ -6,8 +6,9 @@ scored by the merge of the others. Only summaries are needed for that, so it cos
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -29,12 +30,21 @@ from submerge.stats.moments import Moments
 MOST_FOLDS = 8
 """Spans of time that are scored by the others."""
 
-APART = 12.0
+FAR = 12.0
 """Robust standard deviations by which a cell has to be less likely than others to be left out."""
+
+NEAR = 1.5
+"""The same for a cell beside one that is left out: a few rows of a fault are enough for that."""
+
+ROUNDS = 8
+"""How often cells are judged by those that were kept before, at most."""
 
 LEAST_DROP = 2.0
 """And by how much, in nats a row, at least: where all cells are alike, small differences are many
 deviations."""
+
+APART = 0.5
+"""Share of all rows that has to be left without a fold and its neighbours to judge it by them."""
 
 MOST_LEFT_OUT = 0.1
 """Share of the cells that may be left out."""
@@ -95,7 +105,18 @@ class Folds:
         return pooled_scatter(self.cells, self._center)
 
     def without(self, fold: int) -> WholeScatter:
-        """Return all that is learnt but one fold; all, if there is only one."""
+        """Return all that is learnt but one fold and the cells beside it in time.
+
+        Where causes are slow, rows whose neighbours were learnt are not held out: T2 shows it most.
+        Where too few rows would be left, the neighbours stay; with one fold, all do.
+        """
+        of_span = {cell.when: each for cell, each in self.fold_of.items()}
+        pairs = [(a, b) for a, b in pairwise(sorted(of_span)) if fold in (of_span[a], of_span[b])]
+        near = {span for pair in pairs for span in pair}
+        apart = {cell: each for cell, each in self.cells.items() if cell.when not in near}
+        rows = sum(each.scatter.weight for each in apart.values())
+        if rows >= APART * self.moments.count:
+            return pooled_scatter(apart, self._center)
         return _without(self.cells, self.fold_of, fold, self._center)
 
     @property
@@ -116,13 +137,16 @@ def folds_of(
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")
     deviant: dict[Cell, Deviant] = {}
-    moments, schema, scaled, known = _scaled(cells, channels, settings)
-    if settings.leaves_out and moments.varying:
-        deviant = _deviant(scaled, _spread(scaled), settings)
-    if deviant:
-        # What is left out must not settle the scale either.
-        kept = {cell: summary for cell, summary in cells.items() if cell not in deviant}
-        moments, schema, scaled, known = _scaled(kept, channels, settings)
+    moments, schema, scaled, known = _scaled(cells, cells, channels, settings)
+    fold_of = _spread(scaled)
+    for _ in range(ROUNDS if settings.leaves_out and moments.varying else 0):
+        # What is left out must neither settle the scale nor judge what is beside it.
+        before, deviant = deviant, _deviant(scaled, deviant, fold_of, settings)
+        if deviant.keys() == before.keys():
+            break
+        kept = {cell: each for cell, each in cells.items() if cell not in deviant}
+        moments, schema, scaled, known = _scaled(cells, kept, channels, settings)
+    scaled = {cell: each for cell, each in scaled.items() if cell not in deviant}
     if not moments.varying:
         raise NothingLearnt("expected channels that vary, got only constant ones")
     fold_of = _spread(scaled)
@@ -131,15 +155,17 @@ def folds_of(
 
 
 def _scaled(
-    cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
+    cells: Mapping[Cell, CellSummary],
+    kept: Mapping[Cell, CellSummary],
+    channels: Sequence[Channel],
+    settings: FitSettings,
 ) -> tuple[Moments, Schema, dict[Cell, CellSummary], dict[int, Known]]:
-    """Return moments, the schema that follows, the cells under it, and what has filled gaps."""
-    center = settings.center(len({cell.machine for cell in cells}))
-    known = dict[int, Known]()
+    """Return moments of what is kept, its schema, all cells under it, and what filled gaps."""
+    center, known = settings.center(len({cell.machine for cell in kept})), dict[int, Known]()
     if not all(each.is_whole for each in cells.values()):
-        known = known_of(cells, center)
+        known = known_of(cells, center) | known_of(kept, center)
         cells = {cell: each.filled(known[cell.machine]) for cell, each in cells.items()}
-    whole = pooled_scatter(cells, center)
+    whole = pooled_scatter({cell: cells[cell] for cell in kept}, center)
     energies = (
         whole.scatter.diagonal() if whole.channel_energies is None else whole.channel_energies
     )
@@ -218,19 +244,30 @@ def _best_rank(
 
 
 def _deviant(
-    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
+    cells: Mapping[Cell, CellSummary],
+    before: Collection[Cell],
+    fold_of: Mapping[Cell, int],
+    settings: FitSettings,
 ) -> dict[Cell, Deviant]:
-    """Return the cells whose rows are much less likely by the others than those of other cells."""
+    """Return the cells whose rows are much less likely by the others than those of other cells.
+
+    A fault does not begin and end with a cell: neighbours go with it. `before` judges nothing.
+    """
     ordered = sorted(cells)
     most = int(MOST_LEFT_OUT * len(ordered))
     if not most:
         return {}
-    likely = _likelihoods(cells, fold_of, settings)
-    typical = float(np.median(list(likely.values())))
+    likely = _likelihoods(cells, before, fold_of, settings)
+    usual = [likely[cell] for cell in ordered if cell not in before]
+    typical = float(np.median(usual))
     drop = {cell: typical - likely[cell] for cell in ordered}
-    spread = 1.4826 * float(np.median(np.abs(list(drop.values()))))
-    far = [cell for cell in ordered if drop[cell] > max(APART * spread, LEAST_DROP)]
-    far = sorted(sorted(far, key=lambda cell: -drop[cell])[:most])
+    spread = 1.4826 * float(np.median(np.abs(np.subtract(usual, typical))))
+    far = [cell for cell in ordered if drop[cell] > max(FAR * spread, LEAST_DROP)]
+    left = sorted(far, key=lambda cell: -drop[cell])[:most]
+    grown = set(left)
+    for cell, beside in (*pairwise(ordered), *pairwise(ordered[::-1])):
+        if cell in grown and cell.machine == beside.machine and drop[beside] > NEAR * spread:
+            grown.add(beside)
     return {
         cell: Deviant(
             cells[cell].first,
@@ -239,20 +276,27 @@ def _deviant(
             drop[cell],
             cell.machine,
         )
-        for cell in far
+        for cell in sorted(grown if len(grown) <= 2 * most else left)
     }
 
 
 def _likelihoods(
-    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
+    cells: Mapping[Cell, CellSummary],
+    without: Collection[Cell],
+    fold_of: Mapping[Cell, int],
+    settings: FitSettings,
 ) -> dict[Cell, float]:
-    """Return the mean log density of each cell's rows by a model of the other folds."""
-    machines = {cell.machine for cell in cells}
-    means = {machine: _of_machine(cells, machine).mean for machine in machines}
+    """Return the mean log density of each cell's rows by what others than `without` have learnt."""
+    kept = {cell: each for cell, each in cells.items() if cell not in without}
+    machines, known = ({cell.machine for cell in each} for each in (cells, kept))
+    means = {
+        machine: _of_machine(kept if machine in known else cells, machine).mean
+        for machine in machines
+    }
     center = settings.center(len(machines))
     found: dict[Cell, float] = {}
     for fold in sorted(set(fold_of.values())):
-        others = _without(cells, fold_of, fold, center)
+        others = _without(kept, fold_of, fold, center)
         directions = others.directions(settings.rank or settings.rank_max)
         factors = factors_of(directions, directions)
         for cell in cells:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.history.machine_pass import JudgedMachine
 from submerge.protocol.messages import ScoreSketches
 from submerge.stats.block_maxima import BlockMaxima, pooled
@@ -64,7 +66,9 @@ def joined(pieces: Mapping[int, JudgedMachine]) -> JudgedMachine:
         in_a_row(maxima, last.lengths),
         merged(*known(each.distance for each in sketches)),
     )
-    return JudgedMachine(together, last.lengths, replace(state, run_lengths=runs), last.newest)
+    highest = HighestSoFar.pooled(each.state.detector.highest for each in ordered)
+    state = replace(state, run_lengths=runs, detector=DetectorState(highest=highest))
+    return JudgedMachine(together, last.lengths, state, last.newest)
 
 
 def in_a_row(parts: Sequence[BlockMaxima], lengths: tuple[int, ...]) -> BlockMaxima | None:

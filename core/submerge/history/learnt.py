@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor_state import MonitorState
 from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Model, ScoreSketches
@@ -53,6 +54,11 @@ class Learnt:
     monitors: tuple[tuple[str, MonitorState], ...] = ()
     lags: int = 1
     period_s: float = 0.0
+
+    @property
+    def highest(self) -> HighestSoFar:
+        """Of held-out rows of all machines: each has the same."""
+        return next((state.detector.highest for _, state in self.monitors), HighestSoFar())
 
     @property
     def rows(self) -> int:

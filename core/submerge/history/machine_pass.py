@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.batches import Batch
@@ -95,6 +96,8 @@ class MachinePass:
         The block that has not ended goes on, and counts.
         """
         self.taken, self._maxima = 0, []
+        if self._monitor.detector is not None:
+            self._monitor.detector = replace(self._monitor.detector, highest=HighestSoFar())
         self._spe, self._t2, self._distance = _tallies()
 
     def end(self) -> JudgedMachine:
@@ -105,9 +108,10 @@ class MachinePass:
             longest = sum(each.longest for each in self._maxima)
             maxima = replace(pooled(*self._maxima), longest=longest, lengths=self.lengths)
         spe, t2, distance = self._spe.sketch, self._t2.sketch, self._distance.sketch
+        kept = self._monitor.kept
         state = replace(
-            self._monitor.kept,
-            detector=DetectorState(),
+            kept,
+            detector=DetectorState(highest=kept.detector.highest),
             reference=None,
             held=None,
             level=None,

@@ -230,6 +230,12 @@ def limit(sketch: QuantileSketch, share: float, reach: float = REACH) -> float:
     return _fitted(sketch, careful)
 
 
+def is_counted(sketch: QuantileSketch, share: float) -> bool:
+    """Return whether the limit of a share of the blocks is counted; else it is extrapolated."""
+    expected = sketch.n * share
+    return expected / (1 + CAUTION / math.sqrt(expected)) >= COUNTED
+
+
 def _fitted(sketch: QuantileSketch, share: float) -> float:
     """Return the limit from a generalized Pareto tail fitted to the largest block maxima."""
     n = sketch.n

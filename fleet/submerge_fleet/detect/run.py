@@ -12,10 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from submerge import UsageError
-from submerge.client.alarms.limits import AlarmLimits
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
-from submerge.history.detection import FoundAlarm, HistoryDetector
+from submerge.history.detection import FoundAlarm, HistoryDetector, watching
 from submerge.history.learnt import Learnt
 from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
@@ -25,7 +24,6 @@ from submerge.judge.none_left import none_left
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
-from submerge.stats.block_maxima import WITH_FACTORS
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_fleet.console.conditions import condition_of
@@ -121,10 +119,7 @@ def learnt_of(saved: SavedModel) -> Learnt:
     """
     path, schema, model = saved.whence, saved.schema, saved.model
     if saved.learnt is not None and saved.learnt.moments is not None and model.maxima is None:
-        raise UsageError(
-            f"{path} has no alarm limits, since its history is of {model.counts.learnt:,} rows:"
-            " fit more of them"
-        )
+        raise _without_limits(saved)
     if saved.learnt is None or model.maxima is None:
         raise UsageError(
             f"{path} has no alarm limits: expected a model of `submerge fit`, or one that"
@@ -132,13 +127,26 @@ def learnt_of(saved: SavedModel) -> Learnt:
         )
     if isinstance(schema.channels, int):
         raise UsageError(f"{path} has no names of channels: fit it from files with headings")
-    row_s = saved.learnt.period_s or 1.0
-    known = AlarmLimits.of(model.maxima, SOON, WITH_FACTORS, row_s=row_s).known
-    if schema.center == "own" and not known:
-        raise UsageError(
-            f"{path} has no alarm limits yet: expected a history of more than a day of each machine"
-        )
     return saved.learnt
+
+
+def check_limits(saved: SavedModel, learnt: Learnt) -> None:
+    """Refuse a model without limits: rows that are judged give none, for a fault raises them."""
+    if not watching(learnt).limits.known:
+        raise _without_limits(saved)
+
+
+def _without_limits(saved: SavedModel) -> UsageError:
+    if saved.schema.center == "own":
+        return UsageError(
+            f"{saved.whence} has no alarm limits yet: expected a history of more than a day of each"
+            " machine; fit again if an earlier version made the model"
+        )
+    return UsageError(
+        f"{saved.whence} has no alarm limits, since its history is of"
+        f" {saved.model.counts.learnt:,} rows: fit more of them, or fit them again if an earlier"
+        " version made the model"
+    )
 
 
 def request_of(
@@ -158,6 +166,7 @@ def request_of(
     """
     saved = model_file.read(path)
     schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
+    check_limits(saved, learnt)
     if not reading.columns:
         columns = tuple(map(heading_of, schema.named))
         reading = replace(reading, columns=columns, columns_are="a channel of the model")
@@ -299,9 +308,11 @@ def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
     learnt = request.learnt
     states = dict(learnt.monitors)
     state = states.get(machine)
-    if state is None and Schema.parse(request.model.schema).center != "own":
+    if state is None:
         # One machine's files may be named in another way than its history's.
         state = next(iter(states.values()), None)
+        if state is not None and Schema.parse(request.model.schema).center == "own":
+            state = replace(state, own=None, run_lengths=None)  # its limits alone
     return HistoryDetector(
         request.model, state, learnt.period_s, request.alarms, request.when, machine
     )

@@ -26,6 +26,7 @@ from submerge_fleet.console.printable import printable
 from submerge_fleet.console.units import duration
 
 if TYPE_CHECKING:
+    from submerge.history.learnt import Learnt
     from submerge_fleet.drill.files import DrillRequest, FileAnswer
     from submerge_fleet.score.model import Normal
 
@@ -136,6 +137,7 @@ def _on_files(
         settings=_settings(at_most, period),
         within=rows,
         reading=asked,
+        highest=(saved.learnt or Learnt(saved.model)).highest,
     )
     answers, notes = _drill(files, normal, saved.model, request)
     for note in notes:

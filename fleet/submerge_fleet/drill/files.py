@@ -8,12 +8,13 @@ the rate of false alarms that is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from submerge import Array, UsageError
+from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.drill.detection import Spans, spans
 from submerge.drill.drill import ChannelAnswer, Drill
@@ -76,9 +77,12 @@ class DrillRequest(FaultsToTry):
 
     reading : ScoreRequest
         How they are read.
+    highest : HighestSoFar
+        Of the held-out rows of a short history.
     """
 
     reading: ScoreRequest
+    highest: HighestSoFar = field(default_factory=HighestSoFar)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class FileAnswer:
     channels: tuple[ChannelAnswer, ...]
 
 
-def limits_of(model: Model, settings: AlarmSettings) -> AlarmLimits:
+def limits_of(model: Model, settings: AlarmSettings, highest: HighestSoFar) -> AlarmLimits:
     """Return the limits of alarms by a model.
 
     Raises
@@ -108,7 +112,7 @@ def limits_of(model: Model, settings: AlarmSettings) -> AlarmLimits:
     kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
     # For how long the group was monitored is no question here: the maxima say what they say.
     measured = AlarmLimits.of(model.maxima, replace(settings, settle_s=1e-9), kinds)
-    limits = measured.times(model.widened)
+    limits = highest.over(measured.times(model.widened), settings.period_s or 1.0)
     if not limits.known:
         raise UsageError(
             "the model has no limits of alarms yet: drill with a later one, or with a higher rate"
@@ -140,7 +144,7 @@ def drill_files(
     UsageError
         If a file is not a table, or its columns are not the model's, or no fault can be tried.
     """
-    limits = limits_of(model, wanted.settings)
+    limits = limits_of(model, wanted.settings, wanted.highest)
     if limits.provisional_s:
         note(
             "limits are provisional, for the group was monitored too short for that rate: about"

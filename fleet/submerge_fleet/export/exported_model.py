@@ -8,14 +8,14 @@ needs more than one row's readings, or a map with thousands of numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from submerge._linalg import EPS, Array
 from submerge.client.alarms.detect import LONGER
-from submerge.client.alarms.detector import AlarmDetector
 from submerge.errors import UsageError
+from submerge.history.detection import watching
+from submerge.history.learnt import Learnt
 from submerge.history.settings import SOON
 from submerge.pca.precision import Precision
 from submerge.pca.reconstruct import KNOWN, Reconstruction
@@ -90,7 +90,7 @@ def recipe_of(
         channel_weights=channel_weights,
         scores=scores,
         limits={} if normal.limits is None else _steps(normal.limits, scores),
-        alarm=_alarm(saved, machine, center, alarms, at_most),
+        alarm=_alarm(saved, center, alarms, at_most),
         excess=1.0 if own is None else own.excess,
         complete=shown.rank == shown.dim,
     )
@@ -149,16 +149,12 @@ def _steps(limits: Limits, scores: tuple[By, ...]) -> dict[By, LimitSteps]:
     return found
 
 
-def _alarm(
-    saved: SavedModel, machine: str | None, center: Center, alarms: AlarmSettings, at_most: str
-) -> AlarmRecipe:
+def _alarm(saved: SavedModel, center: Center, alarms: AlarmSettings, at_most: str) -> AlarmRecipe:
     """Return when rows raise an alarm, with the limits that `history.detection` compares with."""
     model, own = saved.model, center.own
     kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
     row_s = (0.0 if saved.learnt is None else saved.learnt.period_s) or 1.0
-    detector = AlarmDetector.of(
-        machine or "machine", replace(alarms, period_s=row_s), saved.schema.names
-    ).with_maxima(model.maxima, kinds, model.widened, model.block_s, model.counts.learnt)
+    detector = watching(saved.learnt or Learnt(model), alarms)
     settled = own is None or own.settled
     # Where the mean does not cover a day, the largest error of a channel raises no alarm.
     known = [kind for kind in _order(kinds) if kind != "channel" or (_typical(center) and settled)]

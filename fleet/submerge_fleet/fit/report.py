@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from submerge.client.alarms.limits import AlarmLimits
+from submerge.history.detection import watching
 from submerge.history.fit import Fitted
 from submerge.history.folds import Deviant
-from submerge.history.settings import SOON
-from submerge.stats.block_maxima import WITH_FACTORS
 from submerge_client.datasets.table import counted
 from submerge_fleet.console.printable import name_text
 from submerge_fleet.console.units import in_words, moment, size_of
 from submerge_fleet.files import Recordings
+from submerge_fleet.fit.saving import learnt_of
 
 MOST_SPANS = 6
 """Spans that were left out, which the report lists."""
@@ -22,9 +22,7 @@ MOST_SPANS = 6
 
 def limits_of(fitted: Fitted) -> AlarmLimits:
     """Return the alarm limits at the default rate of false alarms."""
-    return AlarmLimits.of(
-        fitted.model.maxima, SOON, WITH_FACTORS, row_s=fitted.first.period_s or 1.0
-    )
+    return watching(learnt_of(fitted)).limits
 
 
 def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> dict[str, Any]:
@@ -48,6 +46,7 @@ def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> 
         "block_s": model.block_s,
         "promised": limits.promised,
         "provisional_s": limits.provisional_s,
+        "counted": limits.counted,
         "model": str(path),
         "bytes": size,
     }
@@ -116,7 +115,12 @@ def _left_out(fitted: Fitted) -> list[tuple[str, str]]:
 
 
 def _limits(fitted: Fitted) -> str:
-    return rate_of(limits_of(fitted), fitted.first.period_s)
+    limits = limits_of(fitted)
+    rate = rate_of(limits, fitted.first.period_s)
+    if not limits.known:
+        return rate
+    how = "counted" if limits.counted else "extrapolated"
+    return f"{rate} ({how})"
 
 
 def rate_of(limits: AlarmLimits, period_s: float) -> str:

@@ -20,6 +20,7 @@ from submerge_fleet.detect.run import (
     DetectRequest,
     ReadableRows,
     alarms_at,
+    check_limits,
     detect,
     learnt_of,
 )
@@ -132,6 +133,7 @@ class FrameJudge:
         at_most: str,
     ) -> DetectRequest:
         """Return what `submerge detect` would be asked for."""
+        check_limits(self.saved, self.learnt)
         return DetectRequest(
             rows, self.saved.model, self.learnt, alarms_at(at_most), when, level=level
         )

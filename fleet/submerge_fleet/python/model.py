@@ -172,13 +172,10 @@ class HistoryModel:
     @property
     def limits(self) -> str:
         """The rate of false alarms that its alarm limits keep."""
-        from submerge.client.alarms.limits import AlarmLimits
-        from submerge.history.settings import SOON
-        from submerge.stats.block_maxima import WITH_FACTORS
+        from submerge.history.detection import watching
         from submerge_fleet.fit.report import rate_of
 
-        maxima, row_s = self._saved.model.maxima, self.period_s or 1.0
-        return rate_of(AlarmLimits.of(maxima, SOON, WITH_FACTORS, row_s=row_s), self.period_s)
+        return rate_of(watching(self.judge.learnt).limits, self.period_s)
 
     def __repr__(self) -> str:
         rows = self._saved.model.counts.learnt

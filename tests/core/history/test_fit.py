@@ -14,12 +14,23 @@ from submerge import UsageError
 from submerge.condition import Condition
 from submerge.errors import NothingLearnt
 from submerge.history.cells import CellGrid, most_cells
-from submerge.history.detection import HistoryDetector
+from submerge.history.detection import HistoryDetector, watching
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON, FitSettings
-from support.six_channels import EPOCH, NAMES, OFFSET, PERIOD, SCALE, learnt, normal, recorded
+from submerge_fleet.fit.saving import learnt_of
+from support.six_channels import (
+    EPOCH,
+    NAMES,
+    OFFSET,
+    PATTERN,
+    PERIOD,
+    SCALE,
+    learnt,
+    normal,
+    recorded,
+)
 
 
 @settings(max_examples=20)
@@ -100,6 +111,25 @@ def test_a_span_that_is_unlike_all_others_is_left_out_and_named():
     assert without.model.limits.distance[2] < 1.2 * clean.model.limits.distance[2]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [12.0, 1e4])
+@pytest.mark.parametrize(("start", "rows"), [(5000, 300), (5100, 300), (0, 500), (8000, 1000)])
+def test_what_is_left_of_a_fault_beside_the_span_goes_with_it(start: int, rows: int, size: float):
+    """Wherever a cell begins: limits are those of the history without the fault."""
+    table, times = normal(12_000), EPOCH + PERIOD * np.arange(12_000)
+    table[start : start + rows, 3] += size * SCALE[3]
+    free = np.ones(12_000, dtype=bool)
+    free[start : start + rows] = False
+    fitted = learnt(recorded(table))
+    best = learnt([Recorded("m", table[free], times[free])])
+    found, expected = (watching(learnt_of(each)).limits.known for each in (fitted, best))
+
+    kept = fitted.model.counts.learnt
+    assert 12_000 - rows - 500 < kept < 12_000 - rows + 10
+    for kind, limit in expected.items():
+        assert limit == pytest.approx(found[kind], rel=0.2)
+
+
 def test_limits_are_of_rows_that_were_not_learnt():
     """So they hold on rows that come later, also where few rows were learnt."""
     fitted = learnt(recorded(normal(400)))
@@ -109,6 +139,76 @@ def test_limits_are_of_rows_that_were_not_learnt():
     )
 
     assert 0.005 < np.mean(over >= 0.99) < 0.03
+
+
+def slow_causes(n: int, seed: int) -> np.ndarray:
+    """Return rows of four channels whose two causes change little from row to row."""
+    rng = np.random.default_rng(seed)
+    causes = np.zeros((n, 2))
+    for i in range(1, n):
+        causes[i] = 0.98 * causes[i - 1] + 0.2 * rng.normal(size=2)
+    return causes @ PATTERN[:, :4] + 0.1 * rng.normal(size=(n, 4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [600, 1300, 6000])
+def test_each_limit_is_passed_by_as_many_normal_rows_as_it_says(n: int):
+    """Also that of T2, where causes are slow, and that of SPE, of one degree of freedom."""
+    passed: dict[str, list[float]] = {}
+    for seed in range(12):
+        rows, times = slow_causes(n + 3000, seed), EPOCH + PERIOD * np.arange(n + 3000)
+        part = Recorded("m", rows[:n], times[:n])
+        fitted = fit(lambda part=part: [part], NAMES[:4])
+        detector = HistoryDetector(fitted.model, fitted.states["m"], PERIOD, SOON)
+        judged = list(detector.add(Recorded("m", rows[n:], times[n:])))
+        for kind in ("t2", "spe", "distance"):
+            over = np.concatenate([each.scores.over[kind] for each in judged])
+            passed.setdefault(kind, []).append(float(np.mean(over >= 0.99)))
+
+    # The median, for some six lengths of a cause are no year: one history of many is unlike it.
+    assert all(0.003 < np.median(each) < 0.017 for each in passed.values()), passed
+
+
+@pytest.mark.parametrize("fault", [0.0, 3.0, 30.0])
+@pytest.mark.parametrize("n", [200, 500])
+def test_no_limit_comes_from_rows_that_are_judged(n: int, fault: float):
+    """A fault that fills the file is over the limits from its first rows to its last."""
+    fitted = learnt(recorded(normal(n)))
+    rows = normal(600, 1)
+    rows[:, 4] += fault * SCALE[4]
+    detector = HistoryDetector(fitted.model, fitted.states["m"], PERIOD, SOON)
+    list(detector.add(recorded(rows, first=EPOCH + 1e6)[0]))
+
+    found = list(detector.found.values())
+    expected = watching(learnt_of(fitted)).limits
+    assert expected.known == detector.monitor.detector.limits.known
+    assert expected.provisional_s / PERIOD == detector.stated_rows > n / 2
+    assert not expected.counted
+    if not fault:
+        assert len(found) <= 2 * 600 / detector.stated_rows
+        return
+    (alarm,) = found
+    assert (True, None) == (alarm.began.row <= 10, alarm.ended)
+
+
+@pytest.mark.parametrize("n", [20, 60])
+def test_rows_that_no_others_judge_give_no_limits(n: int):
+    """A history of a single span has no held-out scores: it says so and judges nothing."""
+    fitted = learnt(recorded(normal(n), first=EPOCH // 65536 * 65536))
+
+    assert 1 == fitted.folds.count
+    assert not watching(learnt_of(fitted)).limits.known
+
+
+@pytest.mark.parametrize("pieces", [1024, 1 << 22])
+def test_provisional_limits_are_of_all_rows_of_all_machines(pieces: int):
+    """In however many pieces they were judged; a machine that is unknown is judged by the same."""
+    hours = [Recorded(f"m{i}", normal(1100, i), EPOCH + 3600.0 * np.arange(1100)) for i in range(2)]
+    fitted = fit(lambda: hours, NAMES, FitSettings(judged_rows=pieces))
+    first, second = (fitted.states[name].detector.highest for name in ("m0", "m1"))
+
+    assert first == second
+    assert 2000 < first.rows["distance"] <= 2200
 
 
 def test_a_fault_is_found_at_its_rows_and_named():

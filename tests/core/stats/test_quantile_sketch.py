@@ -337,3 +337,23 @@ def test_what_is_wrong_is_said(data, message):
     """Too long, too many, none, falling, endless, at the wrong level, out of reach, padded."""
     with pytest.raises(PeerError, match=message):
         unpacked(data)
+
+
+@pytest.mark.parametrize("q", [0.95, 0.99, 0.999])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 8, 20])
+def test_a_share_of_the_scores_is_beyond_a_limit_in_wide_buckets(freedom: int, q: float):
+    """Within a bucket scores become fewer: to a third of the share, where evenly it was a tenth."""
+    scores = np.random.default_rng(freedom).chisquare(freedom, 100_000)
+
+    beyond = np.mean(scores > quantile(QuantileSketch.of(scores), q, falling=True)) / (1 - q)
+    assert 2 / 3 < beyond < 3 / 2
+
+
+@given(scores.filter(len), st.floats(0.5, 1.0, exclude_min=True))
+def test_a_limit_is_in_the_bucket_of_the_quantile(values, q):
+    """It is as near as the quantile is, and the highest edge beyond all scores."""
+    sketch = QuantileSketch.of(values)
+
+    ratio = quantile(sketch, q, falling=True) / quantile(sketch, q)
+    assert 1 / sketch.width / ROUNDING <= ratio <= sketch.width * ROUNDING
+    assert quantile(sketch, 1.0, falling=True) == pytest.approx(quantile(sketch, 1.0))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from submerge.client.alarms.detector import DetectorState
 from submerge_fleet import cli
 from submerge_fleet.detect.run import detect, request_of
 from submerge_fleet.files import ReadingOptions
+from submerge_fleet.operate import model_file
 from support.commands import Ran, shell
 from support.pump_files import BEGIN, FAULT, bad_day, readings, write
 
@@ -137,6 +141,33 @@ def test_few_rows_have_provisional_limits(here: Path, run: Run):
 
     assert "provisional: about 1 false alarm in" in done.err
     assert ", provisional:" in done.out
+
+
+def test_limits_of_a_short_history_are_settled_when_it_is_learnt(here: Path, run: Run):
+    """`fit` says them and how they came; they are the same whatever is judged."""
+    write(here / "short.csv", readings(400))
+    write(here / "faulty.csv", readings(60, 5) + np.array([8, 0, 0, 0]))
+    fitted = run("fit short.csv -o short.model --no-drill").out
+    said = re.search(r"about 1 false alarm in [\d,]+ rows", fitted)
+
+    assert said
+    assert "(extrapolated)" in fitted
+    for file in ("good.csv", "bad.csv", "faulty.csv"):
+        assert said[0] in run(f"detect {file} --model short.model").err
+    assert 3 == run("detect faulty.csv --model short.model").status
+
+
+def test_a_model_without_limits_takes_none_from_what_is_judged(here: Path, run: Run):
+    """An earlier version kept no held-out scores of few rows: it has to be fitted again."""
+    write(here / "short.csv", readings(400))
+    run("fit short.csv -o short.model --no-drill")
+    learnt = model_file.read(here / "short.model").learnt
+    states = [(name, replace(each, detector=DetectorState())) for name, each in learnt.monitors]
+    model_file.save(here / "old.model", replace(learnt, monitors=tuple(states)))
+    done = run("detect bad.csv --model old.model")
+
+    assert (2, "", 1) == (done.status, done.out, done.err.count("\n"))
+    assert "no alarm limits, since its history is of 400 rows: fit more of them" in done.err
 
 
 def test_rows_are_numbered_as_in_their_file(here: Path, run: Run):

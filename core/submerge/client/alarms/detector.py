@@ -113,6 +113,8 @@ class AlarmDetector:
         Errors of the last of - 1 rows before, and of some more.
     highest : HighestSoFar
         What provisional limits of its own follow from.
+    counts_rows : bool
+        Whether the rows that it watches count for these; those of files are judged alone.
     group_rows : int
         Rows that the group had learnt when its newest model was made.
     held : frozenset of kind
@@ -132,6 +134,7 @@ class AlarmDetector:
     recent: RecentScores = field(default_factory=RecentScores)
     errors: tuple[Array, ...] = ()
     highest: HighestSoFar = field(default_factory=HighestSoFar)
+    counts_rows: bool = True
     group_rows: int = 0
     held: frozenset[By] = frozenset()
     closeness: Closeness = NOT_CLOSE
@@ -214,7 +217,8 @@ class AlarmDetector:
     def least_news(self, kind: By, rows: int) -> float:
         """Return what a score has to exceed for its statistic to be counted; -1 if any may."""
         least = self.hours.least_news(kind, rows, self.settings)
-        return least if self.limits.promised else min(least, self.highest.least_news(kind))
+        is_counted = self.counts_rows and not self.limits.promised
+        return min(least, self.highest.least_news(kind)) if is_counted else least
 
     def with_maxima(
         self,
@@ -295,7 +299,7 @@ class AlarmDetector:
             # After a restart the scores before the first row of an open alarm are infinite.
             raised = np.where(np.isfinite(raised), raised, -1.0)
         highest, calm = self.highest, ~alarm.rows
-        if not self.limits.promised and calm.any():
+        if self.counts_rows and not self.limits.promised and calm.any():
             each = even if calm.all() else {kind: row[calm] for kind, row in even.items()}
             highest = highest.after(each, raised if raised is None else raised[:, calm])
         limits = self.limits

@@ -27,7 +27,7 @@ B 14 (1952).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
@@ -63,6 +63,18 @@ class HighestSoFar:
     rows: Mapping[By, int] = field(default_factory=dict)
     values: Mapping[By, float] = field(default_factory=dict)
     means: Mapping[By, float] = field(default_factory=dict)
+
+    @classmethod
+    def pooled(cls, parts: Iterable[HighestSoFar]) -> HighestSoFar:
+        """Return that of the rows of all parts together."""
+        rows, values, means = dict[By, int](), dict[By, float](), dict[By, float]()
+        for part in parts:
+            for kind, n in part.rows.items():
+                rows[kind] = rows.get(kind, 0) + n
+                values[kind] = max(values.get(kind, 0.0), part.values.get(kind, 0.0))
+                mean = means.get(kind, 0.0)
+                means[kind] = mean + (part.means[kind] - mean) * n / rows[kind]
+        return cls(rows, values, means)
 
     def after(self, scores: Mapping[By, Array], statistics: Array | None) -> HighestSoFar:
         """Return it after n more rows.

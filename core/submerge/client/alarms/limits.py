@@ -43,6 +43,7 @@ from submerge.stats.block_maxima import (
     By,
     enough,
     independent,
+    is_counted,
     limit,
 )
 from submerge.stats.quantile_sketch import quantile
@@ -82,6 +83,8 @@ class AlarmLimits:
         there are none.
     needed_s : float
         Time of the blocks, of all nodes together, that promised limits need.
+    counted : bool
+        Whether enough maxima are beyond each limit to count them; others are extrapolated.
     """
 
     known: Mapping[By, float] = field(default_factory=dict)
@@ -91,6 +94,7 @@ class AlarmLimits:
     of_node: bool = False
     nodes: float = 0.0
     needed_s: float = 0.0
+    counted: bool = False
 
     @classmethod
     def of(
@@ -134,6 +138,7 @@ class AlarmLimits:
             provisional_s,
             nodes=maxima.of(first).n / _measured(maxima, block_s),
             needed_s=needed_s,
+            counted=all(is_counted(maxima.of(kind), share) for kind in kinds),
         )
 
     def times(self, factor: float) -> AlarmLimits:

@@ -61,3 +61,13 @@ def test_a_new_statistic_does_not_raise_the_stated_rate():
         seen = seen.after(both, np.ones((2, 400)))
 
     assert {"spe", "channel"} == set(seen.over(AlarmLimits(), 1.0).known)
+
+
+def test_parts_are_pooled_as_one():
+    """The highest value and the mean are those of the rows of all parts."""
+    values = np.random.default_rng(1).exponential(1.0, (1, 300))
+    cuts = [HighestSoFar().after({"spe": part[0]}, part) for part in np.split(values, [40, 130], 1)]
+    whole, pooled = HighestSoFar().after({"spe": values[0]}, values), HighestSoFar.pooled(cuts)
+
+    assert (whole.rows, whole.values) == (pooled.rows, pooled.values)
+    assert whole.means["spe"] == pytest.approx(pooled.means["spe"])
