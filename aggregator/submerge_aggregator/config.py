@@ -51,10 +51,7 @@ from submerge_client.config.tomlfile import read
 class ParentConfig(UplinkConfig, frozen=True, kw_only=True):
     """The aggregator above, and the way to it; `UplinkConfig` has the other settings.
 
-    Attributes
-    ----------
-    name : str
-        Its node name. Under another name it is another parent, and this store starts empty.
+    name : Its node name. Under another name it is another parent, and this store starts empty.
     """
 
     name: NodeName
@@ -63,10 +60,7 @@ class ParentConfig(UplinkConfig, frozen=True, kw_only=True):
 class StatusConfig(Section, frozen=True, kw_only=True):
     """Health and metrics, over HTTP.
 
-    Attributes
-    ----------
-    address : str
-        host:port; "" for none. It is unprotected: everybody who can connect can read it.
+    address : host:port; "" for none. It is unprotected: everybody who can connect can read it.
     """
 
     address: AnyText = "127.0.0.1:8471"
@@ -83,13 +77,10 @@ class StatusConfig(Section, frozen=True, kw_only=True):
 class AggregatorTiming(Section, frozen=True, kw_only=True):
     """How often an aggregator reports and makes models; see `AggregatorSettings`.
 
-    Attributes
-    ----------
-    report_every_s : float
-        Raising it makes the model older, lowering it costs bytes. A root sends no reports.
-    model_every_s : float
-        Shortest time between two models of a root. Raising it costs less work, and fewer bytes
-        down.
+    report_every_s : Raising it makes the model older, lowering it costs bytes. A root sends no
+        reports.
+    model_every_s : Shortest time between two models of a root. Raising it costs less work, and
+        fewer bytes down.
     """
 
     report_every_s: Seconds = 300.0
@@ -99,14 +90,9 @@ class AggregatorTiming(Section, frozen=True, kw_only=True):
 class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
     """[advanced]: for tests and benchmarks; `RetryConfig` has the other settings.
 
-    Attributes
-    ----------
-    scaling_rows : int
-        Readings that a root waits for before it fixes center, scale and gamma.
-    bounds_after_s : float
-        How long a node has to be heard before its row rate bounds others.
-    burst : int
-        Messages that a quiet child may send at once: when a broker comes back, a report of each
+    scaling_rows : Readings that a root waits for before it fixes center, scale and gamma.
+    bounds_after_s : How long a node has to be heard before its row rate bounds others.
+    burst : Messages that a quiet child may send at once: when a broker comes back, a report of each
         of its groups.
     """
 
@@ -118,20 +104,12 @@ class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
 class GroupConfig(Section, frozen=True, kw_only=True):
     """A group that it serves.
 
-    Attributes
-    ----------
-    summary : SummaryConfig
-        What is kept and merged of its reports. Its nodes need the same.
-    schema : SchemaConfig, optional
-        What its vectors mean; required at a root.
-    robust : bool
-        Leave out nodes that are far from the others, and cap those that claim too much.
-    bounds : {"on", "off"}
-        Whether a node counts for no more than an honest one that was heard for as long could.
-    trusted : tuple of str
-        Names of nodes, with `*` and `?`, that count in full whatever they report.
-    nodes : tuple of str, optional
-        Patterns of the names that may join, report to and watch it, aggregators too. Left out:
+    summary : What is kept and merged of its reports. Its nodes need the same.
+    schema : What its vectors mean; required at a root.
+    robust : Leave out nodes that are far from the others, and cap those that claim too much.
+    bounds : Whether a node counts for no more than an honest one that was heard for as long could.
+    trusted : Names of nodes, with `*` and `?`, that count in full whatever they report.
+    nodes : Patterns of the names that may join, report to and watch it, aggregators too. Left out:
         any name.
     """
 
@@ -170,33 +148,23 @@ class GroupConfig(Section, frozen=True, kw_only=True):
 class AggregatorConfig(Section, frozen=True, kw_only=True):
     """The configuration of an aggregator.
 
-    Attributes
-    ----------
-    node : str
-        Its name, the same for ever, and its certificate's; left out, its kit's.
-    store : Path
-        The database of all that it has acknowledged.
-    kit : Path, optional
-        Key, certificate and authority in one file, for links with TLS that name no files. With
-        it children need kits of the same authority.
+    node : Its name, the same for ever, and its certificate's; left out, its kit's.
+    store : The database of all that it has acknowledged.
+    kit : Key, certificate and authority in one file, for links with TLS that name no files. With it
+        children need kits of the same authority.
     listen : ListenConfig
     groups : dict of str to GroupConfig
-    parent : ParentConfig, optional
-        Without one, it is the root.
+    parent : Without one, it is the root.
     status : StatusConfig
     timing : AggregatorTiming
     alarms : NotifyConfig
     security : SecurityConfig
-    operators : OperatorsConfig, optional
-        Without it operators are on this machine: the socket beside the store.
-    page : PageConfig, optional
-        A page for people, in a browser; without it there is none.
+    operators : Without it operators are on this machine: the socket beside the store.
+    page : A page for people, in a browser; without it there is none.
     audit : AuditConfig
     history : HistoryConfig
-    log : {"debug", "info", "warning", "error"}
-        The lowest level that is logged.
-    advanced : AdvancedConfig
-        For tests and benchmarks; not in the sample.
+    log : The lowest level that is logged.
+    advanced : For tests and benchmarks; not in the sample.
     """
 
     node: NodeName

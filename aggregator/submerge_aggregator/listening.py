@@ -11,11 +11,7 @@ from submerge_client.config.links import Endpoint
 def listen(endpoint: Endpoint, *, setting: str) -> socket.socket:
     """Return a socket that listens.
 
-    Parameters
-    ----------
-    endpoint : Endpoint
-    setting : str
-        Its name in the configuration, for the error.
+    setting : Its name in the configuration, for the error.
 
     Raises
     ------

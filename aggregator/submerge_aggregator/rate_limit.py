@@ -22,14 +22,9 @@ a sender can cause that at most twice at once, and then each half a minute."""
 class RateLimit:
     """A bucket for each sender.
 
-    Parameters
-    ----------
-    most_per_s : float
-        Messages a second that each may send without end.
-    burst : int
-        Messages at once, from one that was quiet.
-    most : int
-        Most buckets.
+    most_per_s : Messages a second that each may send without end.
+    burst : Messages at once, from one that was quiet.
+    most : Most buckets.
     """
 
     def __init__(self, most_per_s: float, burst: int, *, most: int = MOST_BUCKETS) -> None:
@@ -48,14 +43,9 @@ class RateLimit:
     def takes(self, who: str, at: float, size: int = 0) -> bool:
         """Take the tokens for a message; return whether there were enough.
 
-        Parameters
-        ----------
-        who : str
-            A node, or a connection without a name.
-        at : float
-            Seconds, by a clock that is never set back.
-        size : int
-            Bytes of the message. One worth more than a full bucket takes all of it.
+        who : A node, or a connection without a name.
+        at : Seconds, by a clock that is never set back.
+        size : Bytes of the message. One worth more than a full bucket takes all of it.
         """
         price = min(1 + size // PIECE, self._burst)
         tokens, since = self._buckets.pop(who, (float(self._burst), at))

@@ -54,16 +54,10 @@ MINUTE_S, MOST_LINES = 60.0, 100
 class Refusals:
     """Counts refusals, and logs them.
 
-    Parameters
-    ----------
-    steady : callable
-        A clock that is never set back, in seconds.
-    record : callable
-        Of the audit log: each reason once a minute, with the number since the last time.
-    reasons : iterable of str
-        All that there are.
-    sender : str
-        What a log line calls who sent it.
+    steady : A clock that is never set back, in seconds.
+    record : Of the audit log: each reason once a minute, with the number since the last time.
+    reasons : All that there are.
+    sender : What a log line calls who sent it.
     """
 
     def __init__(
@@ -93,16 +87,10 @@ class Refusals:
     ) -> None:
         """Count one message, and log it, unless the same was logged this minute.
 
-        Parameters
-        ----------
-        reason : str
-            One of the reasons.
-        who : str
-            The node as far as it is known, or its address.
-        what : str
-            Beginning of the line.
-        **facts
-            Its facts.
+        reason : One of the reasons.
+        who : The node as far as it is known, or its address.
+        what : Beginning of the line.
+        **facts : Its facts.
         """
         with self._lock:
             self._counts[reason] += 1

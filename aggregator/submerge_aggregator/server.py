@@ -51,47 +51,18 @@ is waited for, too: a broker that has just hung up is back within seconds."""
 class Server:
     """One aggregator.
 
-    Parameters
-    ----------
-    worker : CommitWorker
-    downlinks : sequence of Downlink
-    uplink : Uplink or None
-        None at the root.
-    clock : callable
-    watchdog : Watchdog or None
-        Notices a standstill.
-    admits : callable
-        Whether a child may send one more message.
-    notifier : AlarmNotifier or None
-        Sends alarms to people.
-    audit : AuditLog or None
-        Its file is closed when the server ends.
-    history : HistoryRecorder or None
-        Keeps scores, past alarms and versions, for people.
-    budget : MessageBudget or None
-        Bytes of messages that wait for their batch, or are in it.
-    board : JobBoard or None
-        What is known of jobs.
-    jobs : JobRuntime or None
-        Its part in jobs, which tells the board.
+    uplink : None at the root.
+    watchdog : Notices a standstill.
+    admits : Whether a child may send one more message.
+    notifier : Sends alarms to people.
+    audit : Its file is closed when the server ends.
+    history : Keeps scores, past alarms and versions, for people.
+    budget : Bytes of messages that wait for their batch, or are in it.
+    board : What is known of jobs.
+    jobs : Its part in jobs, which tells the board.
 
-    Attributes
-    ----------
-    ready : bool
-        It has started, and serves children.
-    refusals : Refusals
-        The worker's.
-    audit : AuditLog
-    history : HistoryRecorder
-    order_log : OrderLog
-    last_backup : LastBackup
-    downlinks : tuple of Downlink
-    clock : callable
-    budget : MessageBudget
-    parent : ParentLink
-    board : JobBoard
-    jobs : JobRuntime
-    landmarks : LandmarkChooser
+    ready : It has started, and serves children.
+    refusals : The worker's.
     """
 
     def __init__(

@@ -72,12 +72,7 @@ OUT_OF_REACH = frozenset(
 
 
 class StoreDamaged(UsageError):
-    """A store that is not as written; nothing of it is used.
-
-    Attributes
-    ----------
-    path, reason : str
-    """
+    """A store that is not as written; nothing of it is used."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, " ".join(reason.split())
@@ -100,12 +95,7 @@ class StoreGone(StoreDamaged):
 
 
 class StoreUnavailable(SubmergeError):
-    """The disk is full, read-only or broken; the store is unchanged.
-
-    Attributes
-    ----------
-    path, reason : str
-    """
+    """The disk is full, read-only or broken; the store is unchanged."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, reason
@@ -115,15 +105,9 @@ class StoreUnavailable(SubmergeError):
 class Store:
     """Records by key, in one file that one process holds.
 
-    Parameters
-    ----------
-    path : str or path
-        The database; it and its folder are created if missing.
+    path : The database; it and its folder are created if missing.
 
-    Attributes
-    ----------
-    copies : OnlineCopy
-        Copies it while it is written.
+    copies : Copies it while it is written.
 
     Raises
     ------
@@ -194,12 +178,8 @@ class Store:
     def write(self, changes: Mapping[Key, bytes | None], *, reset: bool = False) -> None:
         """Put and delete records in one transaction, on disk when this returns.
 
-        Parameters
-        ----------
-        changes : mapping of key to bytes or None
-            None deletes; a missing key is no error.
-        reset : bool
-            Delete all records first.
+        changes : None deletes; a missing key is no error.
+        reset : Delete all records first.
 
         Raises
         ------

@@ -78,31 +78,16 @@ AGAIN_S = 5.0
 class CommitWorker:
     """The machine of one aggregator, at work.
 
-    Parameters
-    ----------
-    make_node : callable
-        Returns a new machine, not started.
-    store : Store
-    clock : callable
-    coarse : bool
-        Reports upward go with int8 columns where that does little harm.
-    credentials : Credentials or None
-        Reports upward carry the end of their certificates.
-    refusals : Refusals or None
-        Counts every message that is not taken.
-    admission : AdmissionControl or None
-        Which joins and reports are for the machine.
-    record : callable
-        Records joins and what the machine notes, once they are committed.
-    settings : callable
-        Returns what is said of the program's configuration.
+    make_node : Returns a new machine, not started.
+    coarse : Reports upward go with int8 columns where that does little harm.
+    credentials : Reports upward carry the end of their certificates.
+    refusals : Counts every message that is not taken.
+    admission : Which joins and reports are for the machine.
+    record : Records joins and what the machine notes, once they are committed.
+    settings : Returns what is said of the program's configuration.
 
-    Attributes
-    ----------
-    node : AggregatorNode or None
-        None while the store cannot be read.
-    wakes_at : float
-        When a batch is due with nothing to take in, on the steady clock.
+    node : None while the store cannot be read.
+    wakes_at : When a batch is due with nothing to take in, on the steady clock.
     """
 
     def __init__(

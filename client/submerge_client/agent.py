@@ -78,45 +78,23 @@ Item = Heard | RowsWaiting | SensorEnded | Stopped
 class Agent:
     """Drives one node.
 
-    Parameters
-    ----------
-    node : ClientNode
-        Not started yet.
-    uplink, sensor, disk, lags
-        The connections to the outside.
-    scores : ScoreOutput or None
-    sinks : Sinks or None
-        Where alarms go.
-    clock : callable
-    coarse : bool
-        Reports have int8 columns where that does little harm.
-    credentials : Credentials or None
-        Its certificates, whose expiry goes into reports.
-    gather_s : float
-        How long rows that come fast may wait to share a step; 0 takes each as it comes.
-    linger_s : float
-        How long it waits at its end for the parent to have everything.
-    watchdog : Watchdog or None
-        Takes a tick with each round of the loop.
-    replies : callable
-        What is said to questions of operators.
-    jobs : ClientJobs or None
-        Its part in jobs.
+    node : Not started yet.
+    uplink, sensor, disk, lags : The connections to the outside.
+    sinks : Where alarms go.
+    coarse : Reports have int8 columns where that does little harm.
+    credentials : Its certificates, whose expiry goes into reports.
+    gather_s : How long rows that come fast may wait to share a step; 0 takes each as it comes.
+    linger_s : How long it waits at its end for the parent to have everything.
+    watchdog : Takes a tick with each round of the loop.
+    replies : What is said to questions of operators.
+    jobs : Its part in jobs.
 
-    Attributes
-    ----------
-    rows : int
-        Rows that the sensor handed over.
-    newest : NewestValues
-        Which channels still have values.
-    delivered : int
-        Readings of the running incarnation that the parent is known to hold.
-    foreign : int
-        Messages that could not be decoded.
-    refusal : str or None
-        Why the parent refused the join, if it did.
-    sent_bytes, heard_bytes : int
-        Bytes of messages, without what the transport adds.
+    rows : Rows that the sensor handed over.
+    newest : Which channels still have values.
+    delivered : Readings of the running incarnation that the parent is known to hold.
+    foreign : Messages that could not be decoded.
+    refusal : Why the parent refused the join, if it did.
+    sent_bytes, heard_bytes : Bytes of messages, without what the transport adds.
     """
 
     def __init__(

@@ -64,15 +64,9 @@ class _Newest(NamedTuple):
 class CheckpointFile:
     """The state that outlives a client's process.
 
-    Parameters
-    ----------
-    path : str or path
-        The file; it and its folder are made if they are missing.
+    path : The file; it and its folder are made if they are missing.
 
-    Attributes
-    ----------
-    notes : list of str
-        The damage that the last `load` found, one log line each.
+    notes : The damage that the last `load` found, one log line each.
 
     Raises
     ------
@@ -107,11 +101,7 @@ class CheckpointFile:
     def write(self, records: Mapping[Key, bytes], form: int = FORM_1) -> None:
         """Keep this state; on disk when this returns.
 
-        Parameters
-        ----------
-        records : mapping
-        form : int
-            The first form whose versions of submerge read all of these records.
+        form : The first form whose versions of submerge read all of these records.
 
         Raises
         ------

@@ -27,10 +27,7 @@ from submerge_proto.kept.client import has_whole_scatter
 class RecordFile(Protocol):
     """Where a whole state is written, and read again; `CheckpointFile` is one.
 
-    Attributes
-    ----------
-    notes : list of str
-        The damage that the last `load` found.
+    notes : The damage that the last `load` found.
     """
 
     notes: list[str]
@@ -48,15 +45,9 @@ class RecordFile(Protocol):
 class RecordStore:
     """The records that a client keeps.
 
-    Parameters
-    ----------
-    file : RecordFile or None
-        None: nothing outlives the process.
+    file : None: nothing outlives the process.
 
-    Attributes
-    ----------
-    lost : UsageError or None
-        Why nothing more is kept: another file has taken the name of this one.
+    lost : Why nothing more is kept: another file has taken the name of this one.
     """
 
     def __init__(self, file: RecordFile | None) -> None:

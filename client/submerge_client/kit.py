@@ -26,12 +26,8 @@ _NODE = re.compile(rf"^node: ({NAME})$", re.MULTILINE)
 class Kit(NamedTuple):
     """The content of a kit.
 
-    Attributes
-    ----------
-    node : str
-        The node that it names; the certificate proves it.
-    key, cert, authority : bytes
-        PEM.
+    node : The node that it names; the certificate proves it.
+    key, cert, authority : PEM.
     """
 
     node: str

@@ -17,14 +17,9 @@ def log_end(
 ) -> None:
     """Write the last line.
 
-    Parameters
-    ----------
-    more : mapping
-        Further facts.
-    rows : int
-        Rows that the sensor handed over.
-    written : bool
-        Whether the checkpoint has been written.
+    more : Further facts.
+    rows : Rows that the sensor handed over.
+    written : Whether the checkpoint has been written.
     """
     before = node.finals.from_before
     account = node.finals.account(node.current, ends=True)

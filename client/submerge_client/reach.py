@@ -29,15 +29,9 @@ shows by nothing else."""
 class Reach:
     """Whether the parent can be reached, as far as is known.
 
-    Parameters
-    ----------
-    steady : callable
-        A steady clock, in seconds.
+    steady : A steady clock, in seconds.
 
-    Attributes
-    ----------
-    why : str or None
-        Why it is out of reach; None if it is not, or before the first try.
+    why : Why it is out of reach; None if it is not, or before the first try.
     """
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:

@@ -35,21 +35,12 @@ START_S = 90.0
 class Watchdog:
     """What one process reports to its service manager.
 
-    Parameters
-    ----------
-    silence_s : float
-        How long rows may stay away before feeding ends; infinity without a sensor.
-    alive : Path or None
-        A file that is touched with each feed.
-    environ : mapping of str to str
-        The environment in which systemd sets its socket; empty: there is no service manager.
-    steady : callable
-        A steady clock, in seconds.
+    silence_s : How long rows may stay away before feeding ends; infinity without a sensor.
+    alive : A file that is touched with each feed.
+    environ : The environment in which systemd sets its socket; empty: there is no service manager.
+    steady : A steady clock, in seconds.
 
-    Attributes
-    ----------
-    silent : bool
-        Whether rows have stayed away for too long.
+    silent : Whether rows have stayed away for too long.
     """
 
     def __init__(
@@ -94,10 +85,7 @@ class Watchdog:
     def tick(self, status: Callable[[], str]) -> None:
         """Note one round of the loop; report it, if a report is due.
 
-        Parameters
-        ----------
-        status : callable
-            Returns the facts, in one line for people.
+        status : Returns the facts, in one line for people.
         """
         now = self._steady()
         if not self.silent and now - self._rows_at >= self._silence_s and not self._ending:

@@ -10,17 +10,13 @@ from submerge_client.config.sections import Section, Text
 class AdmissionConfig(Section, frozen=True, kw_only=True):
     """Who may be what; a part of [listen].
 
-    Attributes
-    ----------
-    roster : Path, optional
-        A CSV file with the columns node, role and groups. It decides for nodes whose certificate
-        names no role, and for all that come through a broker. It is read again when it changes.
-    legacy_kits : bool
-        Certificates without a role, made before there were roles, are let in over gRPC. False
-        refuses them.
-    aggregators : tuple of str, optional
-        Patterns of the names that may report as aggregators, whatever else allows it. Left out:
-        any name.
+    roster : A CSV file with the columns node, role and groups. It decides for nodes whose
+        certificate names no role, and for all that come through a broker. It is read again when it
+        changes.
+    legacy_kits : Certificates without a role, made before there were roles, are let in over gRPC.
+        False refuses them.
+    aggregators : Patterns of the names that may report as aggregators, whatever else allows it.
+        Left out: any name.
     """
 
     roster: Path | None = None
@@ -31,11 +27,8 @@ class AdmissionConfig(Section, frozen=True, kw_only=True):
 class SecurityConfig(Section, frozen=True, kw_only=True):
     """[security]: nodes and certificates that are shut out.
 
-    Attributes
-    ----------
-    revoked : Path, optional
-        A file with lines `serial HEX` and `node NAME`, as `submerge pki revoke` writes it. It is
-        read again when it changes.
+    revoked : A file with lines `serial HEX` and `node NAME`, as `submerge pki revoke` writes it. It
+        is read again when it changes.
     """
 
     revoked: Path | None = None

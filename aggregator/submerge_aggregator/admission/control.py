@@ -31,15 +31,9 @@ MOST_COUNTED = 65_536
 class AdmissionControl:
     """Who may do what, now.
 
-    Parameters
-    ----------
-    rules : AdmissionRules
-        As configured; roster and revoked list are replaced by what the files say.
+    rules : As configured; roster and revoked list are replaced by what the files say.
 
-    Attributes
-    ----------
-    legacy_kits : int
-        Distinct names that have shown a certificate without a role since the start.
+    legacy_kits : Distinct names that have shown a certificate without a role since the start.
     """
 
     def __init__(

@@ -41,14 +41,9 @@ STANDING = (
 class AdmissionRules:
     """What an operator has settled.
 
-    Attributes
-    ----------
-    aggregators : sequence of str or None
-        Patterns of the names that may be aggregators; None: any.
-    nodes : mapping of str to sequence of str
-        Patterns of the names in a group; any in a group that is not there.
-    legacy_kits : bool
-        Certificates without a role are let in.
+    aggregators : Patterns of the names that may be aggregators; None: any.
+    nodes : Patterns of the names in a group; any in a group that is not there.
+    legacy_kits : Certificates without a role are let in.
     """
 
     aggregators: Sequence[str] | None = None
@@ -71,12 +66,8 @@ def objection(
 ) -> str | None:
     """Return why a node is refused, and what to do; None if it is admitted.
 
-    Parameters
-    ----------
-    group : str
-        The group that it joins, reports to or watches.
-    message : Join, Report or None
-        None: it watches.
+    group : The group that it joins, reports to or watches.
+    message : None: it watches.
     """
     why = revocation(rules.revoked, sender)
     if why is not None:

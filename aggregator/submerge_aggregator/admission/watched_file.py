@@ -32,16 +32,10 @@ Content = TypeVar("Content")
 class WatchedFile(Generic[Content]):
     """The content of one file.
 
-    Parameters
-    ----------
-    parse : callable
-        Returns the content of a text, or raises `UsageError`.
-    setting : str
-        The setting that names the file, for errors and log lines.
-    missing : Content, optional
-        What a file says that is not there.
-    steady : callable
-        A clock that is never set back, in seconds.
+    parse : Returns the content of a text, or raises `UsageError`.
+    setting : The setting that names the file, for errors and log lines.
+    missing : What a file says that is not there.
+    steady : A clock that is never set back, in seconds.
 
     Raises
     ------

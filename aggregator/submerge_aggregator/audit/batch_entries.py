@@ -31,12 +31,8 @@ NOTED = {
 class BatchEntries:
     """Entries of one batch at a time.
 
-    Parameters
-    ----------
-    record : callable
-        Of the audit log.
-    steady : callable
-        A clock that is never set back, in seconds.
+    record : Of the audit log.
+    steady : A clock that is never set back, in seconds.
     """
 
     def __init__(self, record: Record, steady: Callable[[], float]) -> None:

@@ -22,10 +22,7 @@ MOST_BYTES, FILES = 1 << 20, 8
 class AuditFiles:
     """The files of one audit log, for one writer.
 
-    Parameters
-    ----------
-    path : Path
-        The file that is being written.
+    path : The file that is being written.
 
     Raises
     ------

@@ -40,17 +40,10 @@ def record_nothing(event: str, /, **facts: object) -> None:
 class AuditLog:
     """The audit log of one aggregator.
 
-    Parameters
-    ----------
-    files : AuditFiles or None
-        None: entries are not kept.
-    wall : callable
-        Wall time, in seconds.
+    files : None: entries are not kept.
+    wall : Wall time, in seconds.
 
-    Attributes
-    ----------
-    dropped : int
-        Entries that were not written.
+    dropped : Entries that were not written.
     """
 
     def __init__(self, files: AuditFiles | None, wall: Callable[[], float] = time.time) -> None:

@@ -43,16 +43,10 @@ class CopyDamaged(SubmergeError):
 class GroupState:
     """What a group was at a copy's commit, in the machine that ran.
 
-    Attributes
-    ----------
-    fingerprint : str
-        Of its schema.
-    learnt : int
-        Readings that its rows count.
-    elapsed : float
-        The group's time, which ages of nodes follow: a store keeps it once an hour.
-    model : str
-        SHA-256 of the model that followed from its rows (`row_models.model_of_rows`).
+    fingerprint : Of its schema.
+    learnt : Readings that its rows count.
+    elapsed : The group's time, which ages of nodes follow: a store keeps it once an hour.
+    model : SHA-256 of the model that followed from its rows (`row_models.model_of_rows`).
     """
 
     fingerprint: str
@@ -65,17 +59,10 @@ class GroupState:
 class CopyIdentity:
     """Whose copy it is, and of which commit.
 
-    Attributes
-    ----------
-    node, incarnation : str
-        Of the aggregator and of its store.
-    software : str
-        The version that made it.
-    wall, synced : float, bool
-        When, by the aggregator's clock, and whether that was synchronized.
-    groups : dict of str to GroupState
-    bytes : int
-        Of the database.
+    node, incarnation : Of the aggregator and of its store.
+    software : The version that made it.
+    wall, synced : When, by the aggregator's clock, and whether that was synchronized.
+    bytes : Of the database.
     """
 
     node: str

@@ -33,12 +33,8 @@ POLL_S = 1.0
 class BackupView:
     """How far a copy is.
 
-    Attributes
-    ----------
-    copied, total : int
-        Bytes of the database; `total` may grow with the store.
-    bytes : int or None
-        Of the whole file, to be read now; None while it is being made.
+    copied, total : Bytes of the database; `total` may grow with the store.
+    bytes : Of the whole file, to be read now; None while it is being made.
     """
 
     name: str
@@ -48,12 +44,7 @@ class BackupView:
 
 
 class BackupJobs:
-    """At most one copy at a time.
-
-    Parameters
-    ----------
-    server : Server
-    """
+    """At most one copy at a time."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -141,13 +132,8 @@ class BackupJobs:
 class _Job:
     """A copy on its way.
 
-    Attributes
-    ----------
-    fd : int or None
-        The whole copy.
-    reading : Lock
-        Held while `fd` is in use.
-    silence : TimerHandle or None
+    fd : The whole copy.
+    reading : Held while `fd` is in use.
     """
 
     def __init__(self, server: Server, done: Callable[[CopyIdentity], None]) -> None:

@@ -28,12 +28,8 @@ MOST_BYTES = 4096
 class BackupRecord:
     """What is kept of the newest copy.
 
-    Attributes
-    ----------
-    made_s : float
-        Of its commit, Unix seconds, by the root's clock.
-    bytes : int
-        Of the database.
+    made_s : Of its commit, Unix seconds, by the root's clock.
+    bytes : Of the database.
     """
 
     made_s: float
@@ -43,15 +39,9 @@ class BackupRecord:
 class LastBackup:
     """The newest copy of a store.
 
-    Parameters
-    ----------
-    store : str or path, optional
-        The file of the store; without one nothing is kept.
+    store : The file of the store; without one nothing is kept.
 
-    Attributes
-    ----------
-    made_s : float
-        When it was made, Unix seconds; 0 if none is known.
+    made_s : When it was made, Unix seconds; 0 if none is known.
     """
 
     def __init__(self, store: str | os.PathLike[str] | None) -> None:

@@ -36,10 +36,7 @@ def make_copy(
 ) -> tuple[int, CopyIdentity]:
     """Copy the store of a root while it runs; for a thread of its own.
 
-    Parameters
-    ----------
-    progress : callable
-        Called with bytes copied, and bytes in all, in this thread.
+    progress : Called with bytes copied, and bytes in all, in this thread.
 
     Returns
     -------

@@ -28,25 +28,16 @@ Refusal = Literal["foreign", "denied", "busy", "throttled"]
 class Inbound:
     """A message of a child.
 
-    Attributes
-    ----------
-    node : str or None
-        The sender by the transport (a certificate, a topic); None where the transport does not
+    node : The sender by the transport (a certificate, a topic); None where the transport does not
         know. The message must name the same.
-    shared : bool
-        Other aggregators receive it by the same way too.
-    answer : callable
-        Sends bytes of `kind` back to the child. For the event loop's thread. To a message of a job
-        it only says, where the transport can, that it has come: the next one may follow.
-    refuse : callable
-        Sends the child why there is no answer, and the kind of refusal, where the transport can.
-        For the event loop's thread.
-    peer : str
-        The connection's other end, where the transport does not know the sender.
-    identity : PeerIdentity
-        What stands for the sender's name.
-    done : callable
-        Called on the event loop when the message no longer waits, whatever came of it: a
+    shared : Other aggregators receive it by the same way too.
+    answer : Sends bytes of `kind` back to the child. For the event loop's thread. To a message of a
+        job it only says, where the transport can, that it has come: the next one may follow.
+    refuse : Sends the child why there is no answer, and the kind of refusal, where the transport
+        can. For the event loop's thread.
+    peer : The connection's other end, where the transport does not know the sender.
+    identity : What stands for the sender's name.
+    done : Called on the event loop when the message no longer waits, whatever came of it: a
         transport that holds back further messages may then hand over another.
     """
 
@@ -91,10 +82,7 @@ class WatchAdmission(Protocol):
 class Downlink(Protocol):
     """The way to the children.
 
-    Attributes
-    ----------
-    reachable : bool or None
-        Whether the broker between can be reached; None without a broker.
+    reachable : Whether the broker between can be reached; None without a broker.
     """
 
     reachable: bool | None

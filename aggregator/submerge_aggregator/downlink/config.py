@@ -20,21 +20,14 @@ from submerge_client.config.sections import AboveZero, AnyText, Name, Section, W
 class GrpcListen(Section, frozen=True, kw_only=True):
     """A gRPC server for children.
 
-    Attributes
-    ----------
-    address : str
-        host:port; 0.0.0.0 is every network of this machine.
-    insecure : bool
-        Serve without TLS: everybody on the network is trusted.
-    cert, key : Path, optional
-        The server's certificate and key; left out, those of the node's kit.
-    ca : Path, optional
-        With it children need certificates of these authorities, each under its own name.
-    max_message_bytes : int, optional
-        Larger messages are refused. Left out, it follows from the groups. Raising it lets each
-        child take more memory at a time, and leaves room for fewer at once.
-    max_connections : int
-        Further connections are closed at once. Each child has one, and each takes up to 100 KiB.
+    address : host:port; 0.0.0.0 is every network of this machine.
+    insecure : Serve without TLS: everybody on the network is trusted.
+    cert, key : The server's certificate and key; left out, those of the node's kit.
+    ca : With it children need certificates of these authorities, each under its own name.
+    max_message_bytes : Larger messages are refused. Left out, it follows from the groups. Raising
+        it lets each child take more memory at a time, and leaves room for fewer at once.
+    max_connections : Further connections are closed at once. Each child has one, and each takes up
+        to 100 KiB.
     """
 
     address: AnyText = "0.0.0.0:8470"
@@ -72,14 +65,10 @@ class GrpcListen(Section, frozen=True, kw_only=True):
 class MqttListen(Link, frozen=True, kw_only=True):
     """The broker of the children; `Link` has the other settings.
 
-    Attributes
-    ----------
-    fleet : str
-        The children's fleet.
-    max_message_bytes : int, optional
-        Larger messages are refused, and none is published. Left out, what comes in is bounded as
-        the groups need, and what goes out by 122880. Raise it only as far as the broker and the
-        children do.
+    fleet : The children's fleet.
+    max_message_bytes : Larger messages are refused, and none is published. Left out, what comes in
+        is bounded as the groups need, and what goes out by 122880. Raise it only as far as the
+        broker and the children do.
     """
 
     fleet: Name = "default"
@@ -90,15 +79,12 @@ class ListenConfig(AdmissionConfig, frozen=True, kw_only=True):
     """How children reach it: over gRPC, through a broker, or both; `AdmissionConfig` has the
     settings that say who may be what.
 
-    Attributes
-    ----------
-    most_per_s : float
-        Messages a second that each child may send without end; without certificate and topic,
-        each connection. Each 8 KiB of a long message count as one more. Further messages are
+    most_per_s : Messages a second that each child may send without end; without certificate and
+        topic, each connection. Each 8 KiB of a long message count as one more. Further messages are
         refused. Raising it lets a child that has gone wild cost more.
-    max_unanswered_bytes : int
-        Bytes of all messages that are being read or wait for their answers. Of one child at most
-        an eighth. Raising it lets a flood take more memory, before other children have to wait.
+    max_unanswered_bytes : Bytes of all messages that are being read or wait for their answers. Of
+        one child at most an eighth. Raising it lets a flood take more memory, before other children
+        have to wait.
     grpc : GrpcListen, optional
     mqtt : MqttListen, optional
     """

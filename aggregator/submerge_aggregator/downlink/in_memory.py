@@ -16,14 +16,9 @@ from submerge_proto.wire.codec import Kind
 class InMemoryDownlink:
     """A `Downlink` in memory.
 
-    Parameters
-    ----------
-    memory : Memory
-        The children's side.
-    limit : int
-        Most bytes of a message, either way.
-    refusals : Refusals or None
-        Counts messages that are too large.
+    memory : The children's side.
+    limit : Most bytes of a message, either way.
+    refusals : Counts messages that are too large.
     """
 
     reachable: bool | None = None  # there is no broker between

@@ -64,20 +64,11 @@ class Unanswered(Exception):
 class MessageCalls:
     """Reads the messages of calls, hands them over, and answers. For one event loop.
 
-    Parameters
-    ----------
-    limit : int
-        Most bytes of a message.
-    note_call : callable
-        Notes a call, and returns the other end of its connection.
+    limit : Most bytes of a message.
+    note_call : Notes a call, and returns the other end of its connection.
 
-    Attributes
-    ----------
-    readings : CallsUnderWay
-        The calls whose messages are being read.
-    job_readings : CallsUnderWay
-        The same for messages of jobs, which take no place from reports.
-    streams : ReportStreams
+    readings : The calls whose messages are being read.
+    job_readings : The same for messages of jobs, which take no place from reports.
     """
 
     def __init__(

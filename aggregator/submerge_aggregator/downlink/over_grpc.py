@@ -50,32 +50,18 @@ LIMITS = ReadingLimits()
 class GrpcDownlink:
     """A `Downlink` over gRPC.
 
-    Parameters
-    ----------
-    address : str
-        host:port to listen on.
-    limit : int
-        Most bytes of a message that comes in.
-    tls : Tls or None
-        Certificate and key of this side; with `ca`, children must show one that it signed.
-        None: unprotected.
-    refusals : Refusals or None
-        Counts what is refused here: too large, an unknown method, another's name.
-    admits : callable
-        Whether a sender may open one watch more.
-    admission : WatchAdmission or None
-        Which nodes may watch which groups; None: all.
-    limits : ReadingLimits
-        How much is read at a time.
+    address : host:port to listen on.
+    limit : Most bytes of a message that comes in.
+    tls : Certificate and key of this side; with `ca`, children must show one that it signed. None:
+        unprotected.
+    refusals : Counts what is refused here: too large, an unknown method, another's name.
+    admits : Whether a sender may open one watch more.
+    admission : Which nodes may watch which groups; None: all.
+    limits : How much is read at a time.
 
-    Attributes
-    ----------
-    port : int
-        The port that it listens on.
-    handshakes_begun : int
-        TLS handshakes, whatever came of them.
-    calls : MessageCalls
-        The calls that bring messages.
+    port : The port that it listens on.
+    handshakes_begun : TLS handshakes, whatever came of them.
+    calls : The calls that bring messages.
     """
 
     reachable: bool | None = None  # there is no broker between

@@ -91,12 +91,8 @@ class TooMany(Exception):
 class CallsUnderWay:
     """The senders being read. For one event loop.
 
-    Parameters
-    ----------
-    size : int
-        Most bytes of a message.
-    room : int or None
-        Bytes of all of them; None: as many as `limits` has for calls.
+    size : Most bytes of a message.
+    room : Bytes of all of them; None: as many as `limits` has for calls.
     """
 
     def __init__(self, size: int, limits: ReadingLimits, room: int | None = None) -> None:

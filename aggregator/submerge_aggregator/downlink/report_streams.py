@@ -50,12 +50,8 @@ class StreamEnded(Exception):
 class OpenReportStream:
     """One stream that waits for its next report, or for the answer to it.
 
-    Attributes
-    ----------
-    why_cut : str or None
-        Why its node may report no longer; None while it may.
-    idle_since : float or None
-        On the event loop's clock; None while a report is being answered.
+    why_cut : Why its node may report no longer; None while it may.
+    idle_since : On the event loop's clock; None while a report is being answered.
     """
 
     def __init__(self, sender: CallSender, node: str, group: str) -> None:
@@ -111,10 +107,7 @@ def turns_away(answer: bytes) -> bool:
 class ReportStreams:
     """The streams that are kept open.
 
-    Parameters
-    ----------
-    size : int
-        Most bytes of a message.
+    size : Most bytes of a message.
     """
 
     def __init__(self, size: int, limits: ReadingLimits) -> None:

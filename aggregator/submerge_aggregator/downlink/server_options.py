@@ -43,12 +43,8 @@ def server_options(
 ) -> tuple[tuple[str, int], ...]:
     """Return the options of a server.
 
-    Parameters
-    ----------
-    limit : int
-        Most bytes of a message that comes in. What goes out is our own.
-    secure : bool
-        It has TLS.
+    limit : Most bytes of a message that comes in. What goes out is our own.
+    secure : It has TLS.
     """
     return (
         *OPTIONS,

@@ -30,10 +30,7 @@ MOST_STREAMS = 65_536
 class WatchStream:
     """One stream; `who` holds it.
 
-    Attributes
-    ----------
-    why_cut : str or None
-        Why its node may watch no longer; None while it may.
+    why_cut : Why its node may watch no longer; None while it may.
     """
 
     def __init__(
@@ -91,10 +88,8 @@ class WatchStream:
 class Watches:
     """All open streams, and the newest messages for the next one.
 
-    Parameters
-    ----------
-    most_each : int
-        Watches of one node, or of one unnamed connection: at least one for each of its groups.
+    most_each : Watches of one node, or of one unnamed connection: at least one for each of its
+        groups.
     """
 
     def __init__(self, most_each: int) -> None:

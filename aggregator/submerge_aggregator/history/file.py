@@ -123,11 +123,6 @@ class VersionRow(NamedTuple):
 class HistoryFile:
     """The history in a file, which is created if it is missing.
 
-    Parameters
-    ----------
-    path : Path
-    max_bytes : int
-
     Raises
     ------
     sqlite3.Error

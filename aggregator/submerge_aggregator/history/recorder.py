@@ -72,18 +72,10 @@ class HistoryUnavailable(SubmergeError):
 class HistoryRecorder:
     """The history of one aggregator.
 
-    Parameters
-    ----------
-    path : Path or None
-        None: no history is kept.
-    max_bytes : int
+    path : None: no history is kept.
 
-    Attributes
-    ----------
-    dropped : int
-        Entries that were not written, and are lost.
-    bytes : int
-        Bytes on disk, at the last write.
+    dropped : Entries that were not written, and are lost.
+    bytes : Bytes on disk, at the last write.
     """
 
     def __init__(self, path: Path | None, max_bytes: int = 0) -> None:

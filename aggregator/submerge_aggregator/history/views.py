@@ -17,18 +17,10 @@ class NodeLevels:
 class ScoresPage:
     """How close the nodes that report to one aggregator came to alarms, over time.
 
-    Attributes
-    ----------
-    aggregator : str
-    group : str
-    step_s : int
-        Seconds of a step, a multiple of 60. Its level is the highest of its minutes.
-    first_s : int
-        When the first step begins, Unix seconds, a multiple of `step_s`.
-    nodes : list of NodeLevels
-        In the order of their names.
-    more : bool
-        More nodes follow after the last name.
+    step_s : Seconds of a step, a multiple of 60. Its level is the highest of its minutes.
+    first_s : When the first step begins, Unix seconds, a multiple of `step_s`.
+    nodes : In the order of their names.
+    more : More nodes follow after the last name.
     """
 
     aggregator: str
@@ -43,19 +35,12 @@ class ScoresPage:
 class VersionView:
     """A version of a group's model.
 
-    Attributes
-    ----------
-    created_s : float
-        When the root made it, Unix seconds.
-    rank : int
-        Directions that nodes score with.
-    nodes, readings : int
-        How many nodes it is of, and how many readings they had learnt.
-    angle_deg : float or None
-        Largest principal angle to the version that was kept before; None where that is not known,
-        or of another schema.
-    spectrum : list of float
-        Variance along each direction, the largest first, at most 32.
+    created_s : When the root made it, Unix seconds.
+    rank : Directions that nodes score with.
+    nodes, readings : How many nodes it is of, and how many readings they had learnt.
+    angle_deg : Largest principal angle to the version that was kept before; None where that is not
+        known, or of another schema.
+    spectrum : Variance along each direction, the largest first, at most 32.
     """
 
     version: int

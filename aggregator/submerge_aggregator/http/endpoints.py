@@ -25,15 +25,9 @@ from submerge_client.private_file import is_same, stat_of
 class Endpoints:
     """The operator's socket; operators' address, page and status address, if they are configured.
 
-    Parameters
-    ----------
-    server : Server
-        Its store is open already: this keeps a second aggregator off the socket.
+    server : Its store is open already: this keeps a second aggregator off the socket.
 
-    Attributes
-    ----------
-    page : str or None
-        What a person types to see the page; None without one.
+    page : What a person types to see the page; None without one.
     """
 
     def __init__(self, server: Server, config: AggregatorConfig) -> None:

@@ -50,14 +50,9 @@ class Busy(SubmergeError):
 class Serving:
     """An app and the socket that it answers on.
 
-    Parameters
-    ----------
-    listener : socket
-        It listens already; `stop` closes it.
-    protocol : callable, optional
-        Makes the protocol of a connection, as uvicorn calls it.
-    ending : callable, optional
-        Ends answers that would go on for long; `stop` calls it first.
+    listener : It listens already; `stop` closes it.
+    protocol : Makes the protocol of a connection, as uvicorn calls it.
+    ending : Ends answers that would go on for long; `stop` calls it first.
     """
 
     def __init__(

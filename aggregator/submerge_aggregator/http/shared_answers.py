@@ -28,13 +28,7 @@ class AskedTooMuch(SubmergeError):
 
 
 class SharedAnswers:
-    """The newest answers, by what was asked; on one event loop.
-
-    Parameters
-    ----------
-    kept_s : float
-    most : int
-    """
+    """The newest answers, by what was asked; on one event loop."""
 
     def __init__(self, kept_s: float = KEPT_S, most: int = MOST_KEPT) -> None:
         self._kept_s, self._most = kept_s, most

@@ -28,10 +28,7 @@ from submerge_proto.wire.parts import SOFTWARE
 def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlette:
     """Return the ASGI app.
 
-    Parameters
-    ----------
-    steady : callable
-        A clock that is never set back, in seconds.
+    steady : A clock that is never set back, in seconds.
     """
     began = steady()
 

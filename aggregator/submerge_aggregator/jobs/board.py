@@ -66,10 +66,7 @@ class EndedJob:
 class JobBoard:
     """The jobs of one root.
 
-    Parameters
-    ----------
-    folder : Path or None
-        Where files go; None keeps the newest jobs in memory alone.
+    folder : Where files go; None keeps the newest jobs in memory alone.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

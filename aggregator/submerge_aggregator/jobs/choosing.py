@@ -38,10 +38,7 @@ KIND = "landmarks"
 class LandmarkChooser:
     """Opens a root's jobs of kind `landmarks`. For the event loop.
 
-    Parameters
-    ----------
-    server : Server
-        Its `jobs` run them, and its machine takes the answers.
+    server : Its `jobs` run them, and its machine takes the answers.
     """
 
     def __init__(self, server: Server) -> None:

@@ -40,21 +40,11 @@ class QueuedMessage(NamedTuple):
 class JobInbox:
     """What waits for the thread that computes. For the event loop.
 
-    Parameters
-    ----------
-    budget : MessageBudget
-        Bytes that wait.
-    admits : callable
-        Whether a child may send one more message of a job.
-    admission : AdmissionControl
-    refusals : Refusals
-    stir : callable
-        Called when something has come.
+    budget : Bytes that wait.
+    admits : Whether a child may send one more message of a job.
+    stir : Called when something has come.
 
-    Attributes
-    ----------
-    heard_bytes : int
-        Bytes of messages, without what the transport adds.
+    heard_bytes : Bytes of messages, without what the transport adds.
     """
 
     def __init__(

@@ -39,17 +39,9 @@ class JobHost(Protocol):
 class JobEffects:
     """Performs effects, in order. For the event loop.
 
-    Parameters
-    ----------
-    board : JobFollower or None
-
-    Attributes
-    ----------
-    board : JobFollower
-    on_end : callable or None
-        Hears of each end, after the board.
-    messages, sent_bytes : int
-        Messages that were sent, and their bytes, without what the transport adds.
+    on_end : Hears of each end, after the board.
+    messages, sent_bytes : Messages that were sent, and their bytes, without what the transport
+        adds.
     """
 
     def __init__(self, board: JobFollower | None = None) -> None:

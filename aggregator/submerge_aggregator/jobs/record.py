@@ -37,22 +37,12 @@ MOST_BYTES = HEAD + MOST_HEADER + MOST_PAYLOAD
 class JobRecord:
     """How a job ended.
 
-    Attributes
-    ----------
-    job : Job
-    schema : bytes
-        The canonical text of its group's schema, for who reads the answer; empty if not known.
-    opened_s, ended_s : float
-        Unix seconds by the root's clock; `opened_s` is 0 where a root that restarted ended it.
-    failure : str
-        Why there is no answer; empty where there is one.
-    stayed : tuple of str
-        Whose rows the answer is of.
-    left : mapping of str to Leaver
-    declined : mapping of str to str
-        Who took no part, and why.
-    rounds, attempts : int
-    answer : Arrays or None
+    schema : The canonical text of its group's schema, for who reads the answer; empty if not known.
+    opened_s, ended_s : Unix seconds by the root's clock; `opened_s` is 0 where a root that
+        restarted ended it.
+    failure : Why there is no answer; empty where there is one.
+    stayed : Whose rows the answer is of.
+    declined : Who took no part, and why.
     """
 
     job: Job

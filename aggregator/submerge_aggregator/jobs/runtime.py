@@ -70,25 +70,14 @@ class _Order(NamedTuple):
 class JobRuntime:
     """An aggregator's part in jobs; `Server.jobs` is one. For the event loop.
 
-    Parameters
-    ----------
-    board : JobFollower or None
-        Hears of openings, rounds and ends.
-    admits : callable
-        Whether a child may send one more message of a job.
-    budget : MessageBudget or None
-        Bytes of such messages that wait.
-    largest : int or None
-        Bytes of the largest message that goes to children; None: any.
-    times : JobTimes or None
-        When messages are sent again.
+    board : Hears of openings, rounds and ends.
+    admits : Whether a child may send one more message of a job.
+    budget : Bytes of such messages that wait.
+    largest : Bytes of the largest message that goes to children; None: any.
+    times : When messages are sent again.
 
-    Attributes
-    ----------
-    under_way : tuple of str
-        Jobs that are under way here.
-    effects : JobEffects
-        Performs what follows, and counts it.
+    under_way : Jobs that are under way here.
+    effects : Performs what follows, and counts it.
     """
 
     def __init__(

@@ -21,15 +21,9 @@ MOST_BYTES = 16 << 20
 class MessageBudget:
     """Bytes that messages hold.
 
-    Parameters
-    ----------
-    limit : int
-        Most bytes, over all senders.
+    limit : Most bytes, over all senders.
 
-    Attributes
-    ----------
-    used : int
-        Bytes that are held now.
+    used : Bytes that are held now.
     """
 
     def __init__(self, limit: int) -> None:

@@ -26,12 +26,8 @@ def largest_message(groups: Iterable[tuple[SummaryConfig, SchemaConfig | None]],
     keeps (so many are merged), and the text of its schema, which a join carries. An eighth is
     added, for fields of later versions.
 
-    Parameters
-    ----------
-    groups : iterable of (SummaryConfig, SchemaConfig or None)
-        None: the schema comes from the parent.
-    most : int
-        Bytes that the transport's peers send by default; the result is never above.
+    groups : None: the schema comes from the parent.
+    most : Bytes that the transport's peers send by default; the result is never above.
     """
     largest = LEAST
     for summary, schema in groups:

@@ -15,10 +15,7 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 class AppriseConfig(Section, frozen=True, kw_only=True):
     """Services that Apprise knows: e-mail, Slack, Teams, Telegram and many more.
 
-    Attributes
-    ----------
-    urls_file : Path
-        A file with one Apprise URL per line. It holds secrets: only its owner may read it.
+    urls_file : A file with one Apprise URL per line. It holds secrets: only its owner may read it.
     """
 
     urls_file: Path
@@ -40,16 +37,11 @@ class NotifyConfig(Section, frozen=True, kw_only=True):
     One aggregator is enough. Each that is configured sends all alarms below it, whether or not
     another aggregator, or a node itself, has sent them.
 
-    Attributes
-    ----------
-    ndjson : str, optional
-        A file that gets a line for each start and each end; "-" is standard output.
-    webhook : tuple of WebhookConfig
-        Servers that get each.
-    apprise : AppriseConfig, optional
-        Services that get each through Apprise.
-    provisional : bool
-        Send alarms by provisional limits as well: of new groups, more often than was promised.
+    ndjson : A file that gets a line for each start and each end; "-" is standard output.
+    webhook : Servers that get each.
+    apprise : Services that get each through Apprise.
+    provisional : Send alarms by provisional limits as well: of new groups, more often than was
+        promised.
     """
 
     ndjson: Text | None = None

@@ -22,12 +22,7 @@ LONGEST_WAIT_S = 3600.0
 
 
 class AlarmNotifier:
-    """Sends the alarms of all groups.
-
-    Parameters
-    ----------
-    groups : mapping of str to (Subtree, Sinks)
-    """
+    """Sends the alarms of all groups."""
 
     def __init__(
         self, groups: Mapping[str, tuple[Subtree, Sinks]], clock: Callable[[], Now]

@@ -73,10 +73,7 @@ class AppriseService:
     A message that takes longer goes on in its thread. It is not sent a second time while that
     runs, nor if it was taken after all.
 
-    Parameters
-    ----------
-    service : apprise.NotifyBase
-        As `open_service` returns it.
+    service : As `open_service` returns it.
     """
 
     def __init__(self, service: Any, *, limit_s: float = LIMIT_S) -> None:

@@ -21,12 +21,8 @@ OLD_S = 7 * 86400.0
 class Subtree:
     """The alarms of one group.
 
-    Parameters
-    ----------
-    begun : iterable of Alarm
-        People were notified of their start, and not of their end.
-    patience_s : float
-        An open alarm counts as open for so long after the last report of it.
+    begun : People were notified of their start, and not of their end.
+    patience_s : An open alarm counts as open for so long after the last report of it.
     """
 
     def __init__(self, begun: Iterable[Alarm], patience_s: float) -> None:

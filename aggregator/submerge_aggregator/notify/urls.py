@@ -29,16 +29,9 @@ class SecretUrl:
 
     It is no dataclass, so that nothing encodes it field by field; it cannot be pickled.
 
-    Parameters
-    ----------
-    line : int
-        Of the file, from 1.
+    line : Of the file, from 1.
 
-    Attributes
-    ----------
-    scheme : str
-        The part before `://`.
-    line : int
+    scheme : The part before `://`.
     """
 
     __slots__ = ("_text", "line", "scheme")

@@ -42,15 +42,9 @@ FROM_A_PAGE = Denial(403, "shape", "pages in browsers give no orders: there is a
 class OperatorAccess:
     """The admin API, for those who may.
 
-    Parameters
-    ----------
-    app : Starlette
-        The admin API.
-    identify : callable
-        Returns who asks, by the connection and the headers.
-    log : OrderLog
-    steady : callable
-        A clock that is never set back, in seconds.
+    app : The admin API.
+    identify : Returns who asks, by the connection and the headers.
+    steady : A clock that is never set back, in seconds.
     """
 
     def __init__(

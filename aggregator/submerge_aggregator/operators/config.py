@@ -21,20 +21,14 @@ PORT = 8472
 class OperatorsConfig(Section, frozen=True, kw_only=True):
     """[operators]: orders over HTTPS, from people and programs on other machines.
 
-    Attributes
-    ----------
-    address : str
-        host:port; 0.0.0.0 is every network of this machine.
-    insecure : bool
-        Serve without TLS, on a loopback address only: then tokens alone say who asks.
-    cert, key : Path, optional
-        The server's certificate and key; left out, those of [listen.grpc], or of the node's kit.
-    ca : Path, optional
-        Certificates of these authorities, with role operator or reader, are accepted. Left out
+    address : host:port; 0.0.0.0 is every network of this machine.
+    insecure : Serve without TLS, on a loopback address only: then tokens alone say who asks.
+    cert, key : The server's certificate and key; left out, those of [listen.grpc], or of the node's
+        kit.
+    ca : Certificates of these authorities, with role operator or reader, are accepted. Left out
         beside cert and key, none are: tokens alone say who asks.
-    tokens : Path, optional
-        A file with the hashes of tokens, as `submerge token new` writes it; left out, STORE.tokens
-        beside the store. It is read again when it changes.
+    tokens : A file with the hashes of tokens, as `submerge token new` writes it; left out,
+        STORE.tokens beside the store. It is read again when it changes.
     """
 
     address: AnyText = f"0.0.0.0:{PORT}"

@@ -94,14 +94,9 @@ def at_socket(peer: Peer, headers: Sequence[tuple[bytes, bytes]]) -> Operator | 
 class NetworkIdentities:
     """Who may ask over the network.
 
-    Attributes
-    ----------
-    tokens : callable
-        Returns those of now.
-    admission : AdmissionControl
-        What is revoked, and who is banned.
-    wall : callable
-        Wall time, in seconds.
+    tokens : Returns those of now.
+    admission : What is revoked, and who is banned.
+    wall : Wall time, in seconds.
     """
 
     tokens: Callable[[], Iterable[Token]]

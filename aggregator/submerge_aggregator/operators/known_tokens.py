@@ -14,14 +14,9 @@ from submerge_aggregator.operators.tokens import Token, parse_tokens
 class KnownTokens:
     """Tokens that are accepted; which come and go is recorded.
 
-    Parameters
-    ----------
-    path : Path
-        A file that is not there holds none.
-    record : callable
-        Of the audit log.
-    steady : callable
-        A clock that is never set back, in seconds.
+    path : A file that is not there holds none.
+    record : Of the audit log.
+    steady : A clock that is never set back, in seconds.
 
     Raises
     ------

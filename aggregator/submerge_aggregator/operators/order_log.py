@@ -23,17 +23,10 @@ PER_S, BURST = 1 / 6, 60
 class OrderLog:
     """What operators ordered, and what was refused.
 
-    Parameters
-    ----------
-    record : callable
-        Of the audit log.
-    steady : callable
-        A clock that is never set back, in seconds.
+    record : Of the audit log.
+    steady : A clock that is never set back, in seconds.
 
-    Attributes
-    ----------
-    denials : Refusals
-        Counts requests that were refused, by reason (`DENIALS`), and logs them.
+    denials : Counts requests that were refused, by reason (`DENIALS`), and logs them.
     """
 
     def __init__(self, record: Record, steady: Callable[[], float]) -> None:

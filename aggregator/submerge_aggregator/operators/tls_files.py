@@ -19,10 +19,6 @@ class TlsFiles:
 
     Certificates of others are asked for, and may be left out: then a token has to say who asks.
 
-    Parameters
-    ----------
-    tls : Tls
-
     Raises
     ------
     UsageError

@@ -20,12 +20,7 @@ READER = Operator("page", "inside", "read")
 
 
 class CallRefused(SubmergeError):
-    """The admin API does not answer, and says why.
-
-    Attributes
-    ----------
-    status : int
-    """
+    """The admin API does not answer, and says why."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

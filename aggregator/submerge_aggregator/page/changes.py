@@ -34,11 +34,7 @@ proxy, has 32 connections."""
 class Changes:
     """Looks for changes while there are listeners.
 
-    Parameters
-    ----------
-    calls : AdminCalls
-    stamp : callable
-        Returns what else is shown, as texts by name.
+    stamp : Returns what else is shown, as texts by name.
     """
 
     def __init__(self, calls: AdminCalls, stamp: Callable[[], dict[str, str]]) -> None:

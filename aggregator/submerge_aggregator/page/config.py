@@ -17,18 +17,13 @@ PORTS = range(PORT, PORT + 10)
 class PageConfig(Section, frozen=True, kw_only=True):
     """[page]: a page for people, in a browser.
 
-    Attributes
-    ----------
-    address : str, optional
-        host:port; left out, 127.0.0.1 and the first of ten ports that is free, 8473 as a rule. On
-        127.0.0.1 all who use this machine can read; on any other address, and under
-        the names of `names`, a token is needed for that, too, and TLS.
-    names : tuple of str
-        Further names that browsers know this machine by, host or host:port: those in its
+    address : host:port; left out, 127.0.0.1 and the first of ten ports that is free, 8473 as a
+        rule. On 127.0.0.1 all who use this machine can read; on any other address, and under the
+        names of `names`, a token is needed for that, too, and TLS.
+    names : Further names that browsers know this machine by, host or host:port: those in its
         certificate, and that of a proxy before it.
-    cert, key : Path, optional
-        The server's certificate and key; left out, those of [operators], of [listen.grpc], or of
-        the node's kit. On 127.0.0.1 there is no TLS without them.
+    cert, key : The server's certificate and key; left out, those of [operators], of [listen.grpc],
+        or of the node's kit. On 127.0.0.1 there is no TLS without them.
     """
 
     address: AnyText | None = None

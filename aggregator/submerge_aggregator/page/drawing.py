@@ -19,14 +19,9 @@ TEMPLATES = Path(__file__).with_name("templates")
 class Drawing:
     """Draws frames of views; what is put into them is escaped.
 
-    Parameters
-    ----------
-    store : str
-        The aggregator's, for a command that makes a token; empty where strangers would read it.
-    more : mapping
-        Names of further views, by path.
-    folders : path
-        Of further templates.
+    store : The aggregator's, for a command that makes a token; empty where strangers would read it.
+    more : Names of further views, by path.
+    folders : Of further templates.
     """
 
     def __init__(self, store: str, more: Mapping[str, str] | None = None, *folders: Path) -> None:

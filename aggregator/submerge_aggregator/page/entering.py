@@ -21,15 +21,9 @@ MOST_BODY = 4096
 class Entering:
     """Begins and ends sessions.
 
-    Parameters
-    ----------
-    sessions : Sessions
-    cookie : str
-        The name of the cookie.
-    log : OrderLog
-        Records who enters, and who tries to.
-    steady : callable
-        A clock that is never set back, in seconds.
+    cookie : The name of the cookie.
+    log : Records who enters, and who tries to.
+    steady : A clock that is never set back, in seconds.
     """
 
     def __init__(

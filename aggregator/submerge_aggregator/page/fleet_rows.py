@@ -26,22 +26,13 @@ says otherwise."""
 class FleetRow:
     """A node, and the aggregators above it.
 
-    Attributes
-    ----------
-    under : str
-        Their names, from the one below the aggregator that is asked, with slashes between.
-    holds : list of str
-        Every state that holds, the worst first: `state` is the first of them.
-    open : int
-        Open alarms, of all nodes below an aggregator.
-    nodes : int
-        Nodes below an aggregator that raise alarms; of a client 1, or 0.
-    heard_s : float or None
-        When it was heard, Unix seconds.
-    certified_until_s : float
-        0 without a certificate.
-    note : str
-        What is unusual about it, in words.
+    under : Their names, from the one below the aggregator that is asked, with slashes between.
+    holds : Every state that holds, the worst first: `state` is the first of them.
+    open : Open alarms, of all nodes below an aggregator.
+    nodes : Nodes below an aggregator that raise alarms; of a client 1, or 0.
+    heard_s : When it was heard, Unix seconds.
+    certified_until_s : 0 without a certificate.
+    note : What is unusual about it, in words.
     """
 
     under: str

@@ -38,15 +38,9 @@ NOT_ASKED = "not asked: others took too long to reply"
 class FleetTree:
     """The nodes of a group.
 
-    Attributes
-    ----------
-    at : float
-        When it was asked for, Unix seconds.
-    rows : list of FleetRow
-    silent : list of str
-        Aggregators that said nothing, a line each.
-    more : bool
-        There are more than `MOST`.
+    at : When it was asked for, Unix seconds.
+    silent : Aggregators that said nothing, a line each.
+    more : There are more than `MOST`.
     """
 
     group: str
@@ -59,11 +53,7 @@ class FleetTree:
 class FleetTrees:
     """The newest tree of each group.
 
-    Parameters
-    ----------
-    calls : AdminCalls
-    wall : callable
-        Wall time, in seconds.
+    wall : Wall time, in seconds.
     """
 
     def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:

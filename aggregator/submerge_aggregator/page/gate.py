@@ -59,17 +59,10 @@ NO_PROOF = "an order comes with the proof of its session: load the page again"
 class PageGate:
     """The page and the admin API, for browsers.
 
-    Attributes
-    ----------
-    page : ASGIApp
-        What draws the page.
-    api : ASGIApp
-        The admin API, behind its table of scopes.
-    identify : PageIdentities
-    log : OrderLog
-        Counts and records what is refused.
-    secure : bool
-        Whether browsers come by TLS.
+    page : What draws the page.
+    api : The admin API, behind its table of scopes.
+    log : Counts and records what is refused.
+    secure : Whether browsers come by TLS.
     """
 
     page: ASGIApp

@@ -22,14 +22,9 @@ PASSED_ON = (b"forwarded", b"via", b"x-forwarded", b"x-real-ip", b"x-original", 
 class PageIdentities:
     """Who asks.
 
-    Attributes
-    ----------
-    sessions : Sessions
-    hosts : Hosts
-    cookie : str
-        The name of the cookie.
-    local : bool
-        Whether only this machine can connect, and no proxy is configured that does so for others.
+    cookie : The name of the cookie.
+    local : Whether only this machine can connect, and no proxy is configured that does so for
+        others.
     """
 
     sessions: Sessions

@@ -33,21 +33,13 @@ class DirectionView:
 class ModelView:
     """A model.
 
-    Attributes
-    ----------
-    channels, units : list of str
-        Of the channels that are shown; with lags each counts several times.
-    left_out : int
-        Channels that are not shown.
-    rank : int
-        Directions that nodes score with; 0 if their configuration says it.
-    rest : float
-        Share of all variation that no direction has: a bound on what one more could explain.
-    noise : list of float
-        Standard deviation of each channel's noise, in units of what was learnt; empty if none is
-        known.
-    limits : dict of str to list of float
-        Limits by statistic, for each of `shares`.
+    channels, units : Of the channels that are shown; with lags each counts several times.
+    left_out : Channels that are not shown.
+    rank : Directions that nodes score with; 0 if their configuration says it.
+    rest : Share of all variation that no direction has: a bound on what one more could explain.
+    noise : Standard deviation of each channel's noise, in units of what was learnt; empty if none
+        is known.
+    limits : Limits by statistic, for each of `shares`.
     """
 
     group: str

@@ -15,13 +15,8 @@ from submerge_aggregator.questions.views import NodesPage, NodeView
 class OneNode:
     """A node.
 
-    Attributes
-    ----------
-    at : float
-        When it was asked for, Unix seconds.
-    row : FleetRow or None
-        As the fleet lists it; None where the aggregator that was asked does not know it.
-    view : NodeView or None
+    at : When it was asked for, Unix seconds.
+    row : As the fleet lists it; None where the aggregator that was asked does not know it.
     """
 
     group: str

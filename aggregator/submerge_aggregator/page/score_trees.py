@@ -49,17 +49,10 @@ class ScoreRow:
 class ScoreTree:
     """The levels of a group's nodes, the worst first.
 
-    Attributes
-    ----------
-    at : float
-        When they were asked for, Unix seconds.
-    first_s, step_s : int
-        As in `ScoresPage`.
-    nodes : list of ScoreRow
-    silent : list of str
-        Aggregators that said nothing, a line each.
-    more : bool
-        There are more than are shown.
+    at : When they were asked for, Unix seconds.
+    first_s, step_s : As in `ScoresPage`.
+    silent : Aggregators that said nothing, a line each.
+    more : There are more than are shown.
     """
 
     group: str
@@ -74,12 +67,7 @@ class ScoreTree:
 class ScoreTrees:
     """The newest levels of each group.
 
-    Parameters
-    ----------
-    calls : AdminCalls
-    trees : FleetTrees
-    wall : callable
-        Wall time, in seconds.
+    wall : Wall time, in seconds.
     """
 
     def __init__(self, calls: AdminCalls, trees: FleetTrees, wall: Callable[[], float]) -> None:

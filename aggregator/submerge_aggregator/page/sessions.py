@@ -48,14 +48,9 @@ class Session(NamedTuple):
 class Sessions:
     """Begins sessions, and knows those that hold.
 
-    Parameters
-    ----------
-    key : bytes
-        Signs cookies.
-    tokens : callable
-        Returns those of now.
-    wall : callable
-        Wall time, in seconds.
+    key : Signs cookies.
+    tokens : Returns those of now.
+    wall : Wall time, in seconds.
     """
 
     def __init__(

@@ -14,14 +14,7 @@ from submerge_aggregator.page.score_trees import ScoreTrees
 class Watched:
     """What all open pages share.
 
-    Attributes
-    ----------
-    calls : AdminCalls
-    wall : callable
-        Wall time, in seconds.
-    trees : FleetTrees
-    scores : ScoreTrees
-    changes : Changes
+    wall : Wall time, in seconds.
     """
 
     def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:

@@ -26,39 +26,22 @@ class DeviationView:
 class AlarmView:
     """An alarm of a node, here or further down; its id is the one in the client's lines.
 
-    Attributes
-    ----------
-    began, peaked : float
-        By the node's clock, Unix seconds.
-    ended : float or None
-        None while it is open.
-    worst : float
-        The highest score, over its limit; 0 where a channel is stuck, and no score is over.
-    top : dict of str to float
-        At most three channels to blame, and their shares, the largest first.
-    model : int
-        Version of the model that raised it.
-    withheld : int
-        Readings that were not learnt during it.
-    verdict : {"", "accepted", "rejected"}
-        The operator's verdict that the node has confirmed.
-    wanted : {"", "accepted", "rejected"}
-        The operator's verdict that the node has not confirmed yet.
-    reported_by : str
-        Which child reported it here: the node itself, or an aggregator above it.
-    silent_s : float
-        Since that child was heard, or the node by it.
-    denied_by : tuple of str
-        Other children that report it as ended, or otherwise than the node itself. They are not
-        believed.
-    first : dict of str to float
-        `top` at the onset.
-    deviations : dict of str to DeviationView
-        Of the channels of `top`, in the row with the highest score.
-    settled : bool
-        It ended because readings kept to a new level, and no person had judged it.
-    provisional : bool
-        Whether a provisional limit raised it.
+    began, peaked : By the node's clock, Unix seconds.
+    ended : None while it is open.
+    worst : The highest score, over its limit; 0 where a channel is stuck, and no score is over.
+    top : At most three channels to blame, and their shares, the largest first.
+    model : Version of the model that raised it.
+    withheld : Readings that were not learnt during it.
+    verdict : The operator's verdict that the node has confirmed.
+    wanted : The operator's verdict that the node has not confirmed yet.
+    reported_by : Which child reported it here: the node itself, or an aggregator above it.
+    silent_s : Since that child was heard, or the node by it.
+    denied_by : Other children that report it as ended, or otherwise than the node itself. They are
+        not believed.
+    first : `top` at the onset.
+    deviations : Of the channels of `top`, in the row with the highest score.
+    settled : It ended because readings kept to a new level, and no person had judged it.
+    provisional : Whether a provisional limit raised it.
     """
 
     group: str
@@ -88,10 +71,7 @@ class AlarmView:
 class LeftOutView:
     """An alarm as a child reports it that is not believed.
 
-    Attributes
-    ----------
-    by : str
-        The child.
+    by : The child.
     """
 
     id: str
@@ -105,27 +85,17 @@ class LeftOutView:
 class WatchView:
     """The alarm status of a node, or of all nodes below, as last reported.
 
-    Attributes
-    ----------
-    states : dict of str to int
-        Nodes in each state.
-    open : int
-        Open alarms.
-    watched_s : float
-        Time watched with limits, of all nodes together.
-    allowed : float
-        False alarms that were promised for that time, at most.
-    raised, confirmed : int
-        Alarms that were raised in it; those that a person has called faults.
-    armed_in_s : float or None
-        Estimated time until the limits keep the promise; 0 where they do; None where unknown.
-    evidence : float
-        So many to one that more alarms come than promised, valid at any time.
-    provisional_rows : float
-        Rows for one false alarm by provisional limits, where there are most; 0 where there are
-        none.
-    waiting : str
-        What a node without limits waits for, in words; "" where it waits for nothing else.
+    states : Nodes in each state.
+    open : Open alarms.
+    watched_s : Time watched with limits, of all nodes together.
+    allowed : False alarms that were promised for that time, at most.
+    raised, confirmed : Alarms that were raised in it; those that a person has called faults.
+    armed_in_s : Estimated time until the limits keep the promise; 0 where they do; None where
+        unknown.
+    evidence : So many to one that more alarms come than promised, valid at any time.
+    provisional_rows : Rows for one false alarm by provisional limits, where there are most; 0 where
+        there are none.
+    waiting : What a node without limits waits for, in words; "" where it waits for nothing else.
     """
 
     states: dict[State, int]
@@ -165,18 +135,11 @@ class WatchView:
 class GroupWatch:
     """How a group is watched.
 
-    Attributes
-    ----------
-    clients : int
-        Known here and below; those that raise no alarms are not in `watch`.
-    watch : WatchView or None
-        None while no node reports an alarm status.
-    left_out : tuple of LeftOutView
-        Alarms that a child reports, and that are not believed.
-    widened : float
-        Factor on the limits of the group, 1 or more.
-    waiting : str
-        What the group waits for, in words; "" once it has a model.
+    clients : Known here and below; those that raise no alarms are not in `watch`.
+    watch : None while no node reports an alarm status.
+    left_out : Alarms that a child reports, and that are not believed.
+    widened : Factor on the limits of the group, 1 or more.
+    waiting : What the group waits for, in words; "" once it has a model.
     """
 
     group: str
@@ -191,17 +154,11 @@ class GroupWatch:
 class DesiredStateView:
     """The desired state of a node, and how it gets there.
 
-    Attributes
-    ----------
-    paused : bool
-        It is to learn nothing.
-    verdicts : dict of str to {"accepted", "rejected"}
-        On its newest eight alarms, by id.
-    reported_by : str or None
-        Which child gets it first: the node itself, or an aggregator above it. None where no report
-        here names the node, and all aggregators below get it.
-    silent_s : float or None
-        Since that child was heard.
+    paused : It is to learn nothing.
+    verdicts : On its newest eight alarms, by id.
+    reported_by : Which child gets it first: the node itself, or an aggregator above it. None where
+        no report here names the node, and all aggregators below get it.
+    silent_s : Since that child was heard.
     """
 
     group: str

@@ -18,12 +18,8 @@ forgotten for another."""
 class BanView:
     """A node that is banned, or was.
 
-    Attributes
-    ----------
-    banned : bool
-        In every group of this aggregator.
-    on_its_way : tuple of str
-        Aggregators that report here, and have not confirmed the newest order yet.
+    banned : In every group of this aggregator.
+    on_its_way : Aggregators that report here, and have not confirmed the newest order yet.
     """
 
     node: str

@@ -15,18 +15,11 @@ from submerge_aggregator.questions.survey import group_of
 class NodeDrillView:
     """The drill of one node.
 
-    Attributes
-    ----------
-    node, reported_by : str
-        The node, and the child that its answer came from.
-    at : float
-        When it ended, by the node's clock. Unix seconds.
-    rows, tries, within : int
-        Rows at hand, tries of each fault, and rows in which it had to be found.
-    at_most_per_s : float
-        The promised rate of false alarms.
-    blind : int
-        Channels that it is blind for.
+    node, reported_by : The node, and the child that its answer came from.
+    at : When it ended, by the node's clock. Unix seconds.
+    rows, tries, within : Rows at hand, tries of each fault, and rows in which it had to be found.
+    at_most_per_s : The promised rate of false alarms.
+    blind : Channels that it is blind for.
     """
 
     node: str
@@ -43,10 +36,7 @@ class NodeDrillView:
 class DrillView:
     """The drills of a group's nodes.
 
-    Attributes
-    ----------
-    channels : list of dict
-        As `submerge.drill.merged.in_units`: sizes in the unit of each channel.
+    channels : As `submerge.drill.merged.in_units`: sizes in the unit of each channel.
     """
 
     group: str

@@ -14,12 +14,8 @@ from submerge_proto.wire.parts import SOFTWARE
 class RefusedView:
     """Messages or requests that were refused for one reason since this process began.
 
-    Attributes
-    ----------
-    what : {"message", "request"}
-        Of a child, or of an operator.
-    meaning : str
-        The reason, for people.
+    what : Of a child, or of an operator.
+    meaning : The reason, for people.
     """
 
     what: str
@@ -32,27 +28,17 @@ class RefusedView:
 class HealthView:
     """How an aggregator is; counts are since this process began.
 
-    Attributes
-    ----------
-    not_ready : str
-        Why children would get no answer; empty if they do.
-    parent : str
-        Empty at the root.
-    parted : bool
-        The parent cannot be reached.
-    broker : bool or None
-        Whether every broker to the children can be reached; None without any.
-    unanswered_bytes, most_unanswered_bytes : int
-        Of messages that are being read or wait for an answer; and the most of them.
-    audit_dropped : int
-        Entries of the audit log that were not written.
-    certified_until_s : float
-        When its certificate as a node ends, Unix seconds; 0 without one.
-    backup_s : float
-        When the newest copy of its store was made that was fetched whole, Unix seconds; 0 if none
-        is known.
-    refused : list of RefusedView
-        Those that have happened, the most frequent first.
+    not_ready : Why children would get no answer; empty if they do.
+    parent : Empty at the root.
+    parted : The parent cannot be reached.
+    broker : Whether every broker to the children can be reached; None without any.
+    unanswered_bytes, most_unanswered_bytes : Of messages that are being read or wait for an answer;
+        and the most of them.
+    audit_dropped : Entries of the audit log that were not written.
+    certified_until_s : When its certificate as a node ends, Unix seconds; 0 without one.
+    backup_s : When the newest copy of its store was made that was fetched whole, Unix seconds; 0 if
+        none is known.
+    refused : Those that have happened, the most frequent first.
     """
 
     node: str

@@ -13,24 +13,15 @@ less. It has to arrive within the time of a request, and a store reads it at eac
 class HistoryView:
     """A history that a root merges beside its rows.
 
-    Attributes
-    ----------
-    rows : int
-        That were learnt of it.
-    counts_for : float
-        Rows that it counts for now, after its cap and the half-life.
-    most_rows : float or None
-        Its cap; None without one.
-    left : float
-        Share of its weight that the half-life leaves at its age, from 0 to 1.
-    first_s, last_s : float or None
-        Times of its first and last row, seconds since 1970; None where rows have no times.
-    origin : str
-        Empty for files, else the fleet that it was saved from.
-    pushed_s : float
-        When it was pushed, seconds since 1970.
-    current : bool
-        Of the schema that the group has now: others are kept, and in no model.
+    rows : That were learnt of it.
+    counts_for : Rows that it counts for now, after its cap and the half-life.
+    most_rows : Its cap; None without one.
+    left : Share of its weight that the half-life leaves at its age, from 0 to 1.
+    first_s, last_s : Times of its first and last row, seconds since 1970; None where rows have no
+        times.
+    origin : Empty for files, else the fleet that it was saved from.
+    pushed_s : When it was pushed, seconds since 1970.
+    current : Of the schema that the group has now: others are kept, and in no model.
     """
 
     group: str
@@ -53,16 +44,10 @@ class HistoryView:
 class PushedView:
     """What a push has changed.
 
-    Attributes
-    ----------
-    replaces : tuple of str
-        Names of the histories whose place it took.
-    learnt : int
-        Readings that the group's model has learnt in all.
-    limits : bool
-        Whether the group's model has limits.
-    half_life_s : float
-        Of the group; 0 if it does not forget.
+    replaces : Names of the histories whose place it took.
+    learnt : Readings that the group's model has learnt in all.
+    limits : Whether the group's model has limits.
+    half_life_s : Of the group; 0 if it does not forget.
     """
 
     history: HistoryView

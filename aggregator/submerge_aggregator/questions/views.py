@@ -25,10 +25,7 @@ Age = Literal["current", "old"]
 class ShownRank:
     """The rank that nodes score a group with, by its model or an aggregator's configuration.
 
-    Attributes
-    ----------
-    linear_rank : int or None
-        Of the readings, in a kernel group; None leaves it to `Subspaces`.
+    linear_rank : Of the readings, in a kernel group; None leaves it to `Subspaces`.
     """
 
     rank: int
@@ -39,16 +36,10 @@ class ShownRank:
 class About:
     """Which aggregator it is.
 
-    Attributes
-    ----------
-    incarnation : str
-        The store's.
-    top : bool
-        It has no parent.
-    settled : bool
-        Its store belongs to a parent, or to a root: it may answer children.
-    shown : dict of str to ShownRank
-        By group.
+    incarnation : The store's.
+    top : It has no parent.
+    settled : Its store belongs to a parent, or to a root: it may answer children.
+    shown : By group.
     """
 
     node: str
@@ -63,12 +54,8 @@ class About:
 class NodesPage:
     """Some of the nodes that report to one aggregator, in the order of their names.
 
-    Attributes
-    ----------
-    aggregator : str
-        To which they report.
-    more : bool
-        Others follow.
+    aggregator : To which they report.
+    more : Others follow.
     """
 
     aggregator: str
@@ -81,22 +68,15 @@ class NodesPage:
 class RowView:
     """A live incarnation: its newest report.
 
-    Attributes
-    ----------
-    created_s, as_of_s : float
-        When it began, by its own clock; the time of the report, by ours. Unix seconds.
-    learnt, withheld, lost : int
-        Readings; none of those that only measured a schema before the present one.
-    moved : int
-        Readings that measured the fleet's schema, and that another incarnation counts since.
-    lifetime : int
-        Readings of the node since it was made, earlier incarnations included.
-    silent_s : float
-        Since it was heard; if not heard since this process began, since then.
-    model_version : int
-        Of the newest model in use, there or below.
-    certified_until_s : float
-        When its certificate ends, as it reports; Unix seconds, 0 without one.
+    created_s, as_of_s : When it began, by its own clock; the time of the report, by ours. Unix
+        seconds.
+    learnt, withheld, lost : Readings; none of those that only measured a schema before the present
+        one.
+    moved : Readings that measured the fleet's schema, and that another incarnation counts since.
+    lifetime : Readings of the node since it was made, earlier incarnations included.
+    silent_s : Since it was heard; if not heard since this process began, since then.
+    model_version : Of the newest model in use, there or below.
+    certified_until_s : When its certificate ends, as it reports; Unix seconds, 0 without one.
     """
 
     incarnation: str
@@ -134,28 +114,16 @@ class SealedView:
 class NodeView:
     """A node that reports here.
 
-    Attributes
-    ----------
-    kind : {"client", "aggregator"} or None
-        None while it has no row.
-    rows : tuple of RowView
-        The latest heard comes first.
-    banned, quarantined : bool
-        An operator refuses it; its rows are kept out of the model.
-    cause, since_s : str or None, float or None
-        Why it is quarantined, and since when, Unix seconds.
-    outlier : str
-        How far it is from the others, if it is left out for that (`robust`); else empty.
-    bounded : str
-        How much of its readings counts in the model, and why, if not all; else empty.
-    watch : WatchView or None
-        Its alarm status, or that of all below it; None while it reports none.
-    paused : bool
-        It learns nothing, as an operator set.
-    wanted : {"", "pause", "resume"}
-        What an operator set, and the node has not confirmed yet.
-    at_once : int
-        Incarnations that report in turns: so many machines run with its kit; 0 if it is one.
+    kind : None while it has no row.
+    rows : The latest heard comes first.
+    banned, quarantined : An operator refuses it; its rows are kept out of the model.
+    cause, since_s : Why it is quarantined, and since when, Unix seconds.
+    outlier : How far it is from the others, if it is left out for that (`robust`); else empty.
+    bounded : How much of its readings counts in the model, and why, if not all; else empty.
+    watch : Its alarm status, or that of all below it; None while it reports none.
+    paused : It learns nothing, as an operator set.
+    wanted : What an operator set, and the node has not confirmed yet.
+    at_once : Incarnations that report in turns: so many machines run with its kit; 0 if it is one.
     """
 
     group: str
@@ -179,40 +147,23 @@ class NodeView:
 class GroupMetrics:
     """The metrics of a group.
 
-    Attributes
-    ----------
-    rows : dict of str to int
-        Live rows by kind.
-    clients : int
-        Here and below.
-    counts : Counts
-        Readings, of the rows in the model.
-    version : int or None
-        Of the newest model; None before the first.
-    staleness : (p50, p99, max)
-        Seconds of silence that half, 99 % and all clients stay below.
-    banned : int
-        Nodes that an operator has banned.
-    quarantined : dict of str to int
-        Nodes whose rows are kept out of the model, by cause; all causes are there.
-    certified_until : float
-        When the first certificate of a child ends, as they report; 0 if none has one.
-    outliers : int
-        Nodes that are left out of the model for being far from the others (`robust`).
-    bounded : int
-        Nodes whose readings weigh less in the model than they have reported.
-    watch : WatchView or None
-        The alarm status of all below; None while no node reports one.
-    alarms : tuple of AlarmView
-        Open ones, in the order in which they get places.
-    contradicted : int
-        Alarms that were left out since the start of the process.
-    twice : int
-        Nodes as which two machines report, or more.
-    early : int
-        Readings that clients had learnt before they joined here, since the process began.
-    without_energies : int
-        Nodes whose rows stay out of the noise of each channel: they do not say its energy.
+    rows : Live rows by kind.
+    clients : Here and below.
+    counts : Readings, of the rows in the model.
+    version : Of the newest model; None before the first.
+    staleness : (p50, p99, max). Seconds of silence that half, 99 % and all clients stay below.
+    banned : Nodes that an operator has banned.
+    quarantined : Nodes whose rows are kept out of the model, by cause; all causes are there.
+    certified_until : When the first certificate of a child ends, as they report; 0 if none has one.
+    outliers : Nodes that are left out of the model for being far from the others (`robust`).
+    bounded : Nodes whose readings weigh less in the model than they have reported.
+    watch : The alarm status of all below; None while no node reports one.
+    alarms : Open ones, in the order in which they get places.
+    contradicted : Alarms that were left out since the start of the process.
+    twice : Nodes as which two machines report, or more.
+    early : Readings that clients had learnt before they joined here, since the process began.
+    without_energies : Nodes whose rows stay out of the noise of each channel: they do not say its
+        energy.
     """
 
     group: str

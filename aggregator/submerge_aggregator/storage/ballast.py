@@ -25,15 +25,9 @@ def ballast_of(store: str | os.PathLike[str]) -> str:
 class Ballast:
     """One file without content.
 
-    Parameters
-    ----------
-    path : str
-        Where it is, on the store's disk.
+    path : Where it is, on the store's disk.
 
-    Attributes
-    ----------
-    held : int
-        Its size in bytes; 0 if there is none.
+    held : Its size in bytes; 0 if there is none.
     """
 
     def __init__(self, path: str) -> None:

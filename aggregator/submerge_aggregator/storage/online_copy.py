@@ -41,17 +41,10 @@ class CopyFailed(SubmergeError):
 class OnlineCopy:
     """Copies one store's database.
 
-    Parameters
-    ----------
-    sql : sqlite3.Connection
-        The store's; it may be used from several threads.
-    path : str
-        The database. The copy is made on the same disk, and needs its room there.
+    sql : The store's; it may be used from several threads.
+    path : The database. The copy is made on the same disk, and needs its room there.
 
-    Attributes
-    ----------
-    turn : Lock
-        Held by the thread that uses the connection.
+    turn : Held by the thread that uses the connection.
     """
 
     def __init__(self, sql: sqlite3.Connection, path: str) -> None:
@@ -64,12 +57,8 @@ class OnlineCopy:
     ) -> tuple[int, Found]:
         """Copy the database.
 
-        Parameters
-        ----------
-        at_end : callable
-            Called at the copy's commit, before any later one.
-        progress : callable
-            Called after each step with bytes copied, and bytes in all; both may change with
+        at_end : Called at the copy's commit, before any later one.
+        progress : Called after each step with bytes copied, and bytes in all; both may change with
             commits.
 
         Returns

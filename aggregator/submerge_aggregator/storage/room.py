@@ -41,12 +41,8 @@ def room_for(store_bytes: int) -> int:
 class StoreRoom:
     """The room for one store's log, by its one connection.
 
-    Parameters
-    ----------
-    sql : sqlite3.Connection
-        In autocommit mode, with a write-ahead log.
-    path : str
-        The database.
+    sql : In autocommit mode, with a write-ahead log.
+    path : The database.
     """
 
     def __init__(self, sql: sqlite3.Connection, path: str) -> None:

@@ -37,16 +37,9 @@ class Sink(Protocol):
 class Sinks:
     """All sinks of a client.
 
-    Parameters
-    ----------
-    sinks : sequence of Sink
-    provisional : bool
-        Whether sinks receive alarms by provisional limits, too.
+    provisional : Whether sinks receive alarms by provisional limits, too.
 
-    Attributes
-    ----------
-    alarms : tuple of Alarm
-        The newest state that the sinks received.
+    alarms : The newest state that the sinks received.
     """
 
     def __init__(self, sinks: Sequence[Sink] = (), *, provisional: bool = False) -> None:

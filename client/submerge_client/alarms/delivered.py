@@ -25,12 +25,8 @@ MOST_IN_ALL = 20_000
 class Delivered:
     """What one sink has delivered.
 
-    Attributes
-    ----------
-    open : tuple of Alarm
-        Alarms whose start is delivered and whose end is not, as they were at the start.
-    over : tuple of str
-        Names of alarms of which all is delivered; each node's newest ones.
+    open : Alarms whose start is delivered and whose end is not, as they were at the start.
+    over : Names of alarms of which all is delivered; each node's newest ones.
     """
 
     open: tuple[Alarm, ...] = ()

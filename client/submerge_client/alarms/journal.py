@@ -85,12 +85,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 class Journal:
     """What each sink has delivered; safe to use from the threads of several sinks.
 
-    Parameters
-    ----------
-    path : Path
-        The file is created with the first note.
-    sinks : collection of str
-        Names of the configured sinks. Entries of other sinks are dropped.
+    path : The file is created with the first note.
+    sinks : Names of the configured sinks. Entries of other sinks are dropped.
     """
 
     def __init__(self, path: Path, sinks: Collection[str]) -> None:

@@ -49,13 +49,7 @@ class LineOutput(Protocol):
 class LineSink:
     """A sink that writes alarms as lines.
 
-    Parameters
-    ----------
-    output : LineOutput
-    journal : Journal
-    name : str
-        The name of this sink in the journal.
-    group : str
+    name : The name of this sink in the journal.
     """
 
     def __init__(self, output: LineOutput, journal: Journal, *, name: str, group: str) -> None:

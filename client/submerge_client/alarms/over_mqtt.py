@@ -32,17 +32,10 @@ AGAIN_S = 60.0
 class MqttAlarms:
     """A sink that publishes to a broker, and through it to Home Assistant.
 
-    Parameters
-    ----------
-    link : UplinkConfig
-        The broker, and the fleet in its topics.
-    node, group : str
-    discovery : str
-        The topic prefix of Home Assistant's discovery; "" publishes no discovery.
-    kit : Path, optional
-        The node's kit.
-    clock : callable
-        A steady clock, in seconds.
+    link : The broker, and the fleet in its topics.
+    discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
+    kit : The node's kit.
+    clock : A steady clock, in seconds.
     """
 
     def __init__(

@@ -46,10 +46,6 @@ class HttpAnswer(NamedTuple):
 class HttpPost:
     """Posts to one webhook.
 
-    Parameters
-    ----------
-    config : WebhookConfig
-
     Raises
     ------
     UsageError

@@ -43,21 +43,11 @@ Requested = TypeVar("Requested")
 class WebhookDelivery(Generic[Requested]):
     """Decides what is posted next, and when.
 
-    Parameters
-    ----------
-    payload : Payload
-    post : callable
-        Posts a request and waits for the answer.
-    journal : Journal
-    name : str
-        The name of this sink in the journal.
-    where : str
-        The server, for the log, without secrets.
-    kind : str
-        The kind of server, for the log.
-    clock, wall : callable
-        A steady clock in seconds, and Unix seconds.
-    rng : RandomSource, optional
+    post : Posts a request and waits for the answer.
+    name : The name of this sink in the journal.
+    where : The server, for the log, without secrets.
+    kind : The kind of server, for the log.
+    clock, wall : A steady clock in seconds, and Unix seconds.
     """
 
     def __init__(
@@ -162,11 +152,7 @@ class WebhookDelivery(Generic[Requested]):
 class Webhook:
     """A sink that runs a `WebhookDelivery` in a thread of its own.
 
-    Parameters
-    ----------
-    delivery : WebhookDelivery
-    name : str
-        The name of the thread.
+    name : The name of the thread.
     """
 
     def __init__(self, delivery: WebhookDelivery[Any], name: str) -> None:

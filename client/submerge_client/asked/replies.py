@@ -41,12 +41,7 @@ Replies = Callable[[ClientNode, Question, Now], tuple[bytes, str]]
 
 
 class ClientReplies:
-    """Says what a client's configuration allows.
-
-    Parameters
-    ----------
-    config : ClientConfig
-    """
+    """Says what a client's configuration allows."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config

@@ -26,12 +26,8 @@ class Blamed(NamedTuple):
 class KindScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One statistic.
 
-    Attributes
-    ----------
-    limit : float or None
-        What an alarm is raised above; None while it has none.
-    values : list of float
-        At each row.
+    limit : What an alarm is raised above; None while it has none.
+    values : At each row.
     """
 
     kind: By
@@ -42,19 +38,11 @@ class KindScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class RecentReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Scores of the newest rows.
 
-    Attributes
-    ----------
-    version : int
-        Of the model that they are by.
-    provisional : bool
-        Whether the limits are provisional.
-    at : list of float
-        When each row came, by the node's clock, Unix seconds.
-    kinds : list of KindScores
-    channels : list of str
-        Names of those that are blamed.
-    blame : list
-        For each row at most three channels, the one with the largest share first.
+    version : Of the model that they are by.
+    provisional : Whether the limits are provisional.
+    at : When each row came, by the node's clock, Unix seconds.
+    channels : Names of those that are blamed.
+    blame : For each row at most three channels, the one with the largest share first.
     """
 
     node: str
@@ -77,16 +65,11 @@ class ShownChannel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class ValuesReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Readings of the newest rows, and what is expected of each.
 
-    Attributes
-    ----------
-    at : list of float
-        When each row came, by the node's clock, Unix seconds.
-    values : list
-        For each channel the reading at each row, in its unit; None is a gap.
-    expected : list
-        The same shape: what all other channels of the row say.
-    sd : list
-        For each channel, in its unit, by how much it is off typically; None if nothing predicts it.
+    at : When each row came, by the node's clock, Unix seconds.
+    values : For each channel the reading at each row, in its unit; None is a gap.
+    expected : The same shape: what all other channels of the row say.
+    sd : For each channel, in its unit, by how much it is off typically; None if nothing predicts
+        it.
     """
 
     node: str

@@ -33,14 +33,9 @@ Kind = Literal["client", "aggregator"]
 class SettingsReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a node replies when it is asked for its settings.
 
-    Attributes
-    ----------
-    software : str
-        Its version.
-    settings : dict
-        By section, as in its file.
-    cut : bool
-        Whether something of it was too long to be sent.
+    software : Its version.
+    settings : By section, as in its file.
+    cut : Whether something of it was too long to be sent.
     """
 
     node: str

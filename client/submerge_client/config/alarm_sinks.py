@@ -33,10 +33,7 @@ Shape = Literal["alertmanager", "ntfy", "json"]
 class BrokerConfig(Link, frozen=True, kw_only=True):
     """A broker for alarms or scores only.
 
-    Attributes
-    ----------
-    fleet : str, optional
-        Left out, the uplink's.
+    fleet : Left out, the uplink's.
     """
 
     fleet: Name | None = None
@@ -49,19 +46,12 @@ class BrokerConfig(Link, frozen=True, kw_only=True):
 class WebhookConfig(Section, frozen=True, kw_only=True):
     """A server that gets a POST for each start and each end.
 
-    Attributes
-    ----------
-    url : str
-        The server for "alertmanager", the topic for "ntfy", any url that takes a POST for "json".
+    url : The server for "alertmanager", the topic for "ntfy", any url that takes a POST for "json".
     shape : {"json", "alertmanager", "ntfy"}
-    token_file : Path, optional
-        A file that holds a token and nothing else; it is sent as `Authorization: Bearer`.
-    ca : Path, optional
-        Certificates of trusted authorities; left out, the system's.
-    insecure : bool
-        Allow http:// to another machine, on a trusted network.
-    link : str, optional
-        A page about the node; {node}, {group} and {id} are replaced.
+    token_file : A file that holds a token and nothing else; it is sent as `Authorization: Bearer`.
+    ca : Certificates of trusted authorities; left out, the system's.
+    insecure : Allow http:// to another machine, on a trusted network.
+    link : A page about the node; {node}, {group} and {id} are replaced.
     """
 
     url: Secret

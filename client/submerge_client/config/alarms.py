@@ -58,14 +58,10 @@ Span = Annotated[
 class LearnConfig(Section, frozen=True, kw_only=True):
     """Which rows are learnt and scored.
 
-    Attributes
-    ----------
-    when : str, optional
-        An operating state, such as "rpm > 50"; other rows are ignored. Left out, every row
+    when : An operating state, such as "rpm > 50"; other rows are ignored. Left out, every row
         counts.
-    max_withheld : str
-        How long an alarm keeps its rows from being learnt, unless a person decides. Raising it
-        keeps a lasting fault out of the model for longer, and a new normal as well.
+    max_withheld : How long an alarm keeps its rows from being learnt, unless a person decides.
+        Raising it keeps a lasting fault out of the model for longer, and a new normal as well.
     """
 
     when: When | None = None
@@ -96,26 +92,17 @@ class LearnConfig(Section, frozen=True, kw_only=True):
 class AlarmsConfig(Section, frozen=True, kw_only=True):
     """When a score is an alarm, and where alarms go.
 
-    Attributes
-    ----------
-    at_most : str
-        False alarms of this node, "1 false per week", "1 false per 8h" or "1 false per 10000
+    at_most : False alarms of this node, "1 false per week", "1 false per 8h" or "1 false per 10000
         rows"; "off" raises no alarms. Raising it raises alarms sooner, and for smaller deviations.
-    settle : str
-        Time from the group's first scores until limits keep `at_most`; until then they are
+    settle : Time from the group's first scores until limits keep `at_most`; until then they are
         provisional. Raising it arms nodes later, with limits that hold better.
-    provisional : bool
-        Send alarms by provisional limits to the destinations as well: more often than `at_most`.
-    period_s : float, optional
-        Seconds between rows; left out, the sensor's period, or the clock where it has none.
-    ndjson : str, optional
-        A file that gets a line for each start and each end; "-" is standard output.
-    mqtt : bool, optional
-        Publish to the uplink's broker, or to `broker`. Left out, true if there is `broker`.
-    discovery : str
-        The topic prefix of Home Assistant's discovery; "" publishes no discovery.
-    broker : BrokerConfig, optional
-        Another broker in place of the uplink's.
+    provisional : Send alarms by provisional limits to the destinations as well: more often than
+        `at_most`.
+    period_s : Seconds between rows; left out, the sensor's period, or the clock where it has none.
+    ndjson : A file that gets a line for each start and each end; "-" is standard output.
+    mqtt : Publish to the uplink's broker, or to `broker`. Left out, true if there is `broker`.
+    discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
+    broker : Another broker in place of the uplink's.
     webhook : tuple of WebhookConfig
     """
 

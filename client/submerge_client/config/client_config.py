@@ -56,19 +56,13 @@ SILENCE_S, DEVICES_SILENCE_S = 600.0, 7200.0
 class ClientTiming(Section, frozen=True, kw_only=True):
     """How often a client reports, and writes its checkpoint; see `ClientSettings`.
 
-    Attributes
-    ----------
-    report_every_s : float
-        Raising it makes the model staler, lowering it costs bytes.
-    checkpoint_every_s : float
-        Raising it loses more readings in a crash, lowering it wears the card.
-    min_rows : int
-        Rows before the first report. Raising it reveals less of single rows. The group's first
-        model waits until all nodes together have ten times the rank.
-    gather_s : float
-        How long rows that come faster than that may wait to be handled together. Raising it
-        costs less processor time, and scores later; 0 handles each row as it comes. With
-        metrics of Telegraf, how long a row waits for its lines.
+    report_every_s : Raising it makes the model staler, lowering it costs bytes.
+    checkpoint_every_s : Raising it loses more readings in a crash, lowering it wears the card.
+    min_rows : Rows before the first report. Raising it reveals less of single rows. The group's
+        first model waits until all nodes together have ten times the rank.
+    gather_s : How long rows that come faster than that may wait to be handled together. Raising it
+        costs less processor time, and scores later; 0 handles each row as it comes. With metrics of
+        Telegraf, how long a row waits for its lines.
     """
 
     report_every_s: Seconds = 300.0
@@ -80,13 +74,9 @@ class ClientTiming(Section, frozen=True, kw_only=True):
 class ScoresConfig(Section, frozen=True, kw_only=True):
     """Where scores of this node's readings go.
 
-    Attributes
-    ----------
     to : {"none", "stdout", "mqtt"}
-    contributions : int
-        Channels that are named with each score, those with the largest shares.
-    broker : BrokerConfig, optional
-        Another broker than the uplink's.
+    contributions : Channels that are named with each score, those with the largest shares.
+    broker : Another broker than the uplink's.
     """
 
     to: Literal["none", "stdout", "mqtt"] = "none"
@@ -109,14 +99,10 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
 class WatchConfig(Section, frozen=True, kw_only=True):
     """How others see that the program works; see `Watchdog`.
 
-    Attributes
-    ----------
-    silence_s : float, optional
-        How long the sensor may give no row before the program counts as stuck and systemd
-        restarts it. Raising it allows a slower sensor, and finds a dead one later. Left out,
-        600 (7200 with `topics`), or ten of the sensor's periods if that is more.
-    alive : Path, optional
-        A file that is touched every 15 s as long as the program is not stuck.
+    silence_s : How long the sensor may give no row before the program counts as stuck and systemd
+        restarts it. Raising it allows a slower sensor, and finds a dead one later. Left out, 600
+        (7200 with `topics`), or ten of the sensor's periods if that is more.
+    alive : A file that is touched every 15 s as long as the program is not stuck.
     """
 
     silence_s: Seconds | None = None
@@ -126,18 +112,11 @@ class WatchConfig(Section, frozen=True, kw_only=True):
 class ClientConfig(Section, frozen=True, kw_only=True):
     """All settings of a client.
 
-    Attributes
-    ----------
-    node : str
-        Its permanent name, also in its certificate; left out, its kit's.
-    group : str
-        The nodes that share a schema and a model with it.
-    parent : str
-        The aggregator that it reports to.
-    state : Path
-        The file of its checkpoint, for a restart.
-    kit : Path, optional
-        Its certificate and key, for links with TLS that name no files of their own.
+    node : Its permanent name, also in its certificate; left out, its kit's.
+    group : The nodes that share a schema and a model with it.
+    parent : The aggregator that it reports to.
+    state : The file of its checkpoint, for a restart.
+    kit : Its certificate and key, for links with TLS that name no files of their own.
     uplink : UplinkConfig
     schema : SchemaConfig
     sensor : AnySensor
@@ -145,25 +124,20 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     timing : ClientTiming
     learn : LearnConfig
     alarms : AlarmsConfig
-    gaps : {"fill", "withhold"}
-        A row with a gap: fill it with the most likely value, or do not learn the row.
+    gaps : A row with a gap: fill it with the most likely value, or do not learn the row.
     scores : ScoresConfig
-    share_values : bool
-        Whether operators at an aggregator above may look at its newest readings, in their units.
-        They leave the node only while a person looks.
-    job_rows : int
-        Most rows that are held in memory for jobs, a uniform sample of what is learnt: 8 bytes for
-        each channel of each. Raising it makes their answers better and takes memory; 0 takes no
-        part in jobs.
-    share_points : int
-        Most of these rows that may leave the node as they are in 24 hours, as points that a job or
-        the group's landmarks take. They can be read by every aggregator above and by all members of
-        the group. Raising it makes the points better; with 0 no row leaves the node as it is.
+    share_values : Whether operators at an aggregator above may look at its newest readings, in
+        their units. They leave the node only while a person looks.
+    job_rows : Most rows that are held in memory for jobs, a uniform sample of what is learnt: 8
+        bytes for each channel of each. Raising it makes their answers better and takes memory; 0
+        takes no part in jobs.
+    share_points : Most of these rows that may leave the node as they are in 24 hours, as points
+        that a job or the group's landmarks take. They can be read by every aggregator above and by
+        all members of the group. Raising it makes the points better; with 0 no row leaves the node
+        as it is.
     watch : WatchConfig
-    log : {"debug", "info", "warning", "error"}
-        The least level of a log line.
-    advanced : RetryConfig
-        For tests, the demo and benchmarks; not in the sample.
+    log : The least level of a log line.
+    advanced : For tests, the demo and benchmarks; not in the sample.
     """
 
     node: Name

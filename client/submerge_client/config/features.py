@@ -66,36 +66,25 @@ FLEET = "fleet"
 class FeaturesConfig(Section, frozen=True, kw_only=True):
     """A kernel, and the features that approximate it.
 
-    Attributes
-    ----------
     kernel : {"gaussian", "laplace", "matern", "polynomial"}
-    gamma : float or "auto"
-        The kernel's width, for scaled readings. Raising it separates near readings, and loses
+    gamma : The kernel's width, for scaled readings. Raising it separates near readings, and loses
         what distant ones have in common. "auto" lets the root compute it from all nodes.
-    map : str, optional
-        How features are made: "orthogonal", "fourier-pair", "fourier-cos", "quasi" (at most 8
-        dimensions), "countsketch" (very wide, mostly zeros), "tensorsketch" (polynomial),
-        "nystrom" (from landmarks). Left out, "orthogonal", or "tensorsketch" for a polynomial.
-    features : int
-        Raising it comes closer to the kernel, for memory, time and bytes in proportion. With
+    map : How features are made: "orthogonal", "fourier-pair", "fourier-cos", "quasi" (at most 8
+        dimensions), "countsketch" (very wide, mostly zeros), "tensorsketch" (polynomial), "nystrom"
+        (from landmarks). Left out, "orthogonal", or "tensorsketch" for a polynomial.
+    features : Raising it comes closer to the kernel, for memory, time and bytes in proportion. With
         landmarks, their number.
-    seed : int
-        Another seed gives other features of the same kernel.
-    nu : float, optional
-        Smoothness of a Matern kernel, 1.5 or 2.5.
-    degree : int, optional
-        For a polynomial kernel; left out, 2.
-    coef0 : float, optional
-        For a polynomial kernel; left out, 0.
-    landmarks : "fleet" or Path, optional
-        "fleet": the fleet chooses them among its readings, once there are enough, as it settles
-        a scaling. Clients need share_points for it, and choose among their job_rows. Or a table of
-        typical vectors, scaled as in the schema: a column for each channel, "flow", and for each
-        of its lags, "flow-1", by name; without a header, in the schema's order. Either way they
-        become part of the schema, and every node of the group has them: use no reading that must
-        stay on its device.
-    buckets : int, optional
-        Dimensions to which "countsketch" folds a vector; left out, 4096.
+    seed : Another seed gives other features of the same kernel.
+    nu : Smoothness of a Matern kernel, 1.5 or 2.5.
+    degree : For a polynomial kernel; left out, 2.
+    coef0 : For a polynomial kernel; left out, 0.
+    landmarks : "fleet": the fleet chooses them among its readings, once there are enough, as it
+        settles a scaling. Clients need share_points for it, and choose among their job_rows. Or a
+        table of typical vectors, scaled as in the schema: a column for each channel, "flow", and
+        for each of its lags, "flow-1", by name; without a header, in the schema's order. Either way
+        they become part of the schema, and every node of the group has them: use no reading that
+        must stay on its device.
+    buckets : Dimensions to which "countsketch" folds a vector; left out, 4096.
     """
 
     kernel: Literal["gaussian", "laplace", "matern", "polynomial"] = "gaussian"

@@ -95,17 +95,11 @@ SCHEMA = """
 class LearntSettings:
     """What a history settles of a configuration.
 
-    Attributes
-    ----------
-    source : str
-        Where it was read from, for people.
-    schema : SchemaConfig
-        Without features.
+    source : Where it was read from, for people.
+    schema : Without features.
     summary : SummaryConfig
-    period_s : float
-        Seconds between rows; 0 if that is not known.
-    machines : tuple of str
-        Whose rows they were, if they have names.
+    period_s : Seconds between rows; 0 if that is not known.
+    machines : Whose rows they were, if they have names.
     group : str
     """
 

@@ -45,19 +45,12 @@ class Endpoint(NamedTuple):
 class Link(Section, frozen=True, kw_only=True):
     """A url, and how both ends identify each other.
 
-    Attributes
-    ----------
-    url : str
-        `mqtt://host:port`, or `mqtts://` with TLS.
-    insecure : bool
-        Allow a url without TLS, on a trusted network.
-    ca : Path, optional
-        Certificates of trusted authorities; left out, the system's.
-    cert, key : Path, optional
-        This node's own certificate and its key.
+    url : `mqtt://host:port`, or `mqtts://` with TLS.
+    insecure : Allow a url without TLS, on a trusted network.
+    ca : Certificates of trusted authorities; left out, the system's.
+    cert, key : This node's own certificate and its key.
     username : str, optional
-    password_file : Path, optional
-        A file that holds the password and nothing else.
+    password_file : A file that holds the password and nothing else.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("mqtt", "mqtts")
@@ -140,18 +133,12 @@ class Link(Section, frozen=True, kw_only=True):
 class UplinkConfig(Link, frozen=True, kw_only=True):
     """The link to a parent.
 
-    Attributes
-    ----------
-    url : str
-        `grpc://host:port`, `mqtt://host:port`; with TLS `grpcs://`, `mqtts://`; or
+    url : `grpc://host:port`, `mqtt://host:port`; with TLS `grpcs://`, `mqtts://`; or
         `memory://name`, inside one process.
-    fleet : str
-        MQTT topics begin with `submerge/v1/{fleet}/`: fleets on one broker need different ones.
-    max_message_bytes : int, optional
-        Larger reports are not sent. Raise it only as far as broker and parent do.
-    columns : {"f32", "i8"}
-        "i8" sends the weaker directions in a quarter of the bytes, and coarser. A narrow group
-        sends its whole scatter, and no directions.
+    fleet : MQTT topics begin with `submerge/v1/{fleet}/`: fleets on one broker need different ones.
+    max_message_bytes : Larger reports are not sent. Raise it only as far as broker and parent do.
+    columns : "i8" sends the weaker directions in a quarter of the bytes, and coarser. A narrow
+        group sends its whole scatter, and no directions.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("grpc", "grpcs", "mqtt", "mqtts", "memory")
@@ -171,12 +158,8 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
 class RetryConfig(Section, frozen=True, kw_only=True):
     """[advanced]: how a node waits for its parent; for tests, the demo and benchmarks.
 
-    Attributes
-    ----------
-    patience_s : float
-        How long an answer may take.
-    cap_s : float
-        The longest wait between two tries.
+    patience_s : How long an answer may take.
+    cap_s : The longest wait between two tries.
     """
 
     patience_s: Seconds = 10.0

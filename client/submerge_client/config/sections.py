@@ -73,12 +73,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class BadSetting(UsageError):
     """A setting is wrong.
 
-    Attributes
-    ----------
-    keys : tuple of Key
-        Its place inside the section that refused it.
-    message : str
-        What was expected, what came, what to do.
+    keys : Its place inside the section that refused it.
+    message : What was expected, what came, what to do.
     """
 
     def __init__(self, keys: tuple[Key, ...], message: str) -> None:

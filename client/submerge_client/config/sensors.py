@@ -32,11 +32,8 @@ HELD_S = 30.0
 class NdjsonSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="ndjson"):
     """A line of JSON on standard input for each row: an object by channel, or a list.
 
-    Attributes
-    ----------
-    absent : {"gap", "zero"}
-        What a channel is that an object does not name. "zero" is for sparse rows, such as counts of
-        events: then only what is not zero has to be written.
+    absent : What a channel is that an object does not name. "zero" is for sparse rows, such as
+        counts of events: then only what is not zero has to be written.
     """
 
     absent: Literal["gap", "zero"] = "gap"
@@ -45,20 +42,13 @@ class NdjsonSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="nd
 class InfluxSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="influx"):
     """Metrics of Telegraf on standard input, in Influx line protocol.
 
-    Attributes
-    ----------
-    mode : {"processor", "output"}
-        For `processors.execd`, all metrics go on to standard output, with ours among them; for
+    mode : For `processors.execd`, all metrics go on to standard output, with ours among them; for
         `outputs.execd`, nothing is printed.
-    name : str
-        The name of a field's channel: `{field}`, `{measurement}`, the keys of tags in braces, and
-        `{device}`, the measurement and all tags.
-    ignored_tags : tuple of str
-        Tags that are no part of `{device}`.
-    states : dict of str to float
-        Numbers for words, and for `true` and `false`.
-    precision : {"ns", "us", "ms", "s"}
-        The unit of timestamps.
+    name : The name of a field's channel: `{field}`, `{measurement}`, the keys of tags in braces,
+        and `{device}`, the measurement and all tags.
+    ignored_tags : Tags that are no part of `{device}`.
+    states : Numbers for words, and for `true` and `false`.
+    precision : The unit of timestamps.
     """
 
     mode: Literal["processor", "output"] = "processor"
@@ -80,20 +70,12 @@ class InfluxSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="in
 class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file"):
     """Files with a fleet's history, read as if they came in live.
 
-    Attributes
-    ----------
-    paths : tuple of Path
-        One table of numbers, or several with the same columns, one after the other.
-    speed : float
-        Rows a second; 0 is as fast as possible.
-    loop : bool
-        Begin again at the end. The readings then count again, as new ones.
-    skip : tuple of str
-        Columns to leave out.
-    zero_is_missing : bool
-        Take 0 for a gap, as some loggers write it.
-    quantity : str
-        What to take from an Intel Lab log; other files have one quantity only.
+    paths : One table of numbers, or several with the same columns, one after the other.
+    speed : Rows a second; 0 is as fast as possible.
+    loop : Begin again at the end. The readings then count again, as new ones.
+    skip : Columns to leave out.
+    zero_is_missing : Take 0 for a gap, as some loggers write it.
+    quantity : What to take from an Intel Lab log; other files have one quantity only.
     """
 
     paths: tuple[Path, ...]
@@ -114,38 +96,25 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
     Either `topics`, for messages of devices as they are, or `topic`, for one number in each
     message.
 
-    Attributes
-    ----------
-    topics : tuple of str
-        Where devices publish; `+` and `#` as in MQTT, and `{device}` and `{field}` in place of
+    topics : Where devices publish; `+` and `#` as in MQTT, and `{device}` and `{field}` in place of
         names: "zigbee2mqtt/+", "tele/{device}/SENSOR". A channel is called "device/field".
-    include, exclude : tuple of str
-        Patterns of channels, with `*` and `?`: a name has to fit one that is included, and none
-        that is excluded.
-    states : dict of str to float
-        Numbers for words in place of numbers: { ON = 1, OFF = 0, true = 1, false = 0 }.
-    rebirth : bool
-        Ask edge nodes of Sparkplug B for the names of their metrics, when these are not known.
-        Without it the sensor publishes nothing.
-    topic : str
-        With `{channel}` in place of a channel's name: "plant/{channel}/value".
-    value : str
-        With `topic`, the path of the number in a message's JSON: "value", "reading.celsius"; "" if
-        the message is a bare number.
-    time : str
-        The path of a message's time, in seconds since 1970 or ISO 8601; "" takes the time of
+    include, exclude : Patterns of channels, with `*` and `?`: a name has to fit one that is
+        included, and none that is excluded.
+    states : Numbers for words in place of numbers: { ON = 1, OFF = 0, true = 1, false = 0 }.
+    rebirth : Ask edge nodes of Sparkplug B for the names of their metrics, when these are not
+        known. Without it the sensor publishes nothing.
+    topic : With `{channel}` in place of a channel's name: "plant/{channel}/value".
+    value : With `topic`, the path of the number in a message's JSON: "value", "reading.celsius"; ""
+        if the message is a bare number.
+    time : The path of a message's time, in seconds since 1970 or ISO 8601; "" takes the time of
         arrival.
-    period_s : float
-        Seconds between rows. Raising it gives fewer rows.
-    lateness_s : float
-        Seconds that a row waits for late values. Raising it catches more of them, and scores
-        later.
-    max_age_s : float, optional
-        Seconds for which a value is used. Raising it bridges longer silence, with staler values.
-        Left out, 30 with `topic`; with `topics`, three times the longest silence that is usual
-        for the channel.
-    missing : {"hold", "mean", "drop"}
-        A channel's value in a row: the newest; the mean of all since the row before, or else
+    period_s : Seconds between rows. Raising it gives fewer rows.
+    lateness_s : Seconds that a row waits for late values. Raising it catches more of them, and
+        scores later.
+    max_age_s : Seconds for which a value is used. Raising it bridges longer silence, with staler
+        values. Left out, 30 with `topic`; with `topics`, three times the longest silence that is
+        usual for the channel.
+    missing : A channel's value in a row: the newest; the mean of all since the row before, or else
         the newest; the newest, but rows with a gap are left out.
     """
 
@@ -213,10 +182,7 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
 class HostSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="host"):
     """Figures of the machine itself: load, memory, disk, network, temperature.
 
-    Attributes
-    ----------
-    period_s : float
-        Seconds between rows. Raising it costs less, and sees less.
+    period_s : Seconds between rows. Raising it costs less, and sees less.
     """
 
     period_s: Seconds = 10.0
@@ -225,11 +191,8 @@ class HostSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="host
 class ProgramSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="program"):
     """A program that prints a line of JSON for each row, as `ndjson` reads them.
 
-    Attributes
-    ----------
-    command : tuple of str
-        The program and its arguments, each a text of its own; no shell reads them. When it ends, it
-        is started again.
+    command : The program and its arguments, each a text of its own; no shell reads them. When it
+        ends, it is started again.
     """
 
     command: tuple[Secret, ...]

@@ -75,17 +75,11 @@ def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | N
     the two counts, since an earlier parent gets columns. A kernel group has columns for the
     features, and once more for the readings.
 
-    Parameters
-    ----------
-    dim : int
-        Features: channels, times lags.
-    k : int
-        Columns, spare ones included. They count as float32: how many can be coarser depends
-        on the data.
-    merged : bool
-        Whether it is an aggregator's, which has more fields.
-    linear : Linear, optional
-        In a kernel group, where `dim` is that of the features.
+    dim : Features: channels, times lags.
+    k : Columns, spare ones included. They count as float32: how many can be coarser depends on the
+        data.
+    merged : Whether it is an aggregator's, which has more fields.
+    linear : In a kernel group, where `dim` is that of the features.
     """
     beside = ENVELOPE + SCORES + BELOW * merged
     if linear is None:
@@ -127,22 +121,13 @@ def check_size(
 ) -> None:
     """Refuse a configuration whose largest message is above a limit.
 
-    Parameters
-    ----------
-    dim, k : int
-        Features; columns, spare ones included, at most dim of them.
-    limit : int
-        In bytes.
-    at : tuple of Key
-        The setting of the limit.
-    lower : str
-        The settings to lower.
-    text : int
-        Of a model, bytes of the schema that it carries; 0 for a report.
-    merged : bool
-        Whether it is an aggregator's report.
-    linear : Linear, optional
-        In a kernel group, its second subspace; at most `width` columns.
+    dim, k : Features; columns, spare ones included, at most dim of them.
+    limit : In bytes.
+    at : The setting of the limit.
+    lower : The settings to lower.
+    text : Of a model, bytes of the schema that it carries; 0 for a report.
+    merged : Whether it is an aggregator's report.
+    linear : In a kernel group, its second subspace; at most `width` columns.
 
     Raises
     ------
@@ -169,12 +154,8 @@ def check_join(
 ) -> None:
     """Refuse a configuration whose join, with the schema's text, is above a limit.
 
-    Parameters
-    ----------
-    text : int
-        Bytes of the schema's text.
-    limit, at, lower, merged
-        As in `check_size`.
+    text : Bytes of the schema's text.
+    limit, at, lower, merged : As in `check_size`.
 
     Raises
     ------

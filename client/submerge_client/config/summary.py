@@ -25,21 +25,15 @@ Size = Annotated[
 class SummaryConfig(Section, frozen=True, kw_only=True):
     """How much of the readings is remembered.
 
-    Attributes
-    ----------
-    rank : int or "auto"
-        Directions of normal variation that SPE and T2 are of, below dim. Raising it explains more
-        of what is normal, and in the end faults as well. With "auto" the root chooses it.
-    rank_max : int
-        The highest rank that the root may choose. Raising it makes distances, of which alarms are
-        raised, and merges more exact, for 4 bytes x dim each in every report.
-    oversample : int
-        Spare directions, learnt and sent in addition. Raising it makes merges more exact, for
-        4 bytes x dim each in every report.
-    linear_rank : int, optional
-        With a kernel, directions of the readings themselves, beside `rank` of their features;
-        left out, as many, but at most half of channels x lags. It must be less than channels x
-        lags: the score is the part of a reading outside of these directions.
+    rank : Directions of normal variation that SPE and T2 are of, below dim. Raising it explains
+        more of what is normal, and in the end faults as well. With "auto" the root chooses it.
+    rank_max : The highest rank that the root may choose. Raising it makes distances, of which
+        alarms are raised, and merges more exact, for 4 bytes x dim each in every report.
+    oversample : Spare directions, learnt and sent in addition. Raising it makes merges more exact,
+        for 4 bytes x dim each in every report.
+    linear_rank : With a kernel, directions of the readings themselves, beside `rank` of their
+        features; left out, as many, but at most half of channels x lags. It must be less than
+        channels x lags: the score is the part of a reading outside of these directions.
     """
 
     rank: Whole | Literal["auto"] = "auto"
@@ -93,10 +87,7 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
 class LearntSummary(SummaryConfig, frozen=True, kw_only=True):
     """How much of the readings is remembered, and in which memory it is learnt.
 
-    Attributes
-    ----------
-    memory : str
-        Most memory for learning exactly; in a kernel group, of features and of readings each.
+    memory : Most memory for learning exactly; in a kernel group, of features and of readings each.
         3MB reach to 200 dimensions (channels x lags) and 500 rows at a time, 1MB to 160. Above
         that, directions are learnt, rank + oversample of them, in memory that grows with the
         dimensions. Raising it is exact further, and faster up to some 400 dimensions.

@@ -46,17 +46,11 @@ def read(
 ) -> T:
     """Return the configuration of a file and an environment.
 
-    Parameters
-    ----------
     path : Path or str
-    kind : type
-        The section of the whole file.
-    environ : mapping of str to str
-        Where overrides are looked for; other variables are ignored.
-    program : str
-        The program whose `init` prints a sample: `submerge client init`.
-    removed : mapping of str to Removal
-        Settings of earlier versions. Each one in the file is a line in the log.
+    kind : The section of the whole file.
+    environ : Where overrides are looked for; other variables are ignored.
+    program : The program whose `init` prints a sample: `submerge client init`.
+    removed : Settings of earlier versions. Each one in the file is a line in the log.
 
     Raises
     ------

@@ -39,12 +39,8 @@ class Flow:
     def of(cls, path: Path, *, quantity: str = "temperature") -> Flow:
         """Open a file, and refuse one that is no table.
 
-        Parameters
-        ----------
-        path : Path
-            A whitespace matrix, CSV, `.npy` or Intel Lab log, plain or gzip.
-        quantity : {"temperature", "humidity", "light", "voltage", "all"}
-            What to take from an Intel Lab log.
+        path : A whitespace matrix, CSV, `.npy` or Intel Lab log, plain or gzip.
+        quantity : What to take from an Intel Lab log.
 
         Raises
         ------

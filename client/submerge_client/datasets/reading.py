@@ -20,14 +20,9 @@ def read(
 ) -> Table:
     """Read one file, or several of the same columns, below one another.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip.
-    quantity : {"temperature", "humidity", "light", "voltage", "all"}
-        What to take from an Intel Lab log; other files have one quantity only.
-    skip : collection of str
-        Columns to leave out, by name; their content is not read.
+    paths : Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip.
+    quantity : What to take from an Intel Lab log; other files have one quantity only.
+    skip : Columns to leave out, by name; their content is not read.
 
     Raises
     ------

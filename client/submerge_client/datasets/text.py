@@ -86,10 +86,7 @@ def pieces(
 ) -> Iterator[Piece]:
     """Yield columns as numbers, and others as text, at most `most` rows at a time.
 
-    Parameters
-    ----------
-    used, texts : sequence of int
-        Places of the columns that are read as numbers, and as text.
+    used, texts : Places of the columns that are read as numbers, and as text.
     """
     with source.lines() as lines:
         line = 1 + sum(1 for _ in islice(lines, form.skip))

@@ -31,11 +31,7 @@ from submerge.protocol.randomness import RandomSource
 class HeldSample:
     """A sample of rows. The agent's loop adds to it, and another thread reads it.
 
-    Parameters
-    ----------
-    most : int
-        Rows that it holds; 0: none.
-    rng : RandomSource
+    most : Rows that it holds; 0: none.
     """
 
     def __init__(self, most: int, rng: RandomSource) -> None:

@@ -33,12 +33,8 @@ MOST_FILE = 2 << 20
 class KeptClusters:
     """The clusters that a client knows. One thread sets them, and another one reads them.
 
-    Parameters
-    ----------
-    group : str
-        Answers for another group are passed over.
-    path : Path or None
-        Of its file; None: it does not outlive the process.
+    group : Answers for another group are passed over.
+    path : Of its file; None: it does not outlive the process.
     """
 
     def __init__(self, group: str, path: Path | None = None) -> None:

@@ -47,26 +47,12 @@ TAKES_NONE = "it takes no part in jobs: job_rows = 0"
 class ClientJobs:
     """A client's part in jobs.
 
-    Parameters
-    ----------
-    node, group, parent : str
-    rows : HeldSample
-    share_points : int
-        Rows that may leave as they are in 24 hours.
-    shared : SharedPoints
-        Where those that have left are counted.
-    send : callable
-        Sends a message of a job to the parent; it may raise TooLarge.
-    clock : callable
-    rng : RandomSource
-    ended : callable
-        Takes the outcome of each job that is over.
+    share_points : Rows that may leave as they are in 24 hours.
+    shared : Where those that have left are counted.
+    send : Sends a message of a job to the parent; it may raise TooLarge.
+    ended : Takes the outcome of each job that is over.
 
-    Attributes
-    ----------
-    rows : HeldSample
-    sent_bytes : int
-        Bytes of messages, without what the transport adds.
+    sent_bytes : Bytes of messages, without what the transport adds.
     """
 
     def __init__(

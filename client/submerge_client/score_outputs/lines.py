@@ -56,16 +56,10 @@ ClusterFields = Callable[[Block, Schema], list[dict[str, Any]]]
 class ScoreLines:
     """Makes lines of scores.
 
-    Parameters
-    ----------
-    schema : Schema
-        It has the names of the channels.
-    contributions : int
-        Most channels in `top`; more cost bytes, 0 leaves it out.
-    out : callable
-        Takes the lines of a block, each with its line break.
-    clusters : callable
-        Returns the fields of each row's cluster.
+    schema : It has the names of the channels.
+    contributions : Most channels in `top`; more cost bytes, 0 leaves it out.
+    out : Takes the lines of a block, each with its line break.
+    clusters : Returns the fields of each row's cluster.
     """
 
     def __init__(

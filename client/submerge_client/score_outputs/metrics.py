@@ -32,16 +32,10 @@ MEASUREMENT = "submerge"
 class ScoreMetrics:
     """Makes metrics of scores.
 
-    Parameters
-    ----------
-    schema : Schema
-        It has the names of the channels.
-    node, group : str
-        The tags.
-    outlet : MetricOutlet
-        Where they go; it has the times of rows.
-    provisional : bool
-        Whether alarms by provisional limits are alarms.
+    schema : It has the names of the channels.
+    node, group : The tags.
+    outlet : Where they go; it has the times of rows.
+    provisional : Whether alarms by provisional limits are alarms.
     """
 
     def __init__(

@@ -23,18 +23,10 @@ MOST_WAITING = 1000
 class Publisher:
     """Publishes scores to a broker.
 
-    Parameters
-    ----------
-    link : UplinkConfig
-        The broker.
-    node : str
-    kit : Path, optional
-        The node's kit.
+    link : The broker.
+    kit : The node's kit.
 
-    Attributes
-    ----------
-    left_out : int
-        Lines that the broker did not get.
+    left_out : Lines that the broker did not get.
     """
 
     def __init__(self, link: UplinkConfig, node: str, kit: Path | None = None) -> None:

@@ -40,11 +40,7 @@ class Sensor(Protocol):
     def read(self, hand: Hand, stop: threading.Event) -> None:
         """Hand over rows until the source ends or `stop` is set.
 
-        Parameters
-        ----------
-        hand : Hand
-        stop : threading.Event
-            Checked at least twice a second.
+        stop : Checked at least twice a second.
 
         Raises
         ------
@@ -64,19 +60,11 @@ def open_sensor(
 ) -> Sensor:
     """Return the sensor that a configuration describes.
 
-    Parameters
-    ----------
-    config : AnySensor
-    channels : sequence of str
-        The schema's names, in its order.
-    note : SensorLog
-        Takes remarks for the log, from any thread.
-    gather_s : float
-        How long rows may wait for others; see `RowGatherer` and `ReadPace`.
-    habits : Path or None
-        Where a sensor may keep what it learns of its devices; None: nowhere.
-    outlet : MetricOutlet or None
-        Where metrics go on to, if a sensor passes them on.
+    channels : The schema's names, in its order.
+    note : Takes remarks for the log, from any thread.
+    gather_s : How long rows may wait for others; see `RowGatherer` and `ReadPace`.
+    habits : Where a sensor may keep what it learns of its devices; None: nowhere.
+    outlet : Where metrics go on to, if a sensor passes them on.
 
     Raises
     ------

@@ -38,24 +38,14 @@ BLOCK = 64
 class FileReplay:
     """Rows from files.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
-    config : FileSensor
-        Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip.
-    note : SensorLog
-        Takes remarks for the log.
-    clock : callable
-        A steady clock, in seconds.
-    wait : callable
-        `wait(stop, seconds)` returns when `stop` is set, at the latest.
+    channels : The schema's names, in its order.
+    config : Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip.
+    note : Takes remarks for the log.
+    clock : A steady clock, in seconds.
+    wait : `wait(stop, seconds)` returns when `stop` is set, at the latest.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        "passes" over all files; "zeros" read as gaps; times that the replay was "late" by
-        more than a second.
+    counts : "passes" over all files; "zeros" read as gaps; times that the replay was "late" by more
+        than a second.
 
     Raises
     ------

@@ -71,17 +71,11 @@ class RowsWaiting(NamedTuple):
 class RowGatherer:
     """Rows between a sensor and a node.
 
-    Parameters
-    ----------
-    gather_s : float
-        How long rows may wait for others; 0 takes each block of the sensor's by itself, at once.
-    wake : callable
-        Called by the sensor's thread when there are rows to take at once.
+    gather_s : How long rows may wait for others; 0 takes each block of the sensor's by itself, at
+        once.
+    wake : Called by the sensor's thread when there are rows to take at once.
 
-    Attributes
-    ----------
-    due_at : float
-        When rows that wait are to be taken, on the clock of `take`; infinity while none may.
+    due_at : When rows that wait are to be taken, on the clock of `take`; infinity while none may.
     """
 
     def __init__(self, gather_s: float, wake: Callable[[], None]) -> None:
@@ -115,10 +109,7 @@ class RowGatherer:
 
         None if there are none.
 
-        Parameters
-        ----------
-        steady : float
-            Now, on a steady clock, in seconds.
+        steady : Now, on a steady clock, in seconds.
         """
         with self._changed:
             taken = list[Gathered]()

@@ -58,32 +58,19 @@ MOST_WAITING = 1 << 16
 class Grid:
     """Aligns readings of several channels.
 
-    Parameters
-    ----------
-    channels : int
-        How many there are.
-    period_s : float
-        Seconds from a row to the next. More: fewer rows, each of more readings.
-    max_age_s : float or None
-        How old a reading may be that is held. More: fewer gaps, staler values. None follows from
-        the channel's usual silences.
-    lateness_s : float
-        How long a point waits for its readings. More: fewer late ones, later rows.
-    missing : {"hold", "mean", "drop"}
-        What a channel's value at a point is.
-    most : int
-        Readings that may wait for their points, over all channels.
+    channels : How many there are.
+    period_s : Seconds from a row to the next. More: fewer rows, each of more readings.
+    max_age_s : How old a reading may be that is held. More: fewer gaps, staler values. None follows
+        from the channel's usual silences.
+    lateness_s : How long a point waits for its readings. More: fewer late ones, later rows.
+    missing : What a channel's value at a point is.
+    most : Readings that may wait for their points, over all channels.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        Readings and points, by outcome.
-    held : (n, channels) of bool
-        Of the rows that were returned last, where the reading is of an earlier point.
-    absent : (channels,) of bool
-        Which channels had no value at the last point.
-    silences : Silences or None
-        How long channels are usually silent; None with `max_age_s`.
+    counts : Readings and points, by outcome.
+    held : (n, channels) of bool. Of the rows that were returned last, where the reading is of an
+        earlier point.
+    absent : (channels,) of bool. Which channels had no value at the last point.
+    silences : How long channels are usually silent; None with `max_age_s`.
     """
 
     def __init__(
@@ -133,14 +120,10 @@ class Grid:
     def put(self, channel: int, time: float, value: float | None) -> None:
         """Add a reading.
 
-        Parameters
-        ----------
-        channel : int
-            Its index in the schema.
-        time : float
-            Seconds, of the same clock as `now` of `rows`.
-        value : float or None
-            A number that an engine takes; others are counted as unusable. None: there is no value.
+        channel : Its index in the schema.
+        time : Seconds, of the same clock as `now` of `rows`.
+        value : A number that an engine takes; others are counted as unusable. None: there is no
+            value.
         """
         # This form is false for NaN, too.
         if not (abs(time) <= LATEST_S and (value is None or abs(value) <= LARGEST)):

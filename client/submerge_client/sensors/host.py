@@ -29,24 +29,14 @@ Look = dict[str, float]
 class HostMeter:
     """A sensor that yields a row about this machine every `period_s`.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order; each must be one of `channel_names()`.
-    period_s : float
-        Seconds from row to row, above 0.
-    note : SensorLog
-        Takes remarks for the log.
-    clock : callable
-        A steady clock, in seconds.
-    wait : callable
-        `wait(stop, seconds)` returns when `stop` is set, at the latest.
+    channels : The schema's names, in its order; each must be one of `channel_names()`.
+    period_s : Seconds from row to row, above 0.
+    note : Takes remarks for the log.
+    clock : A steady clock, in seconds.
+    wait : `wait(stop, seconds)` returns when `stop` is set, at the latest.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        Families of channels that "failed" to be read; values "missing"; rows "skipped"
-        because the node was behind.
+    counts : Families of channels that "failed" to be read; values "missing"; rows "skipped" because
+        the node was behind.
 
     Raises
     ------

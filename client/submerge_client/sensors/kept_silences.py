@@ -31,18 +31,11 @@ LARGEST = 1 << 20
 class KeptSilences:
     """Silences that outlive the process.
 
-    Parameters
-    ----------
-    path : Path or None
-        None keeps nothing.
-    channels : sequence of str
-        Their names, in the order of `silences`.
-    silences : Silences
-        Takes what the file knows.
-    note : SensorLog
-        Takes remarks for the log.
-    now : float
-        Seconds on any steady clock.
+    path : None keeps nothing.
+    channels : Their names, in the order of `silences`.
+    silences : Takes what the file knows.
+    note : Takes remarks for the log.
+    now : Seconds on any steady clock.
     """
 
     def __init__(

@@ -15,18 +15,11 @@ from submerge.errors import ShapeError, whole
 class Lags:
     """Puts rows side by side with their past.
 
-    Parameters
-    ----------
-    lags : int
-        Rows side by side, the present one among them, at least 1. With 1, rows pass
-        through as they are.
-    width : int
-        Channels of a row, at least 1.
+    lags : Rows side by side, the present one among them, at least 1. With 1, rows pass through as
+        they are.
+    width : Channels of a row, at least 1.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        "lead_in": rows that gave no vector, because their past is unknown.
+    counts : "lead_in": rows that gave no vector, because their past is unknown.
 
     Examples
     --------
@@ -44,10 +37,8 @@ class Lags:
     def embed(self, rows: Array) -> Array:
         """Return the rows that are complete, (m, lags * width).
 
-        Parameters
-        ----------
-        rows : (n, width)
-            The next rows; NaN is a gap, and stays one in each vector that contains it.
+        rows : (n, width). The next rows; NaN is a gap, and stays one in each vector that contains
+            it.
 
         Notes
         -----

@@ -15,10 +15,7 @@ LONGEST = 1 << 20
 class LineReader:
     """Cuts chunks of bytes into lines.
 
-    Parameters
-    ----------
-    longest : int
-        Bytes of the longest line that is taken, its end not counted.
+    longest : Bytes of the longest line that is taken, its end not counted.
     """
 
     def __init__(self, longest: int = LONGEST) -> None:

@@ -10,11 +10,8 @@ from submerge import Array
 class NewestValues:
     """The newest row in which each channel had a value.
 
-    Attributes
-    ----------
-    at : (width,) of int
-        The numbers of these rows, from 1; 0 where there was none. Replaced as a whole, so any
-        thread may read it.
+    at : (width,) of int. The numbers of these rows, from 1; 0 where there was none. Replaced as a
+        whole, so any thread may read it.
     """
 
     def __init__(self, width: int) -> None:

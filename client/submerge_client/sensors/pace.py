@@ -21,12 +21,9 @@ MANY_BYTES = 1 << 14
 class ReadPace:
     """Counts what is read.
 
-    Parameters
-    ----------
-    pause_s : float
-        The pause after a read, while fewer than `BLOCK` rows and `MANY_BYTES` come in `SPAN_S`.
-    steady : callable
-        A steady clock, in seconds.
+    pause_s : The pause after a read, while fewer than `BLOCK` rows and `MANY_BYTES` come in
+        `SPAN_S`.
+    steady : A steady clock, in seconds.
     """
 
     def __init__(self, pause_s: float, *, steady: Callable[[], float] = time.monotonic) -> None:

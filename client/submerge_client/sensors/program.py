@@ -99,21 +99,12 @@ def check_command(command: Sequence[str]) -> None:
 class ProgramReadings:
     """Rows of a program's lines.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
-    command : sequence of str
-        The program and its arguments.
-    note : SensorLog
-        Takes remarks for the log, from any thread.
-    pause_s : float
-        As in `NdjsonReadings`.
+    channels : The schema's names, in its order.
+    command : The program and its arguments.
+    note : Takes remarks for the log, from any thread.
+    pause_s : As in `NdjsonReadings`.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        Those of `NdjsonReadings`, and how often the program "ended".
+    counts : Those of `NdjsonReadings`, and how often the program "ended".
 
     Raises
     ------

@@ -33,18 +33,10 @@ HALF_LIFE_S = 7 * 86400.0
 class Silences:
     """The usual silences of some channels.
 
-    Parameters
-    ----------
-    channels : int
-    period_s : float
-        Seconds between rows.
+    period_s : Seconds between rows.
 
-    Attributes
-    ----------
-    ages_s : (channels,)
-        How old a value may be that is held.
-    longest_s : (channels,)
-        The longest usual silences; 0 where none is known.
+    ages_s : (channels,). How old a value may be that is held.
+    longest_s : (channels,). The longest usual silences; 0 where none is known.
     """
 
     def __init__(self, channels: int, period_s: float) -> None:

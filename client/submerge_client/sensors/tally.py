@@ -23,15 +23,7 @@ def no_log(what: str, /, **facts: object) -> None:
 class ProblemTally:
     """Counts problems by kind.
 
-    Parameters
-    ----------
-    note : SensorLog
-    *kinds : str
-        All kinds. Each starts at 0, so that a reader sees what is counted.
-
-    Attributes
-    ----------
-    counts : dict of str to int
+    *kinds : All kinds. Each starts at 0, so that a reader sees what is counted.
     """
 
     def __init__(self, note: SensorLog, *kinds: str) -> None:

@@ -30,16 +30,10 @@ NO_CHECK_TIME = 0x200000
 class NodeIdentity(NamedTuple):
     """The facts of a certificate.
 
-    Attributes
-    ----------
-    node : str
-        The common name, which is the node's name.
-    begins, until : float
-        Unix seconds.
-    hosts : tuple of str
-        Names and addresses of a server; empty for a client.
-    permission : Permission or None
-        Its role and groups; None: its authority issues none, or did not yet.
+    node : The common name, which is the node's name.
+    begins, until : Unix seconds.
+    hosts : Names and addresses of a server; empty for a client.
+    permission : Its role and groups; None: its authority issues none, or did not yet.
     """
 
     node: str
@@ -103,12 +97,8 @@ def check_name(tls: Tls, node: str) -> NodeIdentity:
 class Credentials:
     """When a node's certificates expire; read again when their files have changed.
 
-    Parameters
-    ----------
-    *links : Tls or None
-        The TLS files of its links; None for a link without TLS.
-    node : str
-        The name that every certificate must have.
+    *links : The TLS files of its links; None for a link without TLS.
+    node : The name that every certificate must have.
 
     Raises
     ------
@@ -138,12 +128,8 @@ class Credentials:
 
         The server that refuses an expired certificate never says so.
 
-        Parameters
-        ----------
-        why : str
-            The reason that the transport gives.
-        wall : float
-            Now, Unix seconds.
+        why : The reason that the transport gives.
+        wall : Now, Unix seconds.
         """
         until = self.until
         if not 0.0 < until <= wall:

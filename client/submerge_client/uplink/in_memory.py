@@ -45,10 +45,7 @@ class Parent(Protocol):
 class Memory:
     """A network in memory, for one parent at a time.
 
-    Parameters
-    ----------
-    name : str
-        For messages to people.
+    name : For messages to people.
     """
 
     def __init__(self, name: str) -> None:
@@ -163,10 +160,7 @@ class Memory:
 class InMemoryUplink:
     """An `Uplink` in memory; `Memory.uplink` makes one.
 
-    Attributes
-    ----------
-    failures : int
-        How often `hear` raised.
+    failures : How often `hear` raised.
     """
 
     def __init__(self, memory: Memory, node: str, groups: Sequence[str], limit: int) -> None:

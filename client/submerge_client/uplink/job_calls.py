@@ -19,19 +19,11 @@ MOST_JOB_CALLS = 2
 class JobCalls:
     """The calls with messages of jobs, on one channel.
 
-    Parameters
-    ----------
-    call : callable
-        gRPC's.
-    patience_s : float
-        Deadline of a call.
-    failed : callable
-        Called for an error that is no network error.
+    call : gRPC's.
+    patience_s : Deadline of a call.
+    failed : Called for an error that is no network error.
 
-    Attributes
-    ----------
-    lost : int
-        Messages that the parent has not taken.
+    lost : Messages that the parent has not taken.
     """
 
     def __init__(self, call: Any, patience_s: float, failed: Callable[[], object]) -> None:

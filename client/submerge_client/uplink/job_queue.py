@@ -21,10 +21,7 @@ T = TypeVar("T")
 class JobRoom:
     """Bytes that several queues share.
 
-    Attributes
-    ----------
-    used : int
-        Bytes that wait now, in all of them.
+    used : Bytes that wait now, in all of them.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -34,16 +31,9 @@ class JobRoom:
 class JobQueue(Generic[T]):
     """Messages that wait, each with its size. Its owner holds a lock where threads share it.
 
-    Parameters
-    ----------
-    most_bytes : int
-    room : JobRoom or None
-        What it shares with other queues.
+    room : What it shares with other queues.
 
-    Attributes
-    ----------
-    dropped : int
-        Messages that found no room.
+    dropped : Messages that found no room.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES, room: JobRoom | None = None) -> None:

@@ -73,30 +73,16 @@ LOOK_S = 5.0
 class BrokerConnection:
     """One connection to a broker, kept up.
 
-    Parameters
-    ----------
-    broker : Broker
-    name : str
-        The client id: a broker disconnects an older connection of the same name.
-    topics : sequence of str
-        To subscribe to; empty for a line that only publishes.
-    will : Publication or None
-        What the broker publishes when the connection breaks.
-    opened : callable
-        Called when every topic is granted. The line's thread makes this call and the next two,
+    name : The client id: a broker disconnects an older connection of the same name.
+    topics : To subscribe to; empty for a line that only publishes.
+    will : What the broker publishes when the connection breaks.
+    opened : Called when every topic is granted. The line's thread makes this call and the next two,
         none of them after `close` has returned.
-    parted : callable
-        Called with the reason after each connection and each failed try.
-    came : callable
-        Called with topic and payload of each message.
-    first_wait_s : float
-        The wait before the second try; see rule 5.
+    parted : Called with the reason after each connection and each failed try.
+    came : Called with topic and payload of each message.
+    first_wait_s : The wait before the second try; see rule 5.
 
-    Attributes
-    ----------
-    is_open : bool
-    failures : int
-        Errors on the thread other than network errors.
+    failures : Errors on the thread other than network errors.
 
     Raises
     ------

@@ -85,24 +85,13 @@ OPTIONS = (
 class GrpcUplink:
     """An `Uplink` over gRPC.
 
-    Parameters
-    ----------
-    target : str
-        host:port.
-    node : str
-    groups : sequence of str
-        The groups whose models it receives.
-    limit : int
-        Most bytes of a message, either way.
-    tls : Tls or None
-        None: unprotected.
-    name : ParentName or None
-        The name that the parent has to prove; None: the target's host.
+    target : host:port.
+    groups : The groups whose models it receives.
+    limit : Most bytes of a message, either way.
+    tls : None: unprotected.
+    name : The name that the parent has to prove; None: the target's host.
 
-    Attributes
-    ----------
-    failures : int
-        Errors on its threads other than network errors.
+    failures : Errors on its threads other than network errors.
 
     Raises
     ------

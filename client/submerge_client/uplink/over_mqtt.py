@@ -23,27 +23,16 @@ DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied", 
 class MqttUplink:
     """An `Uplink` over MQTT.
 
-    Parameters
-    ----------
-    host, port : str, int
-        The broker's.
-    fleet, parent, node : str
-        They are in every topic, and together they are the client id. A broker allows one
-        connection for an id: a second process of this node disconnects this one.
-    groups : sequence of str
-        The groups whose models it receives.
-    limit : int
-        Most bytes of a message, topic and header included.
-    username, password : str or None
-    tls : Tls or None
-        None: unprotected.
-    first_wait_s : float
-        Before the second try to connect; each further one waits twice as long, up to 60 s.
+    host, port : The broker's.
+    fleet, parent, node : They are in every topic, and together they are the client id. A broker
+        allows one connection for an id: a second process of this node disconnects this one.
+    groups : The groups whose models it receives.
+    limit : Most bytes of a message, topic and header included.
+    tls : None: unprotected.
+    first_wait_s : Before the second try to connect; each further one waits twice as long, up to 60
+        s.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        Messages that were ignored: `foreign` topics, `too_large`, `empty`.
+    counts : Messages that were ignored: `foreign` topics, `too_large`, `empty`.
 
     Raises
     ------

@@ -24,17 +24,9 @@ from submerge_proto.wire.codec import Kind
 class ParentLink:
     """The way to the parent.
 
-    Parameters
-    ----------
-    uplink : Uplink or None
-        None at the root.
+    uplink : None at the root.
 
-    Attributes
-    ----------
-    uplink : Uplink or None
-    reach : Reach
-    sent_bytes, heard_bytes : int
-        Bytes of messages, without what the transport adds.
+    sent_bytes, heard_bytes : Bytes of messages, without what the transport adds.
     """
 
     def __init__(self, uplink: Uplink | None, clock: Callable[[], Now]) -> None:

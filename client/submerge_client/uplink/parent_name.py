@@ -36,18 +36,11 @@ LOOK_S = 5.0
 class ParentName:
     """The name that a parent's certificate must have.
 
-    Parameters
-    ----------
-    parent : str
-        The configured parent; empty: only the host name is checked.
-    host, port : str, int
-        Where it listens.
-    tls : Tls
+    parent : The configured parent; empty: only the host name is checked.
+    host, port : Where it listens.
 
-    Attributes
-    ----------
-    by_host : bool
-        Whether the next connection checks the host name, for the parent has an old certificate.
+    by_host : Whether the next connection checks the host name, for the parent has an old
+        certificate.
     """
 
     def __init__(self, parent: str, host: str, port: int, tls: Tls) -> None:

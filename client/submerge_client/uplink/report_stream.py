@@ -79,14 +79,9 @@ class StreamedReport:
 class ReportsOnStream:
     """The reports on one channel.
 
-    Parameters
-    ----------
-    stream, call : callables
-        gRPC's, for a stream of reports and for a single one.
-    patience_s : float
-        An answer that has not come by then is overdue.
-    failed : callable
-        Called for an error on its thread that is no network error.
+    stream, call : gRPC's, for a stream of reports and for a single one.
+    patience_s : An answer that has not come by then is overdue.
+    failed : Called for an error on its thread that is no network error.
     """
 
     def __init__(

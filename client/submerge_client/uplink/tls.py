@@ -18,14 +18,9 @@ if TYPE_CHECKING:
 class Tls(NamedTuple):
     """Files in PEM form.
 
-    Attributes
-    ----------
-    ca : Path or None
-        Certificates of the trusted authorities; None: the system's.
-    cert, key : Path or None
-        Our own certificate and its key; both, or neither.
-    kit : Path or None
-        All three in one file (`submerge_client.kit`); then the others are None.
+    ca : Certificates of the trusted authorities; None: the system's.
+    cert, key : Our own certificate and its key; both, or neither.
+    kit : All three in one file (`submerge_client.kit`); then the others are None.
     """
 
     ca: Path | None = None

@@ -24,11 +24,8 @@ INTERVALS = 6.0
 class Turns:
     """Which incarnations of each node report in turns.
 
-    Parameters
-    ----------
-    interval_s : float
-        A report interval. Machines that report less often are recognised as well. They count as
-        one again after twice the time that their last returns took.
+    interval_s : A report interval. Machines that report less often are recognised as well. They
+        count as one again after twice the time that their last returns took.
     """
 
     def __init__(self, interval_s: float) -> None:

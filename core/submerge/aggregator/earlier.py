@@ -21,11 +21,7 @@ MOST = 64
 class EarlierSchemas:
     """The earlier schemas of one group.
 
-    Parameters
-    ----------
-    group : str
-    changes : dict
-        Takes records to keep, None to delete.
+    changes : Takes records to keep, None to delete.
     """
 
     def __init__(self, group: str, changes: dict[Key, Any]) -> None:

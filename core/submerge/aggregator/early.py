@@ -14,12 +14,7 @@ REMEMBERED = 1024
 
 
 class EarlyReadings:
-    """The sum over incarnations that have joined here since the process began.
-
-    Attributes
-    ----------
-    total : int
-    """
+    """The sum over incarnations that have joined here since the process began."""
 
     def __init__(self) -> None:
         self.total = 0

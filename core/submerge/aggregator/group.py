@@ -53,28 +53,16 @@ first model: each look adds up all rows."""
 class Group:
     """One group of one aggregator.
 
-    Attributes
-    ----------
-    ledger : Ledger or None
-        None while the schema is not known.
-    canonical : bytes
-        The schema's text; empty while it is not known.
-    upward : Upward
-    model : Model or None
-        The newest.
-    version, rank : int
-        Of the newest model that was made here; the rank that was chosen, 0 while there is none.
-    banned : frozenset of str
-        Nodes that an operator has banned; a new store keeps them.
-    quarantine : Quarantine
-        Nodes whose rows are kept out of the model; a new store keeps them.
-    desired_states : DesiredStates
-        Of nodes here and below.
-    pushes : OrderPushes
-    early : EarlyReadings
-        What clients had learnt before they joined here, since the process began.
-    histories : Histories
-        What is merged beside the rows; a new store begins without.
+    ledger : None while the schema is not known.
+    canonical : The schema's text; empty while it is not known.
+    model : The newest.
+    version, rank : Of the newest model that was made here; the rank that was chosen, 0 while there
+        is none.
+    banned : Nodes that an operator has banned; a new store keeps them.
+    quarantine : Nodes whose rows are kept out of the model; a new store keeps them.
+    desired_states : Of nodes here and below.
+    early : What clients had learnt before they joined here, since the process began.
+    histories : What is merged beside the rows; a new store begins without.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:

@@ -45,33 +45,15 @@ from submerge.stats.moments import Moments
 class Ledger:
     """The rows of one group.
 
-    Parameters
-    ----------
-    group : str
-    schema : Schema
-        Rows of another one are kept; whether they count, `EarlierSchemas` says.
-    created : float
-        Wall time that rows are first faded to: the creation of the store.
-    robust : bool
-        Leave out nodes that are far from the others, and cap those that claim too much weight.
-    rule : InfluenceRule or None
-        How the influence of nodes on the model is bounded; None for no bounds.
-    histories : Histories, optional
-        What is merged beside the rows; by default nothing.
-    learns_scaling : bool
-        Whether a schema without scaling is still open: then nothing is merged.
+    schema : Rows of another one are kept; whether they count, `EarlierSchemas` says.
+    created : Wall time that rows are first faded to: the creation of the store.
+    robust : Leave out nodes that are far from the others, and cap those that claim too much weight.
+    rule : How the influence of nodes on the model is bounded; None for no bounds.
+    histories : What is merged beside the rows; by default nothing.
+    learns_scaling : Whether a schema without scaling is still open: then nothing is merged.
 
-    Attributes
-    ----------
-    changes : dict
-        Records to keep, None to delete.
-    rows : dict of (node, incarnation) to Row
-    sealed : dict of (node, fingerprint) to Sealed
-    presence, disputes, ages : Presence, AlarmDisputes, NodeAges
-    earlier : EarlierSchemas
-    read : dict of str to Schema
-        Those of them whose rows count, by fingerprint.
-    histories : Histories
+    changes : Records to keep, None to delete.
+    read : Those of them whose rows count, by fingerprint.
     """
 
     def __init__(

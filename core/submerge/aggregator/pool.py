@@ -114,30 +114,16 @@ class _Contribution:
 class Pool:
     """The merge of a group's rows, kept up to date.
 
-    Parameters
-    ----------
-    schema : Schema
-    summaries : Summaries
-    reference : float
-    age : callable, optional
-        Returns for how many seconds a node has been heard; by default for ever.
-    robust : bool
-        Leave out outliers.
-    rule : InfluenceRule or None
-        How influence is bounded; None for no bounds.
-    histories : Histories, optional
-        What is merged beside the rows.
-    earlier : mapping of str to Schema, optional
-        Whose rows are read as of `schema` (`EarlierSchemas.read_as`).
+    age : Returns for how many seconds a node has been heard; by default for ever.
+    robust : Leave out outliers.
+    rule : How influence is bounded; None for no bounds.
+    histories : What is merged beside the rows.
+    earlier : Whose rows are read as of `schema` (`EarlierSchemas.read_as`).
 
-    Attributes
-    ----------
-    reference : float
-        Wall time that all rows are faded to.
-    latest : float
-        The latest wall time that a row may have.
-    now : (elapsed, wall)
-        The time that ages follow, and wall time; NaN if the clock is not synchronized.
+    reference : Wall time that all rows are faded to.
+    latest : The latest wall time that a row may have.
+    now : (elapsed, wall). The time that ages follow, and wall time; NaN if the clock is not
+        synchronized.
     """
 
     def __init__(

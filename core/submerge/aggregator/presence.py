@@ -16,14 +16,9 @@ SILENT_INTERVALS = 3.0
 class Presence:
     """Incarnations that may still report; all times are of the steady clock.
 
-    Attributes
-    ----------
-    interval_s : float
-        A report interval.
-    heard : dict of (node, incarnation) to float
-        When each was last heard.
-    turns : Turns
-        Which incarnations of a node go on at once.
+    interval_s : A report interval.
+    heard : When each was last heard.
+    turns : Which incarnations of a node go on at once.
     """
 
     def __init__(self, interval_s: float) -> None:

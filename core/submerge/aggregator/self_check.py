@@ -54,15 +54,9 @@ class CheckResult(NamedTuple):
 class SelfCheck:
     """Reads what one group is about to send.
 
-    Parameters
-    ----------
-    objection : Objection or None
-        None reads nothing, and lets errors pass.
+    objection : None reads nothing, and lets errors pass.
 
-    Attributes
-    ----------
-    changed : set of str
-        Nodes whose rows have changed since the last readable message.
+    changed : Nodes whose rows have changed since the last readable message.
     """
 
     def __init__(self, objection: Objection | None) -> None:
@@ -77,14 +71,10 @@ class SelfCheck:
     ) -> CheckResult:
         """Return a message that can be read, and whose rows had to be left out for it.
 
-        Parameters
-        ----------
-        make : callable
-            Makes the message of the rows that are not left out.
-        leave_out : callable
-            Keeps the rows of these nodes out, and no longer those of others. The caller ends it.
-        ledger : Ledger or None
-            It knows who has rows.
+        make : Makes the message of the rows that are not left out.
+        leave_out : Keeps the rows of these nodes out, and no longer those of others. The caller
+            ends it.
+        ledger : It knows who has rows.
         """
         made, why = self._attempt(make)
         if why is None:

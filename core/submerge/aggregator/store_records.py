@@ -25,12 +25,8 @@ class StoreIdentity:
 class StoreRecords:
     """What a store holds, beside rows and histories.
 
-    Parameters
-    ----------
-    kept : mapping of key to record
-        As the store was opened.
-    is_new : bool
-        Whether another store begins with the next write.
+    kept : As the store was opened.
+    is_new : Whether another store begins with the next write.
     """
 
     def __init__(self, kept: Records | None = None, *, is_new: bool = False) -> None:

@@ -51,14 +51,8 @@ class Lineage:
 class Upward:
     """One group's way to the parent.
 
-    Attributes
-    ----------
-    session : ParentSession
-    line : Lineage
-    changed : bool
-        Whether the rows have changed since the newest report.
-    root, durable : Incarnation or None, int
-        The root's incarnation, and the newest report of ours that it holds.
+    changed : Whether the rows have changed since the newest report.
+    root, durable : The root's incarnation, and the newest report of ours that it holds.
     """
 
     def __init__(self, session: ParentSession, line: Lineage) -> None:

@@ -14,22 +14,14 @@ from typing import Self
 class RowAccount:
     """Rows by their fate.
 
-    Attributes
-    ----------
-    learnt : int
-        Learnt, and a parent holds them.
-    waiting : int
-        For a parent to hold them, or for the fleet to settle its schema. The next start of the
-        node sends them.
-    lost : int
-        Learnt here, and no parent gets them any more.
-    withheld : int
-        Not learnt, because of an alarm or because an operator has paused learning.
-    lead_in, other_state, gaps, too_large : int
-        Not learnt: too few rows before them for their lags; outside `learn when`; gaps that
-        could not be filled; numbers too large.
-    only_measured : int
-        They measured the fleet's scaling, and there was no memory to keep them.
+    learnt : Learnt, and a parent holds them.
+    waiting : For a parent to hold them, or for the fleet to settle its schema. The next start of
+        the node sends them.
+    lost : Learnt here, and no parent gets them any more.
+    withheld : Not learnt, because of an alarm or because an operator has paused learning.
+    lead_in, other_state, gaps, too_large : Not learnt: too few rows before them for their lags;
+        outside `learn when`; gaps that could not be filled; numbers too large.
+    only_measured : They measured the fleet's scaling, and there was no memory to keep them.
     """
 
     learnt: int = 0

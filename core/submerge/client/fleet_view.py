@@ -17,20 +17,11 @@ MODEL = ("model",)
 class FleetView:
     """What one client knows of its fleet.
 
-    Parameters
-    ----------
-    configured : Schema
-        Of what its sensors send; scaling or gamma may be left to the fleet.
-    learns_scaling : bool
-        As in `ClientSettings`.
+    configured : Of what its sensors send; scaling or gamma may be left to the fleet.
+    learns_scaling : As in `ClientSettings`.
 
-    Attributes
-    ----------
-    configured : Schema
-    schema : Schema
-        The same, with what the fleet has settled.
-    model : Model or None
-        The newest, for scoring.
+    schema : The same, with what the fleet has settled.
+    model : The newest, for scoring.
     """
 
     def __init__(self, configured: Schema, *, learns_scaling: bool) -> None:

@@ -65,27 +65,15 @@ class Checkpoint:
 class ClientIncarnation:
     """One uninterrupted run.
 
-    Parameters
-    ----------
-    learns : bool
-        Whether everything that learning needs is settled.
-    raw : bool
-        Whether even the scaling is not settled.
-    lost : int
-        Readings that earlier incarnations could not deliver: it declares them as lost.
+    learns : Whether everything that learning needs is settled.
+    raw : Whether even the scaling is not settled.
+    lost : Readings that earlier incarnations could not deliver: it declares them as lost.
 
-    Attributes
-    ----------
-    pin : Pin or None
-        None before the first join.
-    seq : int
-        Rises with every report and every checkpoint.
-    delivered : int
-        Readings of it that the parent holds.
-    held : int
-        Those of them that are learnt.
-    root, durable : Incarnation or None, int
-        The root's incarnation, and the newest seq that it surely holds.
+    pin : None before the first join.
+    seq : Rises with every report and every checkpoint.
+    delivered : Readings of it that the parent holds.
+    held : Those of them that are learnt.
+    root, durable : The root's incarnation, and the newest seq that it surely holds.
     """
 
     def __init__(

@@ -38,22 +38,12 @@ from submerge.stats.quantile_sketch import SketchTally
 class Ingest:
     """The way of a client's readings into its incarnation.
 
-    Parameters
-    ----------
-    summaries : Summaries
-    rng : RandomSource
-        Draws which rows are in the sample that settles gamma.
-    settings : ClientSettings
+    rng : Draws which rows are in the sample that settles gamma.
 
-    Attributes
-    ----------
-    monitor : NodeMonitor or None
-        None before the first row under a settled schema.
-    drilled : DrillAnswer or None
-        Of the newest drill; None before the first.
-    trail : ScoreTrail
-        How close rows came to an alarm, by the minute of wall time in which they were read. It is
-        lost with the process.
+    monitor : None before the first row under a settled schema.
+    drilled : Of the newest drill; None before the first.
+    trail : How close rows came to an alarm, by the minute of wall time in which they were read. It
+        is lost with the process.
     """
 
     def __init__(self, summaries: Summaries, rng: RandomSource, settings: ClientSettings) -> None:

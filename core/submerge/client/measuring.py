@@ -38,16 +38,11 @@ FAINT = 2.0**-200
 class MeasuredRows:
     """Readings in the units of an open schema: all of their scatter, or the readings.
 
-    Attributes
-    ----------
-    whole : WholeScatter or None
-        The scatter of all readings about their mean; without it, `rows` are kept.
-    rows : (n, channels)
-        The readings that are kept, the oldest first.
-    weights : (n,)
-        What fading has left of each; at most 1, and it never falls from one to the next.
-    schema : bytes
-        Text of the open schema; empty where an earlier version has kept them.
+    whole : The scatter of all readings about their mean; without it, `rows` are kept.
+    rows : (n, channels). The readings that are kept, the oldest first.
+    weights : (n,). What fading has left of each; at most 1, and it never falls from one to the
+        next.
+    schema : Text of the open schema; empty where an earlier version has kept them.
     """
 
     whole: WholeScatter | None

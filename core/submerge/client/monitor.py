@@ -57,26 +57,12 @@ class Judgement(NamedTuple):
 class NodeMonitor:
     """Judges the readings of one node, under one schema.
 
-    Parameters
-    ----------
-    settings : ClientSettings
-    schema : Schema
-    summaries : Summaries
-    kept : MonitorState, optional
-        From the process before, or from the monitor under the schema before.
+    kept : From the process before, or from the monitor under the schema before.
 
-    Attributes
-    ----------
-    fingerprint : str
-    own : OwnMean or None
-        None unless center = "own", or an alarm has settled.
-    desired : DesiredState
-    offset : (channels,) or None
-        As in `MonitorState`.
-    detector : AlarmDetector or None
-        None if it raises no alarms.
-    recent_rows : RecentRows
-        The newest that were scored, for a drill and for people who look.
+    own : None unless center = "own", or an alarm has settled.
+    offset : (channels,) or None. As in `MonitorState`.
+    detector : None if it raises no alarms.
+    recent_rows : The newest that were scored, for a drill and for people who look.
     """
 
     def __init__(

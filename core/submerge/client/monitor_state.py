@@ -21,27 +21,15 @@ from submerge.stats.stuck import Habits
 class MonitorState:
     """What a monitor keeps for the node's next process.
 
-    Attributes
-    ----------
-    fingerprint : str
-        Of its schema.
-    own : OwnMean or None
-        None unless center = "own", or an alarm has settled.
-    detector : DetectorState
-    desired : DesiredState
-    run_lengths : RunLengths or None
-    habits : Habits or None
-    residual_scale : ResidualScale or None
-        The behaviour of its channels.
-    reference : Model or None
-        The model that the open alarm is held to while its rows are learnt; else None.
-    held : OwnMean or None
-        The mean that belongs to it.
-    level : NewLevel or None
-        Where the rows of the open alarm are.
-    offset : (channels,) or None
-        How far the node's level has moved where alarms settled, scaled. It is subtracted from rows
-        before they are learnt: what no person judged does not move the group's model.
+    fingerprint : Of its schema.
+    own : None unless center = "own", or an alarm has settled.
+    residual_scale : The behaviour of its channels.
+    reference : The model that the open alarm is held to while its rows are learnt; else None.
+    held : The mean that belongs to it.
+    level : Where the rows of the open alarm are.
+    offset : (channels,) or None. How far the node's level has moved where alarms settled, scaled.
+        It is subtracted from rows before they are learnt: what no person judged does not move the
+        group's model.
     """
 
     fingerprint: str

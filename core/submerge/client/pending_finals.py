@@ -68,10 +68,7 @@ SERVED = (Reason.ACK, Reason.STALE, Reason.SCHEMA, Reason.EQUIVOCATION, Reason.S
 class PendingFinals:
     """Final reports that wait for an answer.
 
-    Attributes
-    ----------
-    past : Past
-        As on disk.
+    past : As on disk.
     """
 
     def __init__(self, settings: ClientSettings) -> None:

@@ -16,21 +16,12 @@ size. Of more, directions are learnt, and reading costs little."""
 class ReportNews:
     """The news of one incarnation.
 
-    Parameters
-    ----------
-    settings : ClientSettings
-    summaries : Summaries
-    alarms : bool
-        Whether alarms are news from the start: a parent forgets those of an earlier incarnation.
+    alarms : Whether alarms are news from the start: a parent forgets those of an earlier
+        incarnation.
 
-    Attributes
-    ----------
-    built : int
-        Readings in the newest report.
-    alarms : bool
-        Whether alarms or the desired state have changed since the newest report.
-    look_at : int
-        Readings learnt at which it is looked whether the subspace has turned.
+    built : Readings in the newest report.
+    alarms : Whether alarms or the desired state have changed since the newest report.
+    look_at : Readings learnt at which it is looked whether the subspace has turned.
     """
 
     def __init__(self, settings: ClientSettings, summaries: Summaries, *, alarms: bool) -> None:

@@ -61,21 +61,12 @@ def spans(n: int, within: int, most: int = MOST_SPANS) -> Spans:
 class Detection:
     """Finds alarms in spans of rows.
 
-    Parameters
-    ----------
-    limits : mapping of kind to float
-        Of the statistics that the node watches.
-    after, of : int
-        As in `AlarmSettings`.
-    base : mapping of kind to (n,)
-        Scores of all rows as they were read.
-    spans : Spans
-        Those in which an alarm is raised without a fault are left out.
+    limits : Of the statistics that the node watches.
+    after, of : As in `AlarmSettings`.
+    base : Scores of all rows as they were read.
+    spans : Those in which an alarm is raised without a fault are left out.
 
-    Attributes
-    ----------
-    spans : Spans
-        The others.
+    spans : The others.
     """
 
     def __init__(
@@ -104,10 +95,7 @@ class Detection:
     def found(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Mask:
         """Return in which spans an alarm is raised, (spans,).
 
-        Parameters
-        ----------
-        scores : mapping of kind to (spans, rows)
-            From the start of each span.
+        scores : From the start of each span.
         starts : (spans,)
         """
         found = np.zeros(len(starts), dtype=bool)

@@ -64,17 +64,12 @@ FLAT = 1e-3
 class ChannelAnswer:
     """What a drill found out about one channel. Sizes are scaled, as rows are.
 
-    Attributes
-    ----------
-    deviation : float
-        Its standard deviation under the model.
-    r2 : float
-        The share of its variance that the other channels explain under the model, 0 to 1.
-    bias, drift, noise : float
-        The smallest that is found; a drift is what it reaches at the end of a span, noise its
-        standard deviation. Infinite if none of up to `LARGEST` deviations is.
-    stuck, swap : float
-        The share of spans in which such a fault is found; swap is NaN if no channel has its unit.
+    deviation : Its standard deviation under the model.
+    r2 : The share of its variance that the other channels explain under the model, 0 to 1.
+    bias, drift, noise : The smallest that is found; a drift is what it reaches at the end of a
+        span, noise its standard deviation. Infinite if none of up to `LARGEST` deviations is.
+    stuck, swap : The share of spans in which such a fault is found; swap is NaN if no channel has
+        its unit.
     """
 
     deviation: float
@@ -94,25 +89,14 @@ class ChannelAnswer:
 class Drill:
     """Tries faults on copies of rows.
 
-    Parameters
-    ----------
-    rows : (n, width)
-        Scaled, with lags, oldest first; NaN is a gap. They are not changed.
-    limits : mapping of kind to float
-        Of the k-of-m statistics that the node watches.
-    after, of : int
-        As in `AlarmSettings`.
-    tried : Spans
-        Where faults begin, and for how many rows they are watched.
-    noise : (m,)
-        Standard normal numbers; used again and again if they are few.
+    rows : (n, width). Scaled, with lags, oldest first; NaN is a gap. They are not changed.
+    limits : Of the k-of-m statistics that the node watches.
+    after, of : As in `AlarmSettings`.
+    tried : Where faults begin, and for how many rows they are watched.
+    noise : (m,). Standard normal numbers; used again and again if they are few.
 
-    Attributes
-    ----------
-    spans : Spans
-        Those of `tried` in which no alarm is raised without a fault.
-    base : RowScores
-        Of the rows as they are.
+    spans : Those of `tried` in which no alarm is raised without a fault.
+    base : Of the rows as they are.
 
     Raises
     ------

@@ -23,12 +23,9 @@ SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")
 def shape(kind: str, ages: Array, noise: Array) -> Array | None:
     """Return what a fault of size 1 adds to readings; None for a kind without a size.
 
-    Parameters
-    ----------
-    ages : (..., n)
-        Time since the fault began, in units of the time in which a drift reaches its size.
-    noise : (..., n)
-        Standard normal.
+    ages : (..., n). Time since the fault began, in units of the time in which a drift reaches its
+        size.
+    noise : (..., n). Standard normal.
     """
     match kind:
         case "bias":
@@ -44,11 +41,8 @@ def shape(kind: str, ages: Array, noise: Array) -> Array | None:
 def held(readings: Array, starts: npt.NDArray[np.intp], rows: int) -> Array:
     """Return what a stuck sensor adds: its last reading before each start, less what it would read.
 
-    Parameters
-    ----------
     readings : (n,), of one channel
     starts : (spans,), the first row of each fault
-    rows : int, of each fault
 
     Returns
     -------
@@ -62,11 +56,8 @@ def most_alike(readings: Array, others: npt.NDArray[np.bool_]) -> npt.NDArray[np
 
     It is the one whose readings differ least from its own: a swap with any other shows more.
 
-    Parameters
-    ----------
     readings : (n, channels), in their units
-    others : (channels, channels) of bool
-        With which channels each may be exchanged.
+    others : (channels, channels) of bool. With which channels each may be exchanged.
     """
     squares = np.einsum("ij,ij->j", readings, readings)
     apart = squares[:, None] + squares - 2 * readings.T @ readings

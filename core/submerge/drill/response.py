@@ -44,10 +44,7 @@ Scores = Mapping[By, Array]
 class DrillModel:
     """What a node scores rows with.
 
-    Attributes
-    ----------
-    excess : float or None
-        As in `judge.score.score`.
+    excess : As in `judge.score.score`.
     """
 
     scoring: ScoringModel
@@ -115,8 +112,6 @@ def score_changed(
 class DirectResponse:
     """Adds to copies of the rows and scores these: slow, and right for every schema.
 
-    Parameters
-    ----------
     rows : (n, width), scaled, with lags; NaN is a gap
     """
 
@@ -137,15 +132,10 @@ class DirectResponse:
 class QuadraticResponse:
     """Scores by a quadratic form in what is added, fitted to a few scores of each row.
 
-    Parameters
-    ----------
-    model : DrillModel
-        Of a linear schema.
+    model : Of a linear schema.
     rows : (n, width), scaled, with lags; NaN is a gap
-    base : RowScores
-        Of the rows as they are.
-    unit : float
-        What is added to find the form: about the channel's standard deviation.
+    base : Of the rows as they are.
+    unit : What is added to find the form: about the channel's standard deviation.
 
     Notes
     -----

@@ -36,19 +36,11 @@ class Batch(NamedTuple):
 class Batches:
     """Cuts rows into batches.
 
-    Parameters
-    ----------
-    grid : CellGrid
-        How cells are laid out.
-    without : sequence of TimeSpan
-        Rows in these are in no batch.
-    laid : LaidOut, optional
-        Which number each machine and each file has; by default, in the order in which they come.
+    grid : How cells are laid out.
+    without : Rows in these are in no batch.
+    laid : Which number each machine and each file has; by default, in the order in which they come.
 
-    Attributes
-    ----------
-    left_out : LeftOut
-        Counts the rows that are in no batch.
+    left_out : Counts the rows that are in no batch.
     """
 
     def __init__(

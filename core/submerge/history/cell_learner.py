@@ -18,7 +18,7 @@ from submerge.history.cells import Cell
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import REASONS, prepare
 from submerge.pca.budget import MOST_SUMS
-from submerge.pca.expected import Group, Known, Rows, complete_rows
+from submerge.pca.expected import Estimate, GappedRows, RareRows, complete_rows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel, Schema
 
@@ -33,17 +33,12 @@ ROOM = 1 << 18
 class CellSummary:
     """The rows of a cell.
 
-    Attributes
-    ----------
-    group : Group
-        Sums of its rows by what they lack, and those with rare gaps.
-    first, last : float
-        Times of its first and last row; NaN without times.
-    thinned : bool
-        Whether some of the rows with rare gaps stand for others.
+    group : Sums of its rows by what they lack, and those with rare gaps.
+    first, last : Times of its first and last row; NaN without times.
+    thinned : Whether some of the rows with rare gaps stand for others.
     """
 
-    group: Group
+    group: GappedRows
     first: float
     last: float
     thinned: bool = False
@@ -62,7 +57,7 @@ class CellSummary:
         while rare.values.size > MOST_RARE:
             some = np.arange(len(rare)) % 2 == 0
             weights = rare.weights * (rare.weights.sum() / rare.weights[some].sum())
-            rare, thinned = Rows(rare.values[some], rare.mask[some], weights[some]), True
+            rare, thinned = RareRows(rare.values[some], rare.mask[some], weights[some]), True
         return replace(self, group=self.group._replace(rare=rare), thinned=thinned)
 
     @property
@@ -76,13 +71,15 @@ class CellSummary:
         (dim,) = self.group.rare.values.shape[1:]
         return not len(self.group.rare) and self.group.sums.keys() == {complete_rows(dim)}
 
-    def filled(self, known: Known) -> CellSummary:
+    def filled(self, known: Estimate) -> CellSummary:
         """Return it with gaps filled by what is known."""
         return self.of_whole(self.group.filled(known))
 
     def of_whole(self, whole: WholeScatter) -> CellSummary:
         """Return the same rows with that scatter."""
-        group = Group({complete_rows(whole.dim): whole}, Rows.none(whole.dim), whole.schema)
+        group = GappedRows(
+            {complete_rows(whole.dim): whole}, RareRows.none(whole.dim), whole.schema
+        )
         return CellSummary(group, self.first, self.last)
 
     def with_next(self, other: CellSummary) -> CellSummary:
@@ -102,29 +99,19 @@ def most_sums(width: int) -> int:
 class CellLearner:
     """Learns rows cell by cell.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the channels.
-    settings : FitSettings
-    keep : callable
-        Takes each cell with its summary, when its rows end. Rows of one cell that do not follow
+    names : Of the channels.
+    keep : Takes each cell with its summary, when its rows end. Rows of one cell that do not follow
         one another give several.
-    known : mapping of int to Known
-        What fills rare gaps of each machine's rows at once; without it, such rows are kept.
+    known : What fills rare gaps of each machine's rows at once; without it, such rows are kept.
 
-    Attributes
-    ----------
-    rows, gaps : int
-        Rows that came, and gaps in those that were learnt.
-    left_out : Counter of str
-        Rows that cannot be learnt, by reason.
+    rows, gaps : Rows that came, and gaps in those that were learnt.
+    left_out : Rows that cannot be learnt, by reason.
     """
 
     names: Sequence[str]
     settings: FitSettings
     keep: Callable[[Cell, CellSummary], None]
-    known: Mapping[int, Known] = field(default_factory=dict)
+    known: Mapping[int, Estimate] = field(default_factory=dict)
     rows: int = 0
     gaps: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
@@ -152,7 +139,7 @@ class CellLearner:
         mask = np.zeros(block.rows.shape, dtype=bool) if block.gaps is None else block.gaps
         self.gaps += int(np.count_nonzero(mask))
         if self._open is None:
-            none = Group({}, Rows.none(len(self.names)), self._schema.fingerprint)
+            none = GappedRows({}, RareRows.none(len(self.names)), self._schema.fingerprint)
             self._open = cell, CellSummary(none, first, last)
         before = self._open[1]
         most, weights = most_sums(len(self.names)), np.ones(len(block))

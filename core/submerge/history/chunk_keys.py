@@ -28,10 +28,7 @@ FORM = b"submerge chunk 1\n"
 class ChunkKeys:
     """Makes the chunks of rows that come file by file.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the channels.
+    names : Of the channels.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

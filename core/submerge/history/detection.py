@@ -61,15 +61,9 @@ class RowPlace:
 class FoundAlarm:
     """An alarm on recorded rows.
 
-    Attributes
-    ----------
-    alarm : Alarm
-        Its times count rows.
-    began, peaked : RowPlace
-    ended : RowPlace or None
-        None if the rows ended first.
-    deviations : tuple of Deviation
-        How far the channels to blame were from what the others say, at the peak.
+    alarm : Its times count rows.
+    ended : None if the rows ended first.
+    deviations : How far the channels to blame were from what the others say, at the peak.
     """
 
     alarm: Alarm
@@ -83,16 +77,10 @@ class FoundAlarm:
 class JudgedRows:
     """Some rows that were judged together.
 
-    Attributes
-    ----------
-    block : Block
-    scores : RowScores
     alarmed : (m,) of bool
-    over : mapping of kind to (m,)
-        Statistics that alarms are raised by (k of m rows), over their limits.
+    over : Statistics that alarms are raised by (k of m rows), over their limits.
     times : (m,) or None
-    first : int
-        The number of the first row in its file.
+    first : The number of the first row in its file.
     """
 
     block: Block
@@ -115,25 +103,13 @@ def watching(learnt: Learnt, alarms: AlarmSettings = SOON) -> AlarmDetector:
 class HistoryDetector:
     """Detects alarms on recorded rows of one machine.
 
-    Parameters
-    ----------
-    model : Model
-    state : MonitorState, optional
-        What is known of the channels.
-    period_s : float
-        Time that a row stands for; 0 without times.
-    alarms : AlarmSettings
-    when : Condition, optional
-        Rows for which it does not hold are not judged.
-    machine : str
-        Its name, in alarms.
+    state : What is known of the channels.
+    period_s : Time that a row stands for; 0 without times.
+    when : Rows for which it does not hold are not judged.
+    machine : Its name, in alarms.
 
-    Attributes
-    ----------
-    found : dict of int to FoundAlarm
-        By number, in the order in which they began.
-    left_out : Counter of str
-        Rows that were not judged, by reason.
+    found : By number, in the order in which they began.
+    left_out : Rows that were not judged, by reason.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ from submerge.history.periods import Periods
 from submerge.history.recorded import Recorded
 from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.history.time_spans import TimeSpan, check_used
-from submerge.pca.expected import Known
+from submerge.pca.expected import Estimate
 
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
@@ -37,14 +37,9 @@ LOOK = 256
 class LearntCells(NamedTuple):
     """What came of a part of a history.
 
-    Attributes
-    ----------
-    visits : tuple of (Cell, CellSummary)
-        In the order of rows; a cell whose rows do not follow one another comes several times.
-    rows, gaps, left_out
-        As in `CellLearner`.
-    spans : tuple of int
-        Rows in each span of time that is not learnt.
+    visits : In the order of rows; a cell whose rows do not follow one another comes several times.
+    rows, gaps, left_out : As in `CellLearner`.
+    spans : Rows in each span of time that is not learnt.
     """
 
     visits: tuple[tuple[Cell, CellSummary], ...]
@@ -58,34 +53,20 @@ class LearntCells(NamedTuple):
 class FirstPass:
     """Takes the rows of a history, in order.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the channels.
-    settings : FitSettings
-    laid : LaidOut, optional
-        How cells are laid out; otherwise the rows say it as they come.
-    known : mapping of int to Known
-        What fills rare gaps of each machine's rows at once.
+    names : Of the channels.
+    laid : How cells are laid out; otherwise the rows say it as they come.
+    known : What fills rare gaps of each machine's rows at once.
 
-    Attributes
-    ----------
-    cells : dict of Cell to CellSummary
-    period_s : float
-        Time that a row stands for; 0 without times.
-    seen : TimeSpan
-        From the first row to the last; open without times.
-    rows : int
-    left_out : Counter of str
-        Rows that cannot be learnt, by reason.
-    fault_rows : tuple of int
-        Rows of each known fault of the settings, once all rows are in.
+    period_s : Time that a row stands for; 0 without times.
+    seen : From the first row to the last; open without times.
+    left_out : Rows that cannot be learnt, by reason.
+    fault_rows : Rows of each known fault of the settings, once all rows are in.
     """
 
     names: Sequence[str]
     settings: FitSettings
     laid: LaidOut | None = None
-    known: Mapping[int, Known] = field(default_factory=dict)
+    known: Mapping[int, Estimate] = field(default_factory=dict)
     cells: dict[Cell, CellSummary] = field(default_factory=dict)
     period_s: float = 0.0
     seen: TimeSpan = field(default_factory=TimeSpan)
@@ -158,11 +139,11 @@ class FirstPass:
         if self.laid is None:
             self.period_s = self._periods.typical
 
-    def fill_by(self, known: Mapping[int, Known]) -> None:
+    def fill_by(self, known: Mapping[int, Estimate]) -> None:
         """Fill rare gaps of the rows that come by what is known."""
         self.known = self._learner.known = known
 
-    def known_once_more(self) -> dict[int, Known]:
+    def known_once_more(self) -> dict[int, Estimate]:
         """Return what fills rare gaps, if rows have to come again for it; else nothing.
 
         Cells keep so many rows with rare gaps. Where there are more, they say what fills the gaps
@@ -242,7 +223,7 @@ def learnt_cells(
     names: Sequence[str],
     settings: FitSettings,
     batches: Batches,
-    known: Mapping[int, Known],
+    known: Mapping[int, Estimate],
 ) -> LearntCells:
     """Learn a part of a history whose layout is settled; it begins and ends with whole cells."""
     visits: list[tuple[Cell, CellSummary]] = []

@@ -43,21 +43,11 @@ Advance = Callable[[int], None]
 class Fitted:
     """A history that was learnt.
 
-    Attributes
-    ----------
-    model : Model
-        To score with.
-    scatter : WholeScatter
-        All that was learnt, scaled.
-    folds : Folds
-    first : FirstPass
-        What there was to read.
-    sketches : ScoreSketches
-    states : mapping of str to MonitorState
-        What is known of each machine.
-    chunks : tuple of Chunk
-    newest : NewestRows
-        The last rows that were learnt, to try faults on.
+    model : To score with.
+    scatter : All that was learnt, scaled.
+    first : What there was to read.
+    states : What is known of each machine.
+    newest : The last rows that were learnt, to try faults on.
     """
 
     model: Model
@@ -86,17 +76,10 @@ def fit(
 ) -> Fitted:
     """Learn a history.
 
-    Parameters
-    ----------
-    read : callable
-        Called two to four times; each time it reads the same rows in the same order.
-    channels : sequence of Channel or str
-        With their units, or their names alone.
-    settings : FitSettings, optional
-    look : callable, optional
-        Reads the times alone, where that is cheaper than `read`.
-    advance : callable
-        As `Advance`.
+    read : Called two to four times; each time it reads the same rows in the same order.
+    channels : With their units, or their names alone.
+    look : Reads the times alone, where that is cheaper than `read`.
+    advance : As `Advance`.
 
     Raises
     ------

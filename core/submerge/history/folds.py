@@ -18,7 +18,7 @@ from submerge.history.cell_learner import CellSummary
 from submerge.history.cells import Cell
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
-from submerge.pca.expected import Group, Known, estimate
+from submerge.pca.expected import Estimate, GappedRows, estimate
 from submerge.pca.factor import factors_of
 from submerge.pca.merging import merge_whole
 from submerge.pca.scatter_sum import Center
@@ -70,20 +70,11 @@ class Deviant(NamedTuple):
 class Folds:
     """What the first pass has come to.
 
-    Attributes
-    ----------
-    schema : Schema
-        With center and scale.
-    moments : Moments
-        Of the channels in their units.
-    cells : dict of Cell to CellSummary
-        Those that are learnt, scaled.
-    deviant : dict of Cell to Deviant
-        Those that are left out.
-    fold_of : dict of Cell to int
-    rank : int
-    known : dict of int to Known
-        What fills gaps of each machine, in units of the channels; empty where there were none.
+    schema : With center and scale.
+    moments : Of the channels in their units.
+    cells : Those that are learnt, scaled.
+    deviant : Those that are left out.
+    known : What fills gaps of each machine, in units of the channels; empty where there were none.
     """
 
     schema: Schema
@@ -92,7 +83,7 @@ class Folds:
     deviant: Mapping[Cell, Deviant]
     fold_of: Mapping[Cell, int]
     rank: int
-    known: Mapping[int, Known]
+    known: Mapping[int, Estimate]
 
     @property
     def count(self) -> int:
@@ -159,9 +150,9 @@ def _scaled(
     kept: Mapping[Cell, CellSummary],
     channels: Sequence[Channel],
     settings: FitSettings,
-) -> tuple[Moments, Schema, dict[Cell, CellSummary], dict[int, Known]]:
+) -> tuple[Moments, Schema, dict[Cell, CellSummary], dict[int, Estimate]]:
     """Return moments of what is kept, its schema, all cells under it, and what filled gaps."""
-    center, known = settings.center(len({cell.machine for cell in kept})), dict[int, Known]()
+    center, known = settings.center(len({cell.machine for cell in kept})), dict[int, Estimate]()
     if not all(each.is_whole for each in cells.values()):
         known = known_of(cells, center) | known_of(kept, center)
         cells = {cell: each.filled(known[cell.machine]) for cell, each in cells.items()}
@@ -182,11 +173,11 @@ def _scaled(
     return moments, schema, scaled, known
 
 
-def known_of(cells: Mapping[Cell, CellSummary], center: Center) -> dict[int, Known]:
+def known_of(cells: Mapping[Cell, CellSummary], center: Center) -> dict[int, Estimate]:
     """Return what cells say of the rows of each machine."""
     machines = sorted({cell.machine for cell in cells})
     about = {machine: machine if center == "own" else 0 for machine in machines}
-    groups: dict[int, Group] = {}
+    groups: dict[int, GappedRows] = {}
     for cell in sorted(cells):
         place, group = about[cell.machine], cells[cell].group
         groups[place] = groups[place].and_rows(group) if place in groups else group

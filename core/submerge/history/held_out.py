@@ -23,17 +23,9 @@ if TYPE_CHECKING:
 class HeldOut:
     """Judges rows by models that had not learnt them.
 
-    Attributes
-    ----------
-    schema : Schema
-    rank : int
-    fold_of : mapping of Cell to int
-        Rows of other cells are left out.
-    others : tuple of WholeScatter
-        For each fold, all that is learnt but it.
-    laid : LaidOut
-    block_s : float
-        Length of the blocks whose maxima are counted.
+    fold_of : Rows of other cells are left out.
+    others : For each fold, all that is learnt but it.
+    block_s : Length of the blocks whose maxima are counted.
     """
 
     schema: Schema

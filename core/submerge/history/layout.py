@@ -35,15 +35,9 @@ Key = tuple[str, str]
 class LaidOut(NamedTuple):
     """What the times of a history settle.
 
-    Attributes
-    ----------
-    grid : CellGrid
-    period_s : float
-        Time that a row stands for; 0 without times.
-    seen : TimeSpan
-        From the first row to the last; open without times.
-    machines, files : tuple of str
-        In the order in which their rows come.
+    period_s : Time that a row stands for; 0 without times.
+    seen : From the first row to the last; open without times.
+    machines, files : In the order in which their rows come.
     """
 
     grid: CellGrid
@@ -57,17 +51,10 @@ class LaidOut(NamedTuple):
 class Layout:
     """Looks at the times of rows, in order.
 
-    Parameters
-    ----------
-    settings : FitSettings
-        Rows that it leaves out by their times or their state need no cell.
+    settings : Rows that it leaves out by their times or their state need no cell.
 
-    Attributes
-    ----------
-    level : int
-        Cells are of 2^level seconds, or rows.
-    cells : dict of Key to set of int
-        Numbers of the cells that have rows.
+    level : Cells are of 2^level seconds, or rows.
+    cells : Numbers of the cells that have rows.
     """
 
     width: int

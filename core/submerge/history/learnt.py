@@ -21,28 +21,17 @@ from submerge.stats.moments import Moments
 class Learnt:
     """What is known of machines from their rows.
 
-    Attributes
-    ----------
-    model : Model
-        What scores.
-    summary : Summary or None
-        What merges: directions with the spare ones, or the whole scatter, in float64. None where
-        it is not known: a model that came from an aggregator below the root.
-    moments : Moments or None
-        Of the channels, in their units.
-    sketches : ScoreSketches or None
-        Of scores of rows that the scoring model had not learnt, with their block maxima.
-    chunks : tuple of Chunk
-        By key, ascending; for a fleet's model, those of the histories that it held.
-    origin : str
-        Empty for files. For a fleet, the group and the incarnation of the root: "pumps 18bc...".
-        A fleet does not learn from its own model.
-    monitors : tuple of (machine, MonitorState)
-        By machine, ascending: how its channels behave. They hold no alarm.
-    lags : int
-        Rows that a scored vector is made of.
-    period_s : float
-        Time that a row stands for; 0 if it is not known.
+    model : What scores.
+    summary : What merges: directions with the spare ones, or the whole scatter, in float64. None
+        where it is not known: a model that came from an aggregator below the root.
+    moments : Of the channels, in their units.
+    sketches : Of scores of rows that the scoring model had not learnt, with their block maxima.
+    chunks : By key, ascending; for a fleet's model, those of the histories that it held.
+    origin : Empty for files. For a fleet, the group and the incarnation of the root: "pumps
+        18bc...". A fleet does not learn from its own model.
+    monitors : By machine, ascending: how its channels behave. They hold no alarm.
+    lags : Rows that a scored vector is made of.
+    period_s : Time that a row stands for; 0 if it is not known.
     """
 
     model: Model

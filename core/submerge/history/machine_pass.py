@@ -32,16 +32,10 @@ from submerge.stats.quantile_sketch import SketchTally
 class JudgedMachine:
     """What came of the rows of one machine.
 
-    Attributes
-    ----------
-    sketches : ScoreSketches
-        Of all scores, with the block maxima.
-    lengths : tuple of int
-        1 at the length of a block that its rows call for, as `BlockMaxima.lengths` has it.
-    state : MonitorState
-        What is known of it: its mean, and how its channels behave.
-    newest : NewestRows
-        Of those that were scored.
+    sketches : Of all scores, with the block maxima.
+    lengths : 1 at the length of a block that its rows call for, as `BlockMaxima.lengths` has it.
+    state : What is known of it: its mean, and how its channels behave.
+    newest : Of those that were scored.
     """
 
     sketches: ScoreSketches
@@ -54,15 +48,7 @@ class JudgedMachine:
 class MachinePass:
     """Takes the rows of one machine, in the order of time.
 
-    Parameters
-    ----------
-    judge : HeldOut
-    settings : FitSettings
-
-    Attributes
-    ----------
-    taken : int
-        Rows that count.
+    taken : Rows that count.
     """
 
     judge: HeldOut

@@ -14,10 +14,7 @@ MOST_ROWS = 4096
 class NewestRows:
     """Holds the newest prepared rows of the machine that came last.
 
-    Attributes
-    ----------
-    machine : int or None
-        As in `Cell`; None before the first rows.
+    machine : As in `Cell`; None before the first rows.
     """
 
     def __init__(self) -> None:

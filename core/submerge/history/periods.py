@@ -23,14 +23,9 @@ class Periods:
 
     The counts do not depend on how rows are cut into calls or parts.
 
-    Attributes
-    ----------
-    counts : Counter of float
-        Distances, seconds.
-    rounded : bool
-        Whether distances are rounded, as there were too many different ones.
-    first, last : dict of str to float
-        The first and the last time of each machine.
+    counts : Distances, seconds.
+    rounded : Whether distances are rounded, as there were too many different ones.
+    first, last : The first and the last time of each machine.
     """
 
     counts: Counter[float] = field(default_factory=Counter)

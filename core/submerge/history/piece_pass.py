@@ -15,18 +15,9 @@ from submerge.history.settings import FitSettings
 class PiecePass:
     """Takes the rows of one piece, from its lead on.
 
-    Parameters
-    ----------
-    judge : HeldOut
-    settings : FitSettings
-    piece : RowPiece
-    last_fold : int, optional
-        Rows of later folds are passed over.
+    last_fold : Rows of later folds are passed over.
 
-    Attributes
-    ----------
-    is_past : bool
-        Whether rows of later folds have come.
+    is_past : Whether rows of later folds have come.
     """
 
     def __init__(

@@ -14,20 +14,13 @@ from submerge._linalg import Array
 class Recorded:
     """Rows of one machine, in the order of time.
 
-    Attributes
-    ----------
-    machine : str
-        Which machine they are of. Rows of one machine come together, and one machine after another.
-    rows : (n, channels)
-        In their units; NaN is a gap.
-    times : (n,) or None
-        Seconds since 1970, never falling; None if nothing says when they were.
-    file : str
-        Where they are from, for people.
-    first : int
-        The number of the first of them in its file, from 1.
-    numbers : (n,) or None
-        The number of each, where they do not follow one another in their file.
+    machine : Which machine they are of. Rows of one machine come together, and one machine after
+        another.
+    rows : (n, channels). In their units; NaN is a gap.
+    times : (n,) or None. Seconds since 1970, never falling; None if nothing says when they were.
+    file : Where they are from, for people.
+    first : The number of the first of them in its file, from 1.
+    numbers : (n,) or None. The number of each, where they do not follow one another in their file.
     """
 
     machine: str

@@ -24,16 +24,10 @@ from submerge.stats.quantile_sketch import merged
 class JudgedHistory:
     """What came of all machines.
 
-    Attributes
-    ----------
-    sketches : ScoreSketches
-        Of all scores, with the block maxima.
-    block_s : float
-        The length of a block that the scores call for.
-    states : mapping of int to MonitorState
-        What is known of each machine, by its number in `Cell`.
-    newest : NewestRows
-        Of the machine that came last.
+    sketches : Of all scores, with the block maxima.
+    block_s : The length of a block that the scores call for.
+    states : What is known of each machine, by its number in `Cell`.
+    newest : Of the machine that came last.
     """
 
     sketches: ScoreSketches
@@ -75,17 +69,9 @@ class JudgedHistory:
 class SecondPass:
     """Takes the rows of a history again, in the same order.
 
-    Parameters
-    ----------
-    judge : HeldOut
-    settings : FitSettings
-    last_fold : int, optional
-        Rows of later folds are passed over.
+    last_fold : Rows of later folds are passed over.
 
-    Attributes
-    ----------
-    is_done : bool
-        Whether it needs no more rows.
+    is_done : Whether it needs no more rows.
     """
 
     judge: HeldOut

@@ -22,28 +22,18 @@ SOON = AlarmSettings(settle_s=1.0)
 class FitSettings:
     """How a history is learnt.
 
-    Attributes
-    ----------
-    rank : int
-        Directions that SPE and T2 are of; 0 chooses them by held-out likelihood.
-    rank_max, oversample : int
-        Most directions to choose from; spare ones that the model keeps beside them.
-    when : Condition or None
-        Rows for which it does not hold are left out.
-    leaves_out : bool
-        Spans of time that are unlike all others are left out.
-    exclude : tuple of TimeSpan
-        Rows in these are neither learnt nor scored. Each has to have some.
-    faults : tuple of TimeSpan
-        Known faults: their rows are not learnt either.
-    alarms : AlarmSettings
-        Limits are those of its rule (`after` of `of` rows).
-    judged_rows : int
-        Rows of a machine that are judged in one go (`history.judged_pieces`). More keeps what a
-        monitor remembers for longer, and gives workers fewer pieces.
-    schema : Schema or None
-        What is learnt under it merges with what a fleet has learnt under it. By default it follows
-        from the rows: their scale, and a mean for each machine if there are several.
+    rank : Directions that SPE and T2 are of; 0 chooses them by held-out likelihood.
+    rank_max, oversample : Most directions to choose from; spare ones that the model keeps beside
+        them.
+    when : Rows for which it does not hold are left out.
+    leaves_out : Spans of time that are unlike all others are left out.
+    exclude : Rows in these are neither learnt nor scored. Each has to have some.
+    faults : Known faults: their rows are not learnt either.
+    alarms : Limits are those of its rule (`after` of `of` rows).
+    judged_rows : Rows of a machine that are judged in one go (`history.judged_pieces`). More keeps
+        what a monitor remembers for longer, and gives workers fewer pieces.
+    schema : What is learnt under it merges with what a fleet has learnt under it. By default it
+        follows from the rows: their scale, and a mean for each machine if there are several.
     """
 
     rank: int = 0

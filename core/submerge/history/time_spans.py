@@ -34,11 +34,7 @@ class TimeSpan(NamedTuple):
 class LeftOut:
     """Takes the rows of some spans out of a history, and counts them.
 
-    Attributes
-    ----------
-    spans : sequence of TimeSpan
-    counts : (spans,) of int
-        Rows in each; a row in several counts in the first.
+    counts : (spans,) of int. Rows in each; a row in several counts in the first.
     """
 
     spans: Sequence[TimeSpan] = ()
@@ -82,14 +78,9 @@ class LeftOut:
 def check_used(counts: Sequence[int], spans: Sequence[TimeSpan], rows: int, seen: TimeSpan) -> None:
     """Refuse excluded spans that take out no row, or all.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        Rows in each span.
-    rows : int
-        Of the whole history.
-    seen : TimeSpan
-        From its first row to its last.
+    counts : Rows in each span.
+    rows : Of the whole history.
+    seen : From its first row to its last.
     """
     for count, span in zip(counts, spans, strict=True):
         if not count:

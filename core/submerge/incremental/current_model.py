@@ -23,22 +23,14 @@ QUICK = FitSettings(rank=1)
 class CurrentModel:
     """Learns rows in the order of time, and has a model of them.
 
-    Parameters
-    ----------
-    width : int
-        Channels of a row.
-    first : int
-        Rows of the first model.
-    window : int, optional
-        Rows that the model is of at least, once there were so many; it is of at most twice as many.
-        By default it is of all rows.
+    width : Channels of a row.
+    first : Rows of the first model.
+    window : Rows that the model is of at least, once there were so many; it is of at most twice as
+        many. By default it is of all rows.
 
-    Attributes
-    ----------
-    model : RowModel or None
-        None before `first` rows, and while nothing varies.
-    start, stop : int
-        The model is of the rows from `start` up to `stop`, counted from the first that came.
+    model : None before `first` rows, and while nothing varies.
+    start, stop : The model is of the rows from `start` up to `stop`, counted from the first that
+        came.
     """
 
     def __init__(self, width: int, *, first: int, window: int | None = None) -> None:

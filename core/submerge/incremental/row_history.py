@@ -27,7 +27,7 @@ from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_model import RowModel
 from submerge.judge.prepare import LARGEST_SCALED
-from submerge.pca.expected import Known
+from submerge.pca.expected import Estimate
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel
 from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
@@ -45,18 +45,11 @@ GROWTH = 1.125
 class RowHistory:
     """Learns rows in the order of time.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the channels.
-    settings : FitSettings
-    measures : bool
-        Whether rows are scored for `limit`; without these scores it is that of a distribution.
+    names : Of the channels.
+    measures : Whether rows are scored for `limit`; without these scores it is that of a
+        distribution.
 
-    Attributes
-    ----------
-    seen : int
-        Rows that came, learnt or not.
+    seen : Rows that came, learnt or not.
     """
 
     def __init__(
@@ -125,7 +118,7 @@ class RowHistory:
     def _learn_at_first(self, parts: Sequence[Recorded]) -> None:
         """Learn the first rows, and score each span of them by the others."""
         names = [channel.name for channel in self._channels]
-        known: Mapping[int, Known] | None = {}
+        known: Mapping[int, Estimate] | None = {}
         while known is not None:
             self._first = FirstPass(names, self._settings, known=known)
             for part in parts:

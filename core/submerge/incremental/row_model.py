@@ -25,17 +25,10 @@ AT_ONCE = 128
 class RowModel:
     """A model of rows, and the way to score with it.
 
-    Attributes
-    ----------
-    schema : Schema
-        With center and scale.
-    shown : Subspace
-        The leading directions, without spare ones, of scaled rows.
-    covariance : (dim, dim)
-        Of scaled rows: L L' + diag(Psi), by which distances are measured.
-    weight : float
-        Rows that it is of.
-    scoring : ScoringModel
+    schema : With center and scale.
+    shown : The leading directions, without spare ones, of scaled rows.
+    covariance : (dim, dim). Of scaled rows: L L' + diag(Psi), by which distances are measured.
+    weight : Rows that it is of.
     """
 
     schema: Schema

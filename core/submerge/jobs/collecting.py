@@ -42,16 +42,10 @@ SHARE_OF_TIME = 0.75
 class ShareCollection:
     """What a parent collects in one turn.
 
-    Parameters
-    ----------
-    ask : JobAsk
-        As this parent got it, or made it: its place is all below; None while the job opens.
-    children : frozenset of str
-        Who is asked.
-    kind : JobKind or None
-        None where nothing is merged: while the job opens, and when it is over.
-    clients : frozenset of str
-        Children that are known to be clients: they take part for themselves alone.
+    ask : As this parent got it, or made it: its place is all below; None while the job opens.
+    children : Who is asked.
+    kind : None where nothing is merged: while the job opens, and when it is over.
+    clients : Children that are known to be clients: they take part for themselves alone.
 
     Raises
     ------

@@ -29,23 +29,14 @@ MOST_WHY = 200
 class JobAsk:
     """What a parent asks in a turn.
 
-    Attributes
-    ----------
-    job : Job
-    turn : int
-        Rises with everything that the root asks; 0 opens the job.
-    within_s : float
-        How long the receiver may take.
-    place : Place or None
-        Who takes part of those that the receiver is, or has below; None while the job opens.
-    phase, arrays : str, Arrays
-        Of the kind's round; `OPENING` and `ENDED` are the machine's, and the latter has the answer.
-    attempt : int
-        A participant forgets what it knew of another.
-    round : int
-        Of the attempt, from 0.
-    failure : str
-        Why a job that is over has no answer.
+    turn : Rises with everything that the root asks; 0 opens the job.
+    within_s : How long the receiver may take.
+    place : Who takes part of those that the receiver is, or has below; None while the job opens.
+    phase, arrays : Of the kind's round; `OPENING` and `ENDED` are the machine's, and the latter has
+        the answer.
+    attempt : A participant forgets what it knew of another.
+    round : Of the attempt, from 0.
+    failure : Why a job that is over has no answer.
     """
 
     job: Job
@@ -106,14 +97,9 @@ class JobAsk:
 class JobShare:
     """What a child contributes to a turn, for itself or for all below it.
 
-    Attributes
-    ----------
-    place : Place or None
-        Whose contributions it holds; None if it holds none.
-    left : mapping of str to str
-        Participants, or nodes that were asked, that it does not hold, and why.
-    arrays : Arrays
-        The kind's contribution; empty while a job opens, and where none is held.
+    place : Whose contributions it holds; None if it holds none.
+    left : Participants, or nodes that were asked, that it does not hold, and why.
+    arrays : The kind's contribution; empty while a job opens, and where none is held.
     """
 
     place: Place | None

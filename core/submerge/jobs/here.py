@@ -40,21 +40,12 @@ def run_here(
 ) -> Arrays:
     """Return the answer of a job over parts.
 
-    Parameters
-    ----------
-    kind : str
-        A name in `kinds.KINDS`.
-    settings : Settings
-    parts : Parts
-        All rows of one width.
-    left_after : mapping of str to int, optional
-        In a job that is not exact: in how many rounds a node counts that left.
-    share_points : int
-        How many rows of a node may become known to the others as they are.
-    rounds : int
-        Most rounds.
-    began : callable
-        Takes the phase of each round that begins, and its number, from 1.
+    kind : A name in `kinds.KINDS`.
+    parts : All rows of one width.
+    left_after : In a job that is not exact: in how many rounds a node counts that left.
+    share_points : How many rows of a node may become known to the others as they are.
+    rounds : Most rounds.
+    began : Takes the phase of each round that begins, and its number, from 1.
 
     Raises
     ------

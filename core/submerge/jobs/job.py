@@ -34,31 +34,21 @@ MOST_ROUNDS, MOST_WIDTH = 10_000, 1 << 20
 class Job:
     """One computation in rounds. It is data: each participant gets all of it.
 
-    Attributes
-    ----------
-    id : str
-        Names it for ever; no two jobs have one id.
-    kind : str
-        A name in `kinds.KINDS`.
-    settings : Settings
-        Of the kind. All kinds know "seed" and "held_out" (`points.split`).
-    group, fingerprint, width : str, str, int
-        The group, its schema's fingerprint, and channels of its rows: others take no part.
-    open_s, round_s, job_s : float
-        How long the root waits for participants, for a round, and for the answer. Each level below
-        has three quarters of the time of the one above.
-    exact : bool
-        When a participant leaves, the job begins again without it: the answer holds nothing of it.
-        Otherwise the job goes on, and what it gave to earlier rounds stays in.
-    attempts : int
-        How often an exact job may begin, at most.
-    rounds : int
-        Rounds of an attempt, at most.
-    least : int
-        Fewer participants than this are a failure.
-    piece_bytes, payload_bytes : int
-        The largest piece of a payload, and the largest payload. A piece and what is around it have
-        to fit the smallest limit of a parent, 64 KiB in a narrow group, and that of a broker.
+    id : Names it for ever; no two jobs have one id.
+    kind : A name in `kinds.KINDS`.
+    settings : Of the kind. All kinds know "seed" and "held_out" (`points.split`).
+    group, fingerprint, width : The group, its schema's fingerprint, and channels of its rows:
+        others take no part.
+    open_s, round_s, job_s : How long the root waits for participants, for a round, and for the
+        answer. Each level below has three quarters of the time of the one above.
+    exact : When a participant leaves, the job begins again without it: the answer holds nothing of
+        it. Otherwise the job goes on, and what it gave to earlier rounds stays in.
+    attempts : How often an exact job may begin, at most.
+    rounds : Rounds of an attempt, at most.
+    least : Fewer participants than this are a failure.
+    piece_bytes, payload_bytes : The largest piece of a payload, and the largest payload. A piece
+        and what is around it have to fit the smallest limit of a parent, 64 KiB in a narrow group,
+        and that of a broker.
     """
 
     id: str
@@ -160,20 +150,12 @@ class Leaver(NamedTuple):
 class JobOutcome:
     """How a job ended.
 
-    Attributes
-    ----------
-    answer : Arrays or None
-        None if it failed; then `failure` says why.
-    opened : Roster
-        All participants: who answered when it opened.
-    stayed : Roster
-        Whose points the answer is of: participants that contributed to every round of it.
-    left : mapping of str to Leaver
-        The other participants, by name.
-    declined : mapping of str to str
-        Nodes that were asked and took no part, and why: they never were participants.
-    rounds, attempts : int
-        Rounds of the answer, and how often the job began.
+    answer : None if it failed; then `failure` says why.
+    opened : All participants: who answered when it opened.
+    stayed : Whose points the answer is of: participants that contributed to every round of it.
+    left : The other participants, by name.
+    declined : Nodes that were asked and took no part, and why: they never were participants.
+    rounds, attempts : Rounds of the answer, and how often the job began.
     """
 
     job: Job

@@ -26,16 +26,10 @@ TINY = 1e-300
 class LandmarkSample:
     """Rows to choose landmarks from.
 
-    Parameters
-    ----------
-    most, width : int
-        Rows that it holds, at least 1, and numbers in each: 8 `most` (`width` + 1) bytes.
-    kernel : Kernel
-        Whose landmarks they are to be. An open gamma is that of the rows seen here.
-    rng : RandomSource
-        Draws 8 bytes for each row, or 16.
-    raw : bool
-        Whether the fleet has still to settle how rows are scaled.
+    most, width : Rows that it holds, at least 1, and numbers in each: 8 `most` (`width` + 1) bytes.
+    kernel : Whose landmarks they are to be. An open gamma is that of the rows seen here.
+    rng : Draws 8 bytes for each row, or 16.
+    raw : Whether the fleet has still to settle how rows are scaled.
     """
 
     def __init__(

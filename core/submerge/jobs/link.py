@@ -25,12 +25,8 @@ from submerge.protocol.randomness import RandomSource
 class JobLink:
     """One job, as seen from a child.
 
-    Attributes
-    ----------
-    ask : JobAsk or None
-        The newest that has arrived in whole.
-    expires_at : float
-        When the job is given up if nothing more is heard of it, on the steady clock.
+    ask : The newest that has arrived in whole.
+    expires_at : When the job is given up if nothing more is heard of it, on the steady clock.
     """
 
     def __init__(self, node: str, me: Incarnation, times: JobTimes, now: Now) -> None:

@@ -53,15 +53,8 @@ Source = Callable[[Job], HeldRows | str]
 class JobMember:
     """A client's part in jobs.
 
-    Parameters
-    ----------
-    node : str
-    source : Source
-        What it holds. It is asked once a job.
-    times : JobTimes
-    rng : RandomSource
-    budget : PointBudget, optional
-        How many of its rows may become known to others as they are; none without it.
+    source : What it holds. It is asked once a job.
+    budget : How many of its rows may become known to others as they are; none without it.
     """
 
     incarnation: Incarnation

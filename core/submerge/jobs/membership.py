@@ -109,12 +109,8 @@ class ClusterMembership:
     def assign(self, rows: Array, gaps: npt.NDArray[np.bool_] | None = None) -> RowClusters:
         """Return the clusters of rows.
 
-        Parameters
-        ----------
-        rows : (n, width)
-            Scaled as the job's were; NaN is a gap.
-        gaps : (n, width), optional
-            True where a gap was filled.
+        rows : (n, width). Scaled as the job's were; NaN is a gap.
+        gaps : (n, width), optional. True where a gap was filled.
         """
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)

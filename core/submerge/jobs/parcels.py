@@ -73,15 +73,10 @@ def numbers(bits: bytes) -> set[int]:
 class OutgoingParcel:
     """A parcel on its way to one other node.
 
-    Parameters
-    ----------
-    stamp : Stamp
-        Of each piece: the child, this incarnation, the turn.
-    job, up, weight
-        As in `JobPiece`.
-    awaits_more : bool
-        Another message answers the parcel: until `settle`, its first piece is sent again now and
-        then, because the other side may have forgotten it.
+    stamp : Of each piece: the child, this incarnation, the turn.
+    job, up, weight : As in `JobPiece`.
+    awaits_more : Another message answers the parcel: until `settle`, its first piece is sent again
+        now and then, because the other side may have forgotten it.
     """
 
     def __init__(
@@ -182,12 +177,8 @@ class OutgoingParcel:
 class IncomingParcel:
     """A parcel that is arriving.
 
-    Parameters
-    ----------
-    first : JobPiece
-        Any piece of it.
-    most_bytes : int
-        The largest payload that is taken.
+    first : Any piece of it.
+    most_bytes : The largest payload that is taken.
     """
 
     def __init__(self, first: JobPiece, most_bytes: int) -> None:

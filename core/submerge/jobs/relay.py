@@ -38,14 +38,7 @@ from submerge.protocol.randomness import RandomSource
 
 
 class JobRelay:
-    """An aggregator's part in jobs, if it has a parent.
-
-    Parameters
-    ----------
-    node : str
-    rng : RandomSource
-    times : JobTimes
-    """
+    """An aggregator's part in jobs, if it has a parent."""
 
     incarnation: Incarnation
 

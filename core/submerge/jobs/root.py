@@ -57,14 +57,7 @@ RECORD = "job"
 
 
 class JobRoot:
-    """The part in jobs of an aggregator without a parent.
-
-    Parameters
-    ----------
-    node : str
-    rng : RandomSource
-    times : JobTimes
-    """
+    """The part in jobs of an aggregator without a parent."""
 
     incarnation: Incarnation
 
@@ -257,12 +250,8 @@ class JobRoot:
 class RunningJob:
     """A job that is under way at its root.
 
-    Attributes
-    ----------
-    opened, stayed : Roster
-        Participants when it opened, and those that have stayed so far.
-    attempt, rounds : int
-        The attempt, from 1, and the rounds of it that are closed.
+    opened, stayed : Participants when it opened, and those that have stayed so far.
+    attempt, rounds : The attempt, from 1, and the rounds of it that are closed.
     """
 
     def __init__(

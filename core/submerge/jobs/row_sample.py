@@ -19,17 +19,10 @@ LARGEST = (1 << 64) - 1
 class RowSample:
     """A uniform sample of rows.
 
-    Parameters
-    ----------
-    most, width : int
-        Rows that it holds, at least 1, and numbers in each: 8 `most` `width` bytes.
-    rng : RandomSource
-        Draws 8 bytes for each row.
+    most, width : Rows that it holds, at least 1, and numbers in each: 8 `most` `width` bytes.
+    rng : Draws 8 bytes for each row.
 
-    Attributes
-    ----------
-    seen : int
-        Rows that it was drawn from.
+    seen : Rows that it was drawn from.
     """
 
     def __init__(self, most: int, width: int, rng: RandomSource) -> None:

@@ -43,10 +43,7 @@ class _Shared(NamedTuple):
 class PointBudget:
     """A client's budget.
 
-    Parameters
-    ----------
-    per_day : int
-        Readings that may leave in any 24 hours; 0: none.
+    per_day : Readings that may leave in any 24 hours; 0: none.
     """
 
     def __init__(self, per_day: int) -> None:

@@ -34,12 +34,8 @@ class RowTime(NamedTuple):
 class RowClock:
     """When rows arrived last.
 
-    Attributes
-    ----------
-    period_s : float
-        Time that a row stands for; 0 goes by the clock.
-    last_s : float or None
-        Steady time of the newest rows; None before the first.
+    period_s : Time that a row stands for; 0 goes by the clock.
+    last_s : Steady time of the newest rows; None before the first.
     """
 
     period_s: float = 0.0

@@ -16,15 +16,10 @@ Mask = npt.NDArray[np.bool_]
 class Decision:
     """What happens to the rows of a block.
 
-    Attributes
-    ----------
-    alarmed : (n,) of bool
-        Rows that belong to an alarm.
-    withheld : (n,) of bool
-        Rows that are not learnt.
-    factors : (n,) or None
-        Factors of the distances to the mean with which the other rows are learnt; None if all are
-        learnt as they are.
+    alarmed : (n,) of bool. Rows that belong to an alarm.
+    withheld : (n,) of bool. Rows that are not learnt.
+    factors : (n,) or None. Factors of the distances to the mean with which the other rows are
+        learnt; None if all are learnt as they are.
     """
 
     alarmed: Mask

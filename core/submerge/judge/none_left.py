@@ -17,14 +17,9 @@ _CURES = {
 def none_left(rows: int, reasons: Mapping[str, int], when: Condition | None = None) -> str:
     """Return how many rows there were, why none can be judged, and what to do.
 
-    Parameters
-    ----------
-    rows : int
-        How many there were.
-    reasons : mapping of str to int
-        How many were left out, by `REASONS` and other reasons.
-    when : Condition, optional
-        The state that rows had to be in.
+    rows : How many there were.
+    reasons : How many were left out, by `REASONS` and other reasons.
+    when : The state that rows had to be in.
     """
     ordered = sorted(reasons.items(), key=lambda each: -each[1])
     if not ordered:

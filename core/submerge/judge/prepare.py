@@ -44,22 +44,15 @@ Fill = Callable[[Array], Array]
 class Block:
     """Rows that arrived together.
 
-    Attributes
-    ----------
-    why : (n,) of int8
-        Indices into `REASONS`, for all rows.
-    rows : (m, channels)
-        The rows that can be scored, scaled and without gaps.
-    features : (m, dim)
-        Features of the same rows; the rows themselves in a linear group.
-    gaps : (m, channels) of bool, or None
-        True where a gap was filled; None if none was.
-    time : RowTime
-        The time that they stand for.
-    held : (m, k) of bool, or None
-        True where one of the k leading numbers is repeated because no new one has come.
-    beyond : (m,) of bool, or None
-        Rows with a number that was too large, which are judged and not learnt; None without one.
+    why : (n,) of int8. Indices into `REASONS`, for all rows.
+    rows : (m, channels). The rows that can be scored, scaled and without gaps.
+    features : (m, dim). Features of the same rows; the rows themselves in a linear group.
+    gaps : (m, channels) of bool, or None. True where a gap was filled; None if none was.
+    time : The time that they stand for.
+    held : (m, k) of bool, or None. True where one of the k leading numbers is repeated because no
+        new one has come.
+    beyond : (m,) of bool, or None. Rows with a number that was too large, which are judged and not
+        learnt; None without one.
     """
 
     why: npt.NDArray[np.int8]
@@ -99,18 +92,11 @@ def prepare(
 ) -> Block:
     """Return rows as a block.
 
-    Parameters
-    ----------
-    rows : (n, channels)
-        In their units, with lags; NaN is a gap.
-    fill : callable, optional
-        Fills gaps, and is called only if a row needs it; None fills none.
-    when : Condition, optional
-        The operating state; rows outside it are left out.
-    largest : float
-        Scaled numbers have to be smaller.
-    lifts : bool
-        Whether to make features; False while the schema does not settle how.
+    rows : (n, channels). In their units, with lags; NaN is a gap.
+    fill : Fills gaps, and is called only if a row needs it; None fills none.
+    when : The operating state; rows outside it are left out.
+    largest : Scaled numbers have to be smaller.
+    lifts : Whether to make features; False while the schema does not settle how.
     held : (n, k) of bool, optional
 
     Raises

@@ -56,21 +56,13 @@ class Remaining(NamedTuple):
 class RowScorer:
     """Scores rows by one model.
 
-    Parameters
-    ----------
-    parts : sequence of Subspace
-        With all directions that are known.
-    shown : sequence of Subspace
-        Their leading directions, which SPE and T2 are of.
-    channels : int
-        How many of the leading numbers of a row are channels; the others are lags.
-    factors : sequence of Factors
-        For each part; or none.
+    parts : With all directions that are known.
+    shown : Their leading directions, which SPE and T2 are of.
+    channels : How many of the leading numbers of a row are channels; the others are lags.
+    factors : For each part; or none.
 
-    Attributes
-    ----------
-    expected : (channels,) or None
-        Mean squares of errors under the model; None where nothing predicts channels.
+    expected : (channels,) or None. Mean squares of errors under the model; None where nothing
+        predicts channels.
     """
 
     def __init__(
@@ -100,14 +92,9 @@ class RowScorer:
     def statistics(self, rows: Array, features: Storage, own: OwnMean | None = None) -> Statistics:
         """Score rows.
 
-        Parameters
-        ----------
-        rows : (n, width)
-            Scaled, without gaps.
-        features : (n, dim)
-            Of the same rows; the rows themselves in a linear group.
-        own : OwnMean, optional
-            Measure from there instead of the summary's mean.
+        rows : (n, width). Scaled, without gaps.
+        features : (n, dim). Of the same rows; the rows themselves in a linear group.
+        own : Measure from there instead of the summary's mean.
         """
         kernel = len(self._scorers) > 1
         centered = rows - self.center(own)

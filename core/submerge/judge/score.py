@@ -85,15 +85,10 @@ class ScoringSummaries(Protocol):
 class ScoringModel:
     """A model to score with. What follows from it alone is computed once.
 
-    Parameters
-    ----------
-    limits : Limits or None
-        Limits on recent scores of the group.
-    channels : int
-        How many of the leading numbers of a row are channels; the others are copies of them from
-        earlier rows (lags).
-    factors : tuple of Factors
-        For each part of the summary; empty where they are not known.
+    limits : Limits on recent scores of the group.
+    channels : How many of the leading numbers of a row are channels; the others are copies of them
+        from earlier rows (lags).
+    factors : For each part of the summary; empty where they are not known.
     """
 
     def __init__(
@@ -150,28 +145,19 @@ class ScoringModel:
 class RowScores:
     """How far each row of a block is from a model.
 
-    Attributes
-    ----------
     spe, t2 : (n,)
-    linear : (n,) or None
-        None in a linear group.
-    even : mapping of statistic to (n,)
-        Comparable from row to row: scaled to the scores of rows without gaps.
-    over : mapping of statistic to (n,)
-        The highest share whose limit each score is above, 0 for none; without limits, 0. For
+    linear : (n,) or None. None in a linear group.
+    even : Comparable from row to row: scaled to the scores of rows without gaps.
+    over : The highest share whose limit each score is above, 0 for none; without limits, 0. For
         `spe` and `t2`, and for `linear` and `distance` if they are there.
-    anomaly : (n,) or None
-        In a kernel group with limits, of features or readings, whichever is larger: 0 for the
-        median of recent rows, 1 at the 99 % limit.
-    errors : (n, channels)
-        The error of predicting each channel from all the others; lags are left out.
-    expected : (channels,) or None
-        Mean squares of `errors` under the model. None where nothing predicts channels; `errors` are
-        then the distances to the mean.
-    residual_scale : ResidualScale or None
-        Typical squared errors at this node.
-    distance : (n,) or None
-        None without factors.
+    anomaly : (n,) or None. In a kernel group with limits, of features or readings, whichever is
+        larger: 0 for the median of recent rows, 1 at the 99 % limit.
+    errors : (n, channels). The error of predicting each channel from all the others; lags are left
+        out.
+    expected : (channels,) or None. Mean squares of `errors` under the model. None where nothing
+        predicts channels; `errors` are then the distances to the mean.
+    residual_scale : Typical squared errors at this node.
+    distance : (n,) or None. None without factors.
     """
 
     spe: Array
@@ -232,15 +218,10 @@ def score(
 ) -> RowScores:
     """Score the rows of a block.
 
-    Parameters
-    ----------
-    own : OwnMean, optional
-        The node's own mean, used instead of the model's.
-    residual_scale : ResidualScale, optional
-        Typical errors of each channel at this node.
-    excess : float, optional
-        How much more rows vary about `own` than about their true mean. By default `own.excess`; 1
-        for rows that are part of `own`.
+    own : The node's own mean, used instead of the model's.
+    residual_scale : Typical errors of each channel at this node.
+    excess : How much more rows vary about `own` than about their true mean. By default
+        `own.excess`; 1 for rows that are part of `own`.
     """
     scorer = model.scorer
     found = scorer.statistics(block.rows, block.features, own)

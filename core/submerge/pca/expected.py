@@ -6,7 +6,7 @@ too small. The fixed point of expectation and maximisation over all rows is the 
 maximum likelihood. Sums are enough for it, as long as they are kept apart by what rows lack:
 
 1. Rows that lack the same channels are one sum (`Sums`): an outage, a sensor that came late, a
-   machine without a sensor are one each. Sums are exact, merge, and are filled anew whenever they
+   machine without a sensor are one each. Sums are exact, merge, and are filled again whenever they
    are read, by all that is known then (`estimate`).
 2. Rows whose gaps few others have are filled at once, together, with the conditional covariance
    beside their products. What fills them is the covariance of everything so far, never of a span.
@@ -78,7 +78,7 @@ class Guesses(NamedTuple):
         return self
 
 
-class Known(NamedTuple):
+class Estimate(NamedTuple):
     """Mean (dim,) and covariance (dim, dim) of rows; of which channels values came, (dim,)."""
 
     mean: Array
@@ -86,7 +86,7 @@ class Known(NamedTuple):
     came: Mask
 
 
-class Rows(NamedTuple):
+class RareRows(NamedTuple):
     """Rows with gaps that few others have: values and gaps (n, dim), weights (n,)."""
 
     values: Array
@@ -94,7 +94,7 @@ class Rows(NamedTuple):
     weights: Array
 
     @classmethod
-    def none(cls, dim: int) -> Rows:
+    def none(cls, dim: int) -> RareRows:
         """Return no rows."""
         return cls(np.empty((0, dim)), np.empty((0, dim), dtype=bool), np.empty(0))
 
@@ -102,18 +102,18 @@ class Rows(NamedTuple):
         """Number of rows."""
         return len(self.values)
 
-    def and_rows(self, more: Rows) -> Rows:
+    def and_rows(self, more: RareRows) -> RareRows:
         """Return both."""
-        return Rows(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+        return RareRows(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
 
-class Group(NamedTuple):
-    """Rows about one mean.
+class GappedRows(NamedTuple):
+    """RareRows about one mean.
 
     Attributes
     ----------
     sums : Sums
-    rare : Rows
+    rare : RareRows
         Those that are in no sum.
     schema : str
         The schema's fingerprint.
@@ -122,11 +122,13 @@ class Group(NamedTuple):
     """
 
     sums: Sums
-    rare: Rows
+    rare: RareRows
     schema: str
     center: bool = True
 
-    def with_rows(self, rows: Array, mask: Mask, weights: Array, most: int = MOST_SUMS) -> Group:
+    def with_rows(
+        self, rows: Array, mask: Mask, weights: Array, most: int = MOST_SUMS
+    ) -> GappedRows:
         """Return it with rows and gaps (n, dim) and weights (n,); at most `most` sums have gaps."""
         patterns, which, counts = np.unique(
             np.packbits(mask, axis=1), axis=0, return_inverse=True, return_counts=True
@@ -143,14 +145,14 @@ class Group(NamedTuple):
                 room -= 1
             new = self._sum(key, rows[some], weights[some])
             sums[key] = merge_whole(sums[key], new) if key in sums else new
-        more = Rows(rows[rare], mask[rare], weights[rare])
+        more = RareRows(rows[rare], mask[rare], weights[rare])
         return self._replace(sums=sums, rare=self.rare.and_rows(more))
 
     def _sum(self, key: bytes, rows: Array, weights: Array) -> WholeScatter:
         there = ~absent(key, rows.shape[1])
         return WholeScatter.of_rows(rows * there, self.schema, weights, center=self.center)
 
-    def and_rows(self, more: Group, most: int | None = None) -> Group:
+    def and_rows(self, more: GappedRows, most: int | None = None) -> GappedRows:
         """Return both; of more sums than `most` the lightest are filled by what both say."""
         sums = dict(self.sums)
         for key, part in more.sums.items():
@@ -166,7 +168,7 @@ class Group(NamedTuple):
         sums[none] = merge_whole(*filled, *([sums[none]] if none in sums else []))
         return both._replace(sums=sums)
 
-    def without_rare(self, known: Known) -> Group:
+    def without_rare(self, known: Estimate) -> GappedRows:
         """Return it with rare gaps filled by what is known.
 
         Of rows that lack what a sum lacks and more, that alone is filled: what the sum lacks may be
@@ -181,12 +183,12 @@ class Group(NamedTuple):
             left &= ~some
             if some.any():
                 values, mask, weights = self.rare
-                rows = Rows(values[some], mask[some], weights[some])
+                rows = RareRows(values[some], mask[some], weights[some])
                 new = self._rare_sum(key, rows, known)
                 sums[key] = merge_whole(sums[key], new) if key in sums else new
-        return self._replace(sums=sums, rare=Rows.none(len(known.mean)))
+        return self._replace(sums=sums, rare=RareRows.none(len(known.mean)))
 
-    def _rare_sum(self, key: bytes, rows: Rows, known: Known) -> WholeScatter:
+    def _rare_sum(self, key: bytes, rows: RareRows, known: Estimate) -> WholeScatter:
         """Return the sum of rows, with gaps in the channels that the key says are there filled."""
         there = np.flatnonzero(~absent(key, len(known.mean)))
         mean, values = known.mean[there] if self.center else 0.0, rows.values.copy()
@@ -197,12 +199,12 @@ class Group(NamedTuple):
         whole = self._sum(key, values, rows.weights)
         return _with(whole, whole.mean, added)
 
-    def filled(self, known: Known) -> WholeScatter:
+    def filled(self, known: Estimate) -> WholeScatter:
         """Return the scatter of all rows, with gaps filled by what is known."""
         return merge_whole(*_filled(self.without_rare(known).sums, known, self.center))
 
 
-def known_by(model: Subspace) -> Known:
+def known_by(model: Subspace) -> Estimate:
     """Return what a model knows of rows: U diag(lambda) U' and a noise.
 
     The noise brings each channel to its exact variance where that is known, and is spread evenly
@@ -216,7 +218,7 @@ def known_by(model: Subspace) -> Known:
         np.fill_diagonal(C, held + rest)
     else:
         np.fill_diagonal(C, np.maximum(held, model.channel_energies / model.weight))
-    return Known(model.mean, np.asarray(C), np.ones(model.dim, dtype=bool))
+    return Estimate(model.mean, np.asarray(C), np.ones(model.dim, dtype=bool))
 
 
 def lacking(mask: Mask) -> bytes:
@@ -235,15 +237,15 @@ def absent(key: bytes, dim: int) -> Mask:
 
 
 def estimate(
-    groups: Sequence[Group], *, prior: Known | None = None, rounds: int = ROUNDS
-) -> tuple[list[Known], list[WholeScatter]]:
+    groups: Sequence[GappedRows], *, prior: Estimate | None = None, rounds: int = ROUNDS
+) -> tuple[list[Estimate], list[WholeScatter]]:
     """Return what is known of the rows of each group, and the scatter of all of them.
 
     Parameters
     ----------
-    groups : sequence of Group
+    groups : sequence of GappedRows
         Each has a mean of its own, and all have one covariance.
-    prior : Known, optional
+    prior : Estimate, optional
         By a model, for channels that never came.
     rounds : int
         Most rounds of expectation and maximisation.
@@ -261,7 +263,7 @@ def estimate(
     spread = np.where(own.weights > 0, own.variances, known[0].covariance.diagonal())
     whole = []
     for group, each, mean in zip(groups, known, own.means, strict=True):
-        first = Known(np.where(own.weights > 0, mean, each.mean), np.diag(spread), came)
+        first = Estimate(np.where(own.weights > 0, mean, each.mean), np.diag(spread), came)
         whole.append(group.without_rare(first).filled(each))
     alone = np.where(came, np.maximum(2 * dim / np.maximum(seen.weights, 1.0), 1), 1)
     shrink = np.outer(alone**-0.5, alone**-0.5)
@@ -273,7 +275,7 @@ def estimate(
         means = [each.mean for each in whole]
         if prior is not None and came.any() and not came.all():
             C, means = _extended(C, means, came, prior)
-        known = [Known(mean, C * shrink, came) for mean in means]
+        known = [Estimate(mean, C * shrink, came) for mean in means]
         if turn == rounds or _is_close(C, before):
             break
         whole = [group.filled(each) for group, each in zip(groups, known, strict=True)]
@@ -288,7 +290,7 @@ class _Seen(NamedTuple):
     variances: Array
 
     @classmethod
-    def of(cls, groups: Sequence[Group]) -> _Seen:
+    def of(cls, groups: Sequence[GappedRows]) -> _Seen:
         weights, means, squares = [], [], []
         for sums, rare, *_ in groups:
             each = [_moments(key, part) for key, part in sums.items()]
@@ -316,22 +318,22 @@ def _moments(key: bytes, part: WholeScatter) -> tuple[Array, Array, Array]:
     return np.where(there, part.weight, 0.0), part.mean, np.where(there, part.scatter.diagonal(), 0)
 
 
-def _start(groups: Sequence[Group], seen: _Seen) -> list[Known]:
+def _start(groups: Sequence[GappedRows], seen: _Seen) -> list[Estimate]:
     none = complete_rows(len(seen.weights))
     whole = [sums[none] for sums, *_ in groups if none in sums and sums[none].weight > 0]
     C = np.diag(seen.variances)
     if whole and sum(each.weight for each in whole) > 4 * len(C):
         pooled = merge_whole(*whole, center="own")
         C = pooled.scatter / pooled.weight
-    return [Known(mean, C, seen.weights > 0) for mean in seen.means]
+    return [Estimate(mean, C, seen.weights > 0) for mean in seen.means]
 
 
-def _filled(sums: Sums, known: Known, center: bool) -> list[WholeScatter]:
+def _filled(sums: Sums, known: Estimate, center: bool) -> list[WholeScatter]:
     """Return sums with what they lack, as the conditional mean and covariance say it."""
     return [_with_absent(part, absent(key, part.dim), known, center) for key, part in sums.items()]
 
 
-def _with_absent(part: WholeScatter, gone: Mask, known: Known, center: bool) -> WholeScatter:
+def _with_absent(part: WholeScatter, gone: Mask, known: Estimate, center: bool) -> WholeScatter:
     if not gone.any():
         return part
     there, unit = ~gone, _unit(known.covariance)
@@ -362,7 +364,9 @@ def _with(part: WholeScatter, mean: Array, added: Array) -> WholeScatter:
     )
 
 
-def _extended(C: Array, means: list[Array], came: Mask, prior: Known) -> tuple[Array, list[Array]]:
+def _extended(
+    C: Array, means: list[Array], came: Mask, prior: Estimate
+) -> tuple[Array, list[Array]]:
     """Return covariance and means in which channels that never came follow by a prior."""
     gone, P = ~came, prior.covariance
     unit = _unit(P)

@@ -19,7 +19,7 @@ from submerge._linalg import Array, Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
 from submerge.pca.budget import DEFAULT_MEMORY, MOST_SUMS
-from submerge.pca.expected import Known, Mask, Sums, absent, lacking
+from submerge.pca.expected import Estimate, Mask, Sums, absent, lacking
 from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
 from submerge.pca.sapca import SAPCA
@@ -222,7 +222,7 @@ def _gaps(arrays: dict[str, Storage], size: int, waiting: Storage) -> Mask | Non
     return marked
 
 
-def _prior(arrays: dict[str, Storage], dim: int) -> Known | None:
+def _prior(arrays: dict[str, Storage], dim: int) -> Estimate | None:
     if "prior" not in arrays:
         return None
     _expect("prior", arrays, (dim, dim), np.float64)
@@ -230,7 +230,7 @@ def _prior(arrays: dict[str, Storage], dim: int) -> Known | None:
     mean = arrays.get("prior_mean", arrays["mean"])  # earlier versions kept none
     _expect("prior_mean", {"prior_mean": mean}, (dim,), np.float64)
     check_values(mean)
-    return Known(mean.copy(), arrays["prior"].copy(), np.ones(dim, dtype=bool))
+    return Estimate(mean.copy(), arrays["prior"].copy(), np.ones(dim, dtype=bool))
 
 
 def _lacking_arrays(lacking: Sums) -> dict[str, Storage]:

@@ -28,11 +28,11 @@ from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.expected import (
     FEW_ROUNDS,
     ROUNDS,
-    Group,
+    Estimate,
+    GappedRows,
     Guesses,
-    Known,
     Mask,
-    Rows,
+    RareRows,
     complete_rows,
     estimate,
     known_by,
@@ -51,7 +51,7 @@ class Scatter:
         Space for the next block. It grows to the largest block written.
     gaps : (n, dim) of bool, or None
         Which values in the room are guesses; None if none is.
-    prior : Known, optional
+    prior : Estimate, optional
         By the model that guessed, while rows lack some channel
         altogether: of all others these rows say more than the model's few directions.
     lacking : dict of bytes to WholeScatter
@@ -69,7 +69,7 @@ class Scatter:
         self._product: Storage = np.empty((dim, dim), dtype)
         self.gaps: Mask | None = None
         self.gapped = False
-        self.prior: Known | None = None
+        self.prior: Estimate | None = None
         self._never = np.ones(dim, dtype=bool)  # channels of which no value has come
         self._sparse: tuple[Any, Array] | None = None
 
@@ -156,14 +156,14 @@ class Scatter:
             held.mean, held.weight, held.energy, held.spectral_bound, held.channel_energies
         )
 
-    def _sorted(self, schema: str, past: Totals, blend: Blend | None) -> Group:
+    def _sorted(self, schema: str, past: Totals, blend: Blend | None) -> GappedRows:
         """Return past and block by what rows lack, and rows with rare gaps."""
         dim = len(self.total)
         none = WholeScatter(schema, self.total.copy(), *past)
         sums = ({complete_rows(dim): none} if past.weight else {}) | self.lacking
         if blend is not None:
             sums = {key: part.faded(blend.past) for key, part in sums.items()}
-        group = Group(sums, Rows.none(dim), schema, self.center)
+        group = GappedRows(sums, RareRows.none(dim), schema, self.center)
         if blend is None:
             return group
         n, weights = len(blend.ages.roots), blend.ages.weights

@@ -65,34 +65,19 @@ class Deviation(NamedTuple):
 class Alarm:
     """A condition that a person has to look at.
 
-    Attributes
-    ----------
-    node : str
-    number : int
-        When it began, in milliseconds of a clock that may be wrong; unique for a node.
-    began, peaked, ended : float
-        Wall time at the node, seconds; `ended` is 0 while it is open.
-    worst : float
-        The highest score, divided by its limit.
-    cause : Cause
-        Which score that was.
-    top : tuple of (channel, share)
-        Channels to blame, the largest share first; three at most. Shares are never negative.
-    version : int
-        Version of the model that raised it.
-    withheld : int
-        Readings that were not learnt because of it.
-    verdict : Verdict
-    first : tuple of (channel, share)
-        `top` by the rows that raised it; it does not change.
-    deviations : tuple of Deviation
-        Of the channels of `top`, in the row with the highest score, of those in which channels are
-        predicted. After a restart, only of channels that were in `top` before, until a row is
-        higher.
-    settled : bool
-        It ended because readings kept to a new level, and no person had judged it.
-    provisional : bool
-        Whether it was raised by a provisional limit: it is listed, and sent nowhere.
+    number : When it began, in milliseconds of a clock that may be wrong; unique for a node.
+    began, peaked, ended : Wall time at the node, seconds; `ended` is 0 while it is open.
+    worst : The highest score, divided by its limit.
+    cause : Which score that was.
+    top : Channels to blame, the largest share first; three at most. Shares are never negative.
+    version : Version of the model that raised it.
+    withheld : Readings that were not learnt because of it.
+    first : `top` by the rows that raised it; it does not change.
+    deviations : Of the channels of `top`, in the row with the highest score, of those in which
+        channels are predicted. After a restart, only of channels that were in `top` before, until a
+        row is higher.
+    settled : It ended because readings kept to a new level, and no person had judged it.
+    provisional : Whether it was raised by a provisional limit: it is listed, and sent nowhere.
     """
 
     node: str
@@ -251,34 +236,20 @@ class Waiting(NamedTuple):
 class AlarmStatus:
     """The alarm status of a client, or of all clients below an aggregator.
 
-    Attributes
-    ----------
-    states : tuple of int
-        Nodes in each of `STATES`.
-    alarms : tuple of Alarm
-        Open ones, and those that ended last.
-    open : int
-        Number of open alarms; more than `alarms` lists, if there are very many.
-    watched_s : float
-        Time that was monitored with limits, summed over nodes.
-    allowed : float
-        The most false alarms that the settings allow in that time.
-    raised, confirmed : int
-        Alarms that were raised in it; those that a person confirmed as faults.
-    armed_in_s : float
-        Estimated time until a limit is known; 0 once it is known, -1 without an estimate.
-    desired : int
-        Number of the newest desired state that has arrived from above.
-    silent : tuple of (node, seconds)
-        Nodes of `alarms` of which nothing was heard for more than three report intervals, and for
-        how long. The node may have moved: another child that reports of it is believed then.
-    typical : TypicalAlarms
-        Of an aggregator; empty from a client, whose parent works it out.
-    provisional_rows : float
-        Rows in which limits that are provisional raise one false alarm, at the node where they
-        raise the most; 0 if none are.
-    waiting : Waiting or None
-        What a node without limits waits for; None of several nodes.
+    states : Nodes in each of `STATES`.
+    alarms : Open ones, and those that ended last.
+    open : Number of open alarms; more than `alarms` lists, if there are very many.
+    watched_s : Time that was monitored with limits, summed over nodes.
+    allowed : The most false alarms that the settings allow in that time.
+    raised, confirmed : Alarms that were raised in it; those that a person confirmed as faults.
+    armed_in_s : Estimated time until a limit is known; 0 once it is known, -1 without an estimate.
+    desired : Number of the newest desired state that has arrived from above.
+    silent : Nodes of `alarms` of which nothing was heard for more than three report intervals, and
+        for how long. The node may have moved: another child that reports of it is believed then.
+    typical : Of an aggregator; empty from a client, whose parent works it out.
+    provisional_rows : Rows in which limits that are provisional raise one false alarm, at the node
+        where they raise the most; 0 if none are.
+    waiting : What a node without limits waits for; None of several nodes.
     """
 
     states: tuple[int, ...]

@@ -28,23 +28,14 @@ MOST_VERDICTS = 8
 class DesiredState:
     """What operators set for a node.
 
-    Attributes
-    ----------
-    node : str
-    number : int
-        Counted by the parent that sends it: rises with every change. At least the wall time, ms.
-    paused : bool or None
-        Whether learning is paused; None: never set.
-    verdicts : tuple of (int, bool)
-        On alarms, by number: true to accept, false to reject. The newest last.
-    banned : bool or None
-        Whether aggregators refuse it, in all groups; None: never set.
-    drill : int
-        Number of the newest drill that is asked for; it rises. 0: none was.
-    quarantined : bool or None
-        Whether aggregators keep its rows out of the group's model; None: never set.
-    forget : int
-        Number of the newest order to forget what it has reported; it rises. 0: none was.
+    number : Counted by the parent that sends it: rises with every change. At least the wall time,
+        ms.
+    paused : Whether learning is paused; None: never set.
+    verdicts : On alarms, by number: true to accept, false to reject. The newest last.
+    banned : Whether aggregators refuse it, in all groups; None: never set.
+    drill : Number of the newest drill that is asked for; it rises. 0: none was.
+    quarantined : Whether aggregators keep its rows out of the group's model; None: never set.
+    forget : Number of the newest order to forget what it has reported; it rises. 0: none was.
     """
 
     node: str
@@ -91,12 +82,8 @@ class News(NamedTuple):
 class DesiredStates:
     """The desired states that an aggregator passes on, for one group.
 
-    Parameters
-    ----------
-    kept : mapping of str to DesiredState
-        By node.
-    heard : int
-        Number of the newest that arrived from above.
+    kept : By node.
+    heard : Number of the newest that arrived from above.
     """
 
     def __init__(self, kept: Mapping[str, DesiredState] | None = None, heard: int = 0) -> None:

@@ -21,17 +21,10 @@ ID_DIGITS = 12
 class Chunk:
     """Rows that were learnt together; by its key, they count once.
 
-    Attributes
-    ----------
-    key : bytes
-        SHA-256 of its parsed rows, 32 bytes.
-    machine : str
-        Which machine they are of; a name that a node can have.
-    rows : int
-    first, last : float
-        Times of its first and last row, seconds since 1970; NaN where rows have no times.
-    file : str
-        Where it was read from, for people.
+    key : SHA-256 of its parsed rows, 32 bytes.
+    machine : Which machine they are of; a name that a node can have.
+    first, last : Times of its first and last row, seconds since 1970; NaN where rows have no times.
+    file : Where it was read from, for people.
     """
 
     key: bytes
@@ -57,23 +50,14 @@ class History:
 
     What follows from its chunks is computed once: a root asks with each report.
 
-    Attributes
-    ----------
-    model : Model
-        What scored them; with their schema, counts and rank.
-    summary : Summary
-        What merges.
-    sketches : ScoreSketches or None
-        Of scores of rows that the scoring model had not learnt, with their block maxima.
-    chunks : tuple of Chunk
-        By key, ascending; those of a fleet are the histories that it held, and one for each fleet
-        whose model it held (`fleet_chunk`).
-    origin : str
-        As in `Learnt`: empty for files, else the fleet.
-    most_rows : float
-        It counts for no more rows than so many.
-    pushed : float
-        When an operator gave it, seconds since 1970.
+    model : What scored them; with their schema, counts and rank.
+    summary : What merges.
+    sketches : Of scores of rows that the scoring model had not learnt, with their block maxima.
+    chunks : By key, ascending; those of a fleet are the histories that it held, and one for each
+        fleet whose model it held (`fleet_chunk`).
+    origin : As in `Learnt`: empty for files, else the fleet.
+    most_rows : It counts for no more rows than so many.
+    pushed : When an operator gave it, seconds since 1970.
     """
 
     model: Model

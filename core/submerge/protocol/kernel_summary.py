@@ -31,12 +31,8 @@ BLOCK = 64
 class KernelSummary:
     """Two subspaces of the same rows.
 
-    Attributes
-    ----------
-    features : Subspace
-        Of the rows in feature space, (dim, k).
-    linear : Subspace
-        Of the scaled readings, (channels, k); under the same fingerprint.
+    features : Of the rows in feature space, (dim, k).
+    linear : Of the scaled readings, (channels, k); under the same fingerprint.
     """
 
     features: Subspace

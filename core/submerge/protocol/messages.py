@@ -165,33 +165,20 @@ class Census(NamedTuple):
 class Report:
     """Everything that an incarnation has seen.
 
-    Attributes
-    ----------
-    final : bool
-        It is the last of its incarnation: the process that gathered it has ended.
-    pinned : Incarnation
-        Of the parent that it is for; no other parent may count it.
-    fence : bytes
-        An aggregator's right to report for its store, 16 bytes; empty from a client.
-    summary : Summary or None
-        None while scaling or gamma is not known; then `moments` describe the channels.
-    as_of, synced : float, bool
-        Wall time that it describes, in seconds, and whether that clock is synchronized.
-    version : int
-        Of the newest model in use, here or below.
-    lifetime : int
-        Readings that this node has seen since it was set up, as far as it remembers.
-    software : str
-        What sent it, for people; empty until it is decoded.
-    certified_until : float
-        Wall time at which its sender's certificate expires, for people; 0 without one.
-    alarm_status : AlarmStatus or None
-        Of a client, or of all below an aggregator.
-    trail : ScoreTrail
-        Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what was
-        kept. Two reports with one seq may have different ones.
-    earlier : EarlierSums or None
-        Of an aggregator, while a scale is measured; never beside a summary.
+    final : It is the last of its incarnation: the process that gathered it has ended.
+    pinned : Of the parent that it is for; no other parent may count it.
+    fence : An aggregator's right to report for its store, 16 bytes; empty from a client.
+    summary : None while scaling or gamma is not known; then `moments` describe the channels.
+    as_of, synced : Wall time that it describes, in seconds, and whether that clock is synchronized.
+    version : Of the newest model in use, here or below.
+    lifetime : Readings that this node has seen since it was set up, as far as it remembers.
+    software : What sent it, for people; empty until it is decoded.
+    certified_until : Wall time at which its sender's certificate expires, for people; 0 without
+        one.
+    alarm_status : Of a client, or of all below an aggregator.
+    trail : Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what
+        was kept. Two reports with one seq may have different ones.
+    earlier : Of an aggregator, while a scale is measured; never beside a summary.
     """
 
     stamp: Stamp
@@ -319,21 +306,15 @@ class Hello(NamedTuple):
 class Model:
     """What is normal in the fleet: the root's merge, on its way down.
 
-    Attributes
-    ----------
-    staleness : (p50, p99, max)
-        Seconds since clients were last heard, rounded up to powers of two.
-    created, expires : float
-        Wall time at the root, seconds. An expired model still scores, and is marked as expired.
-    maxima : BlockMaxima or None, of the whole group: alarm limits follow from them
-    factors : tuple of Factors, one for each part of the summary
-        Empty while a row of the group has no energies of channels.
-    rank : int
-        Directions of the summary that SPE and T2 are of; 0 leaves it to each node's configuration.
-    widened : float
-        Factor on alarm limits, 1 or more.
-    block_s : float
-        Length of blocks from now on, seconds; 0 is an hour. `maxima` may be of another length.
+    staleness : (p50, p99, max). Seconds since clients were last heard, rounded up to powers of two.
+    created, expires : Wall time at the root, seconds. An expired model still scores, and is marked
+        as expired.
+    factors : Empty while a row of the group has no energies of channels.
+    rank : Directions of the summary that SPE and T2 are of; 0 leaves it to each node's
+        configuration.
+    widened : Factor on alarm limits, 1 or more.
+    block_s : Length of blocks from now on, seconds; 0 is an hour. `maxima` may be of another
+        length.
     """
 
     group: str

@@ -14,21 +14,12 @@ from submerge.protocol.randomness import RandomSource
 class Retry:
     """One thing that is tried until it is answered.
 
-    Parameters
-    ----------
-    patience_s : float
-        How long an answer may take; also the first ceiling of the wait that follows.
-    cap_s : float
-        Longest time from one try to the next.
+    patience_s : How long an answer may take; also the first ceiling of the wait that follows.
+    cap_s : Longest time from one try to the next.
 
-    Attributes
-    ----------
-    at : float
-        When the next try is due, on the steady clock; `inf` while there is nothing to try.
-    tries : int
-        Tries since it was first due.
-    unanswered : bool
-        The last try may still get an answer.
+    at : When the next try is due, on the steady clock; `inf` while there is nothing to try.
+    tries : Tries since it was first due.
+    unanswered : The last try may still get an answer.
     """
 
     def __init__(self, patience_s: float, cap_s: float) -> None:

@@ -46,20 +46,12 @@ class Contradictions:
 class ParentSession:
     """The state of the way to a parent.
 
-    Attributes
-    ----------
-    join, wait : Retry
-        Tries of the join; tries of the pending report.
-    pending : Report or None
-        Sent, and not answered.
-    acked : int
-        The newest seq that the parent is known to hold.
-    forced : bool
-        A report is due now, with news or without.
-    silent_until : float
-        Nothing is sent before this time of the steady clock.
-    whole_scatter : bool or None
-        Whether the parent takes whole scatters; None before its first answer to a join.
+    join, wait : Tries of the join; tries of the pending report.
+    pending : Sent, and not answered.
+    acked : The newest seq that the parent is known to hold.
+    forced : A report is due now, with news or without.
+    silent_until : Nothing is sent before this time of the steady clock.
+    whole_scatter : Whether the parent takes whole scatters; None before its first answer to a join.
     """
 
     def __init__(self, report_every_s: float, patience_s: float, cap_s: float) -> None:

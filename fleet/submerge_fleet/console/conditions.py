@@ -17,12 +17,8 @@ def condition_of(
 ) -> Condition | None:
     """Return a condition; None without one.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Channels.
-    columns : sequence of str
-        Of the files: some may be no channels.
+    names : Channels.
+    columns : Of the files: some may be no channels.
 
     Raises
     ------

@@ -98,14 +98,9 @@ def taken(options: dict[str, Any]) -> dict[str, Any]:
 def feature_map(given: Mapping[str, Any], *, width: int, features: int) -> FeatureMap | None:
     """Return the map that the options ask for; None without --kernel.
 
-    Parameters
-    ----------
-    given : mapping
-        As `taken` returns them.
-    width : int
-        Channels, or columns, of the rows.
-    features : int
-        The default of --features.
+    given : As `taken` returns them.
+    width : Channels, or columns, of the rows.
+    features : The default of --features.
 
     Returns
     -------

@@ -40,14 +40,9 @@ Part = TypeVar("Part")
 class LiveView(Generic[Content]):
     """What is watched.
 
-    Attributes
-    ----------
-    look : callable
-        Asks the aggregator.
-    draw : callable
-        Returns what a terminal shows.
-    lines : callable
-        Returns the lines of what has changed since the content before; None at first.
+    look : Asks the aggregator.
+    draw : Returns what a terminal shows.
+    lines : Returns the lines of what has changed since the content before; None at first.
     """
 
     look: Callable[[], Content]

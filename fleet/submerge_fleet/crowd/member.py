@@ -85,10 +85,7 @@ class MeanScores:
 class CrowdMember:
     """One node, and the thread that it runs in.
 
-    Attributes
-    ----------
-    error : str or None
-        Why it ended, if it ended by itself.
+    error : Why it ended, if it ended by itself.
     """
 
     def __init__(self, name: str, agent: Agent, sensor: PacedSensor, scores: MeanScores) -> None:

@@ -22,14 +22,9 @@ Rows = Callable[[int, int], Array]
 class RealTimePace:
     """The number of the current row.
 
-    Parameters
-    ----------
-    rate : float
-        Rows a second.
-    clock : callable
-        Monotonic seconds; row 0 is of the moment at which this object is made.
-    wait : callable
-        `wait(stop, seconds)` returns at the latest when `stop` is set.
+    rate : Rows a second.
+    clock : Monotonic seconds; row 0 is of the moment at which this object is made.
+    wait : `wait(stop, seconds)` returns at the latest when `stop` is set.
     """
 
     def __init__(

@@ -21,23 +21,15 @@ from submerge_fleet.replay.exact import ratio
 class Accuracy:
     """The merged model compared with exact PCA of every row.
 
-    Attributes
-    ----------
-    rank : int
-        The rank that is shown.
-    error, optimum : float
-        Mean squared distance of a row to the merged and to the exact subspace, both at `rank`.
-    ratio : float or None
-        error / optimum: 1 is perfect.
-    energy_kept : float
-        Share of all variation that the merged subspace holds.
-    separated : int
-        Leading directions that are compared by angle: up to the last eigenvalue within the rank
-        that is twice the next (directions of equal variance may rotate into one another).
-    angle_deg : float
-        Largest principal angle between these directions of both.
-    merged, exact : tuple of float
-        Variance along each leading direction.
+    rank : The rank that is shown.
+    error, optimum : Mean squared distance of a row to the merged and to the exact subspace, both at
+        `rank`.
+    ratio : error / optimum: 1 is perfect.
+    energy_kept : Share of all variation that the merged subspace holds.
+    separated : Leading directions that are compared by angle: up to the last eigenvalue within the
+        rank that is twice the next (directions of equal variance may rotate into one another).
+    angle_deg : Largest principal angle between these directions of both.
+    merged, exact : Variance along each leading direction.
     """
 
     rank: int

@@ -39,15 +39,10 @@ Blame = tuple[tuple[str, float], ...]
 class RaisedAlarm:
     """One alarm of one client.
 
-    Attributes
-    ----------
-    cause : str
-        Which kind of score was over its limit; or `stuck`.
-    began, ended : int
-        The newest snapshot that the client had scored when it reported this; `ended` is None
-        while the alarm is open.
-    blamed : tuple of (channel, share)
-        At most three, at the alarm's start.
+    cause : Which kind of score was over its limit; or `stuck`.
+    began, ended : The newest snapshot that the client had scored when it reported this; `ended` is
+        None while the alarm is open.
+    blamed : At most three, at the alarm's start.
     """
 
     node: str
@@ -75,12 +70,8 @@ class NamedAlarm:
 class FleetAlarms:
     """All alarms of a run of `clients` clients.
 
-    Attributes
-    ----------
-    raised : list of RaisedAlarm
-        In order of arrival.
-    out : list of NamedAlarm
-        Motes that are out of service, since when, and for which quantity.
+    raised : In order of arrival.
+    out : Motes that are out of service, since when, and for which quantity.
     """
 
     def __init__(self, clients: int) -> None:

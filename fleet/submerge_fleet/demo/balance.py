@@ -21,18 +21,11 @@ from submerge_fleet.demo.stores import Held
 class Balance:
     """What became of all readings.
 
-    Attributes
-    ----------
-    fed : int
-        Rows that were written to clients.
-    learnt, withheld, declared_lost : int
-        As the root holds them.
-    lost_with_kill : dict of str to int
-        By killed client.
-    exact : int
-        Clients that were never killed, and whose count must be exact.
-    wrong : tuple of str
-        What does not add up, one sentence each; empty if all is well.
+    fed : Rows that were written to clients.
+    learnt, withheld, declared_lost : As the root holds them.
+    lost_with_kill : By killed client.
+    exact : Clients that were never killed, and whose count must be exact.
+    wrong : What does not add up, one sentence each; empty if all is well.
     """
 
     fed: int
@@ -51,12 +44,7 @@ def add_up(
 ) -> Balance:
     """Return the balance of a run.
 
-    Parameters
-    ----------
-    stints : sequence of Stint
-        All client processes, each client's in their order.
-    aggregators : by name, what each holds of its children
-    root : what the root holds of the aggregators
+    stints : All client processes, each client's in their order.
     """
     clients: dict[str, list[Stint]] = {}
     for stint in stints:

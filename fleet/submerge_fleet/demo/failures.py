@@ -26,15 +26,11 @@ State = Literal["to come", "down", "starting", "over"]
 class ProcessFailure:
     """The kill and restart of one process.
 
-    Attributes
-    ----------
-    waits_for : frozenset of str
-        Nodes that have to be acknowledged before it is over: the node itself, or its children.
-    at : int
-        Number of snapshots dealt at which it is killed.
-    ready_s, back_s, away_s : float or None
-        Seconds from the restart until it serves or reads; from the restart until this is over;
-        from the kill until this is over.
+    waits_for : Nodes that have to be acknowledged before it is over: the node itself, or its
+        children.
+    at : Number of snapshots dealt at which it is killed.
+    ready_s, back_s, away_s : Seconds from the restart until it serves or reads; from the restart
+        until this is over; from the kill until this is over.
     """
 
     node: str

@@ -37,18 +37,11 @@ class Trial(NamedTuple):
 class Stint:
     """One client process from its start to its end, as the demo that feeds it sees it.
 
-    Attributes
-    ----------
-    snapshots : list of int
-        Which snapshot each of its rows was.
-    scored : int
-        Rows that are scored, or never will be.
-    acknowledged : int
-        Readings that its parent has acknowledged.
-    incarnations : set of str
-        Names under which it has reported.
-    reading : bool
-        It has logged that it reads its input.
+    snapshots : Which snapshot each of its rows was.
+    scored : Rows that are scored, or never will be.
+    acknowledged : Readings that its parent has acknowledged.
+    incarnations : Names under which it has reported.
+    reading : It has logged that it reads its input.
     """
 
     node: str

@@ -42,20 +42,10 @@ class FleetFailed(SubmergeError):
 class DemoFleet:
     """All nodes of a demo; their processes run within a `with fleet.processes` block.
 
-    Parameters
-    ----------
-    site : Site
-        Its configurations are written when the fleet starts.
-    failures : sequence of ProcessFailure
-        They are notified of what they wait for.
+    site : Its configurations are written when the fleet starts.
+    failures : They are notified of what they wait for.
 
-    Attributes
-    ----------
-    nodes : dict of str to Node
-        The broker first, if the demo runs one; then the root, aggregators, clients.
-    scores : InOrder
-    alarms : FleetAlarms
-    processes : Processes
+    nodes : The broker first, if the demo runs one; then the root, aggregators, clients.
     """
 
     def __init__(

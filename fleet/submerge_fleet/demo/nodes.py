@@ -33,20 +33,13 @@ class LatestScore(NamedTuple):
 class Node:
     """A node.
 
-    Attributes
-    ----------
-    process : Process or None
-        The newest.
-    stints, rebuilt
-        A client's processes, and the rows that each has learnt.
-    memory : Resident or None
-        Of its newest process when last measured; the peak is that of all its processes.
-    model : int
-        Version of the model that it scores with: when its root made it, in milliseconds.
-    sent, received : int
-        Bytes up and down its uplink, by its own log; of a killed process, as logged by then.
-    tail : deque of str
-        Its last log lines.
+    process : The newest.
+    stints, rebuilt : A client's processes, and the rows that each has learnt.
+    memory : Of its newest process when last measured; the peak is that of all its processes.
+    model : Version of the model that it scores with: when its root made it, in milliseconds.
+    sent, received : Bytes up and down its uplink, by its own log; of a killed process, as logged by
+        then.
+    tail : Its last log lines.
     """
 
     member: SiteMember

@@ -62,14 +62,10 @@ class DemoHistory:
 class Usage:
     """Traffic and memory of one node.
 
-    Attributes
-    ----------
-    rows : int
-        Rows that a client was given; 0 for other nodes.
-    sent_bytes, heard_bytes : int
-        Messages to and from its parent.
-    resident_bytes, peak_bytes : int
-        Of its newest process when last measured; the peak of all its processes.
+    rows : Rows that a client was given; 0 for other nodes.
+    sent_bytes, heard_bytes : Messages to and from its parent.
+    resident_bytes, peak_bytes : Of its newest process when last measured; the peak of all its
+        processes.
     """
 
     node: str
@@ -85,20 +81,14 @@ class Usage:
 class DemoOutcome:
     """Results of a run.
 
-    Attributes
-    ----------
-    wire : str
-        How nodes were connected.
-    snapshots, values, gaps : int
-        Snapshots fed; values in all rows; missing values of learnt rows, which were filled.
-    rows_judged, rows_over_spe, rows_over_t2 : int
-        Rows scored after the settling time; those over the fleet's 99.9 % limit of SPE, of T2.
-    raw_bytes : int
-        Size of all readings as float32, each value once.
-    anomalous_rows : int
-        In a kernel group, rows whose anomaly score is above 1.
-    linear : Accuracy or None
-        In a kernel group `accuracy` is of the features, and this of the readings.
+    wire : How nodes were connected.
+    snapshots, values, gaps : Snapshots fed; values in all rows; missing values of learnt rows,
+        which were filled.
+    rows_judged, rows_over_spe, rows_over_t2 : Rows scored after the settling time; those over the
+        fleet's 99.9 % limit of SPE, of T2.
+    raw_bytes : Size of all readings as float32, each value once.
+    anomalous_rows : In a kernel group, rows whose anomaly score is above 1.
+    linear : In a kernel group `accuracy` is of the features, and this of the readings.
     """
 
     settings: DemoSettings

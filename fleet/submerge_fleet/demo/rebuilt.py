@@ -18,10 +18,7 @@ from submerge import Array
 class Rebuilt:
     """The rows of one process, of `dim` channels.
 
-    Attributes
-    ----------
-    gaps : int
-        Missing values in rows that count.
+    gaps : Missing values in rows that count.
     """
 
     def __init__(self, dim: int) -> None:

@@ -94,12 +94,8 @@ def trial_of(settings: DemoSettings) -> Trial:
 class Demo:
     """A run.
 
-    Parameters
-    ----------
-    folder : Path
-        For the fleet's files: absolute, empty, existing.
-    wire : callable
-        Returns how nodes are connected, from the fleet's members.
+    folder : For the fleet's files: absolute, empty, existing.
+    wire : Returns how nodes are connected, from the fleet's members.
     """
 
     def __init__(

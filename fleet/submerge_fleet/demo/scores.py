@@ -19,23 +19,15 @@ from submerge import Array
 class ScoreLine(msgspec.Struct, frozen=True):
     """A client's score line, with the fields that the demo uses.
 
-    Attributes
-    ----------
-    row : int
-        Number of the row since the client's process began.
-    spe, t2 : float
-        Squared prediction error (SPE) and Hotelling's T-squared (T2).
-    model : int
-        The model's version.
-    top : dict of str to float
-        Channels to blame, with their shares, the largest first.
-    linear, anomaly_score : float or None
-        In a kernel group: SPE of the readings; and the larger of both kinds of SPE, from 0 at the
-        median of recent rows to 1 at their limit, once there are limits.
-    withheld : bool
-        The row is not learnt.
-    over, over_t2 : float
-        The highest share of recent rows that SPE, and T2, is above by the fleet's limits.
+    row : Number of the row since the client's process began.
+    spe, t2 : Squared prediction error (SPE) and Hotelling's T-squared (T2).
+    model : The model's version.
+    top : Channels to blame, with their shares, the largest first.
+    linear, anomaly_score : In a kernel group: SPE of the readings; and the larger of both kinds of
+        SPE, from 0 at the median of recent rows to 1 at their limit, once there are limits.
+    withheld : The row is not learnt.
+    over, over_t2 : The highest share of recent rows that SPE, and T2, is above by the fleet's
+        limits.
     """
 
     row: int

@@ -141,22 +141,14 @@ def free_ports(nodes: Iterable[str]) -> dict[str, int]:
 class Site:
     """The fleet in a folder.
 
-    Attributes
-    ----------
-    folder : Path
-        Absolute: a node may be started in another folder.
-    schema : Schema
-        With a fixed scaling.
-    first_rows : int
-        Rows of a client before its first report.
-    row_s : float
-        Seconds of the room's time between two rows of a client.
-    settle_s : float
-        Seconds of the room's time that a client watches before it uses alarm limits.
-    report_every_s : float
-        Of clients.
-    watched : bool
-        People look at a page: clients show their readings, and score lines blame few channels.
+    folder : Absolute: a node may be started in another folder.
+    schema : With a fixed scaling.
+    first_rows : Rows of a client before its first report.
+    row_s : Seconds of the room's time between two rows of a client.
+    settle_s : Seconds of the room's time that a client watches before it uses alarm limits.
+    report_every_s : Of clients.
+    watched : People look at a page: clients show their readings, and score lines blame few
+        channels.
     """
 
     folder: Path

@@ -17,14 +17,9 @@ from submerge_proto.kept import records
 class Held:
     """What an aggregator holds of one child.
 
-    Attributes
-    ----------
-    incarnations : dict of str to Counts
-        Of incarnations whose reports may still be replaced.
-    sealed : Counts
-        Of incarnations that are over.
-    parts : list of Summary
-        What all incarnations have learnt.
+    incarnations : Of incarnations whose reports may still be replaced.
+    sealed : Of incarnations that are over.
+    parts : What all incarnations have learnt.
     """
 
     incarnations: dict[str, Counts] = field(default_factory=dict)

@@ -40,14 +40,9 @@ class AlarmCounts(NamedTuple):
 class FaultVerdict:
     """A fault, the alarm that found it, or both.
 
-    Attributes
-    ----------
-    mote : int
-        0 if an alarm blames none.
-    alarm : NamedAlarm or None
-        The mote as the alarm named it.
-    first : bool
-        Whether the fault shows in the channel that the alarm put first.
+    mote : 0 if an alarm blames none.
+    alarm : The mote as the alarm named it.
+    first : Whether the fault shows in the channel that the alarm put first.
     """
 
     mote: int

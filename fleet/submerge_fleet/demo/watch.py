@@ -52,22 +52,14 @@ class PictureLimits:
 class ChannelWatch:
     """Evaluates scores in the order of their snapshots.
 
-    Parameters
-    ----------
-    channels : tuple of Channel
-        With names like `mote07.temperature`.
-    settle : int
-        Snapshots before limits are known.
+    channels : With names like `mote07.temperature`.
+    settle : Snapshots before limits are known.
 
-    Attributes
-    ----------
-    limits : PictureLimits or None
-        None until they are measured.
-    muted : (channels,)
-        Which channels belong to motes that are out of service.
-    rows, over_spe, over_t2, over_anomaly_score : int
-        Rows that were scored; those over the fleet's 99.9 % limit of SPE and of T2 (Hotelling's
-        T-squared); those of a kernel group with an anomaly score above 1.
+    limits : None until they are measured.
+    muted : (channels,). Which channels belong to motes that are out of service.
+    rows, over_spe, over_t2, over_anomaly_score : Rows that were scored; those over the fleet's 99.9
+        % limit of SPE and of T2 (Hotelling's T-squared); those of a kernel group with an anomaly
+        score above 1.
     """
 
     def __init__(self, channels: tuple[Channel, ...], *, settle: int) -> None:

@@ -36,12 +36,8 @@ Wired = Callable[[Sequence[SiteMember]], Wire]
 def open_wire(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
     """Yield a function that connects the fleet's members.
 
-    Parameters
-    ----------
-    broker : str or None
-        host:port of a running MQTT broker; None with `mqtt`: the demo starts one.
-    mqtt : bool
-        False: gRPC.
+    broker : host:port of a running MQTT broker; None with `mqtt`: the demo starts one.
+    mqtt : False: gRPC.
 
     Raises
     ------

@@ -19,10 +19,7 @@ MOST = 1200
 class Curves:
     """The highest values of buckets of rows.
 
-    Attributes
-    ----------
-    each : int
-        Rows of a bucket.
+    each : Rows of a bucket.
     """
 
     def __init__(self) -> None:

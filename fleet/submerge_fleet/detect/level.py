@@ -26,10 +26,8 @@ SHOWN = 3
 class AnotherLevel:
     """Compares the level of rows with one that was learnt.
 
-    Parameters
-    ----------
-    mean, deviation : (channels,)
-        Of the rows that were learnt, in units. A deviation of 0 compares nothing.
+    mean, deviation : (channels,). Of the rows that were learnt, in units. A deviation of 0 compares
+        nothing.
     """
 
     def __init__(self, names: Sequence[str], mean: Array, deviation: Array) -> None:

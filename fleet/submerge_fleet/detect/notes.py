@@ -15,10 +15,7 @@ PACES = 2.0
 def other_pace(learnt_s: float, period_s: float) -> Iterator[str]:
     """Yield a note if rows come at another pace than those that were learnt.
 
-    Parameters
-    ----------
-    learnt_s, period_s : float
-        Time that a row stands for, in the history and here; 0 without times.
+    learnt_s, period_s : Time that a row stands for, in the history and here; 0 without times.
     """
     if not learnt_s or (period_s and 1 / PACES < period_s / learnt_s < PACES):
         return

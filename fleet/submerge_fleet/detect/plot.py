@@ -81,14 +81,10 @@ def at_once(times: Array, over: Array, errors: Array, width_s: float) -> tuple[A
 
     Else a machine without a fault would cover one that has it: both are of the same moment.
 
-    Parameters
-    ----------
-    times : (m,)
-        Ascending.
+    times : (m,). Ascending.
     over : (m,)
     errors : (m, channels)
-    width_s : float
-        Times that lie in the same span of so many seconds are one.
+    width_s : Times that lie in the same span of so many seconds are one.
     """
     spans = np.floor((times - times[0]) / width_s)
     first = np.flatnonzero(np.diff(spans, prepend=-1.0))

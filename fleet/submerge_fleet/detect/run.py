@@ -75,16 +75,10 @@ class DetectRequest:
 class Detected:
     """What came of it.
 
-    Attributes
-    ----------
-    alarms : list of FoundAlarm
-        In the order in which they began.
-    rows, judged : int
-        Rows that were read; those that could be judged.
-    stated_rows : float
-        As in `HistoryDetector`.
-    units : mapping of str to str
-        Of channels, by name.
+    alarms : In the order in which they began.
+    rows, judged : Rows that were read; those that could be judged.
+    stated_rows : As in `HistoryDetector`.
+    units : Of channels, by name.
     """
 
     channels: tuple[str, ...]
@@ -203,15 +197,9 @@ def detect(
 class JudgedFiles:
     """What came of rows, before it is put together.
 
-    Attributes
-    ----------
-    alarms : mapping of machine to list of FoundAlarm
-    rows, judged, stated_rows
-        As in `Detected`.
-    left_out : Counter of str
-        Rows that were not judged, by reason.
-    periods : Periods
-        Empty without times.
+    rows, judged, stated_rows : As in `Detected`.
+    left_out : Rows that were not judged, by reason.
+    periods : Empty without times.
     """
 
     alarms: dict[str, list[FoundAlarm]] = field(default_factory=dict)

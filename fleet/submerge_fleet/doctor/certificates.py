@@ -25,18 +25,11 @@ CREDENTIALS = Path("/run/credentials")
 class ShownCertificate(NamedTuple):
     """The certificate that a link shows.
 
-    Attributes
-    ----------
-    setting : str
-        Where it is configured.
-    host : str
-        The other end, or where it listens.
-    tls : Tls or None
-        None: no TLS.
-    as_node : bool
-        Its name has to be the node's.
-    serves : bool
-        Others connect here, so it has to contain the name or address that they use.
+    setting : Where it is configured.
+    host : The other end, or where it listens.
+    tls : None: no TLS.
+    as_node : Its name has to be the node's.
+    serves : Others connect here, so it has to contain the name or address that they use.
     """
 
     setting: str

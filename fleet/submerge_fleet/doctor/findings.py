@@ -19,14 +19,9 @@ DAY_S = 86400.0
 class Finding(NamedTuple):
     """The result of a check.
 
-    Attributes
-    ----------
-    check : str
-        What was checked: one word.
-    state : {"ok", "warning", "fails"}
-        With "fails" the program cannot work; with "warning" it can, for now.
-    message, hint : str
-        What was found, in a line; what to do, empty if all is well.
+    check : What was checked: one word.
+    state : With "fails" the program cannot work; with "warning" it can, for now.
+    message, hint : What was found, in a line; what to do, empty if all is well.
     """
 
     check: str

@@ -49,16 +49,10 @@ def disk(
 ) -> Iterator[Finding]:
     """Check that a file can be written, by writing another one beside it.
 
-    Parameters
-    ----------
-    what : str
-        Its name in findings.
-    path : Path
-        The file; neither it nor its folder need exist.
-    spare : int
-        Bytes that it may still need.
-    steady : callable
-        A monotonic clock, in seconds.
+    what : Its name in findings.
+    path : The file; neither it nor its folder need exist.
+    spare : Bytes that it may still need.
+    steady : A monotonic clock, in seconds.
     """
     folder = path.absolute().parent
     while not folder.exists():

@@ -132,12 +132,8 @@ def drill_files(
 ) -> Iterator[FileAnswer]:
     """Drill each file.
 
-    Parameters
-    ----------
-    note : callable
-        Takes sentences for the reader of the answers.
-    advance : callable
-        Takes numbers of channels that are done.
+    note : Takes sentences for the reader of the answers.
+    advance : Takes numbers of channels that are done.
 
     Raises
     ------

@@ -34,12 +34,8 @@ matrix I - L G L' for it, computed in double."""
 def c_source(recipe: Recipe, *, single: bool = False, prefix: str = "submerge") -> str:
     """Return the text of the C file, in ASCII.
 
-    Parameters
-    ----------
-    single : bool
-        Whether it computes in float, not in double.
-    prefix : str
-        What all its names begin with.
+    single : Whether it computes in float, not in double.
+    prefix : What all its names begin with.
 
     Raises
     ------

@@ -44,14 +44,9 @@ def recipe_of(
 ) -> Recipe:
     """Return the recipe of a model.
 
-    Parameters
-    ----------
-    machine : str, optional
-        Whose mean and typical errors; needed where each machine has its own mean.
-    alarms : AlarmSettings
-        The rate of false alarms, and of how many rows they are raised.
-    at_most : str
-        The same rate, in words.
+    machine : Whose mean and typical errors; needed where each machine has its own mean.
+    alarms : The rate of false alarms, and of how many rows they are raised.
+    at_most : The same rate, in words.
 
     Raises
     ------

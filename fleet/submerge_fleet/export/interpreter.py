@@ -55,26 +55,15 @@ class ExportState:
 class ExportResult:
     """What is known of a row.
 
-    Attributes
-    ----------
-    status : int
-        `SCORED`, or why there is nothing else.
-    scores : mapping of kind to float
-        Those that the recipe computes.
-    passed : mapping of kind to float
-        The highest share of normal rows whose limit the score is above, 0 for none.
-    statistics : mapping of kind to float
-        What is compared with the alarm limits.
-    over : frozenset of kind
-        Statistics above their limit: the row raises an alarm if there is one.
-    alarm : bool
-        Whether an alarm is open at the row.
-    shares : (d,)
-        Shares of the channels in what is anomalous; all 0 for a row as predicted.
-    blame : int
-        The channel with the largest share, the first of several; -1 for none.
-    deviation : float
-        How far that channel is from what the others predict, in its units.
+    status : `SCORED`, or why there is nothing else.
+    scores : Those that the recipe computes.
+    passed : The highest share of normal rows whose limit the score is above, 0 for none.
+    statistics : What is compared with the alarm limits.
+    over : Statistics above their limit: the row raises an alarm if there is one.
+    alarm : Whether an alarm is open at the row.
+    shares : (d,). Shares of the channels in what is anomalous; all 0 for a row as predicted.
+    blame : The channel with the largest share, the first of several; -1 for none.
+    deviation : How far that channel is from what the others predict, in its units.
     """
 
     status: int

@@ -56,17 +56,11 @@ class AlarmRecipe:
     of `ends_after` rows in which no statistic was above its `calm` value. Rows that are refused
     change nothing.
 
-    Attributes
-    ----------
-    after, of, ends_after : int
-    limits, calm : mapping of kind to float
-        Of the kinds that alarms are raised by, in their order; all finite.
-    provisional_rows : float
-        Rows in which such limits are exceeded about once, if they are provisional; else 0.
-    at_most : str
-        The rate of false alarms that was asked for.
-    weight : float
-        Of the newest median, in `smoothed`.
+    limits, calm : Of the kinds that alarms are raised by, in their order; all finite.
+    provisional_rows : Rows in which such limits are exceeded about once, if they are provisional;
+        else 0.
+    at_most : The rate of false alarms that was asked for.
+    weight : Of the newest median, in `smoothed`.
     """
 
     after: int = SOON.after
@@ -93,30 +87,20 @@ class AlarmRecipe:
 class Recipe:
     """Everything that scoring a row needs; the module says how it is used.
 
-    Attributes
-    ----------
-    group, version, fingerprint : str, int, str
-        Of the model.
-    channels, units : tuple of str
-    period_s : float
-        Time that a row stands for, seconds; 0 without times.
+    group, version, fingerprint : Of the model.
+    period_s : Time that a row stands for, seconds; 0 without times.
     offset, scale, mean : (d,)
     inverse_roots : (d,)
     loadings, gains : (d, k), (k,)
     basis, t2_weights : (d, r), (r,)
     error_weights, blame_weights : (d,)
-    channel_weights : (d,) or None
-        None where typical errors of a day are not known; then there is no `channel`.
-    scores : tuple of kind
-        Scores of single rows that are computed: of `SCORES`.
-    limits : mapping of kind to LimitSteps
-        Shares of normal rows, and the scores that they are below, ascending; of each of `scores`.
-    alarm : AlarmRecipe
-    excess : float
-    complete : bool
-        Whether the basis spans all: SPE is 0.
-    largest : float
-        Scaled numbers have to be smaller in size.
+    channel_weights : (d,) or None. None where typical errors of a day are not known; then there is
+        no `channel`.
+    scores : Scores of single rows that are computed: of `SCORES`.
+    limits : Shares of normal rows, and the scores that they are below, ascending; of each of
+        `scores`.
+    complete : Whether the basis spans all: SPE is 0.
+    largest : Scaled numbers have to be smaller in size.
     """
 
     group: str

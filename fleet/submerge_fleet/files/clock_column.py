@@ -67,12 +67,8 @@ class ClockColumn:
     def seconds(self, file: TableFile, raw: RawRows, numbers: Array | None) -> Array:
         """Return the times (n,) of some rows in seconds since 1970.
 
-        Parameters
-        ----------
-        raw : RawRows
-            Its first texts are this column's, if it is text.
-        numbers : (n,) or None
-            Its values, if it is numeric.
+        raw : Its first texts are this column's, if it is text.
+        numbers : (n,) or None. Its values, if it is numeric.
 
         Raises
         ------

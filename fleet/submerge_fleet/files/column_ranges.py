@@ -24,12 +24,8 @@ FOLDED = 8
 class _Edge:
     """The outermost value of each channel, how often it came, and the next one.
 
-    Parameters
-    ----------
-    n : int
-        Channels.
-    sign : float
-        1 for the least values, -1 for the greatest, which are held with that sign.
+    n : Channels.
+    sign : 1 for the least values, -1 for the greatest, which are held with that sign.
     """
 
     def __init__(self, n: int, sign: float) -> None:

@@ -14,29 +14,19 @@ BY_FILE = "file"
 class ReadingOptions:
     """What the commands that read files are asked for.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Channels: names, globs such as "temp*", or ranges such as "a..f" in the file's order.
+    columns : Channels: names, globs such as "temp*", or ranges such as "a..f" in the file's order.
         Empty: all columns of numbers but those of time and machine.
-    skip : tuple of str
-        Columns that are left out, written likewise.
-    time : str
-        The column of times, or "date+clock" for two. Empty: it is looked for. "none": there is
+    skip : Columns that are left out, written likewise.
+    time : The column of times, or "date+clock" for two. Empty: it is looked for. "none": there is
         none.
-    time_format : str
-        How times are written: a pattern of `strptime`, a unit (s, ms, us, ns) of numbers since
-        1970, or "excel" for serial dates. Empty: it is found.
-    long : (str, str) or None
-        Columns of the channel's name and of its value, if each row has one value.
-    node_by : str
-        "file", or a column: a machine for each. Empty: all files are of one machine.
-    zero_is_missing : bool
-        Whether 0 is a gap.
-    sort : bool
-        Whether rows out of order are sorted by time, in memory; otherwise they are refused.
-    columns_are : str
-        What an error calls `columns`.
+    time_format : How times are written: a pattern of `strptime`, a unit (s, ms, us, ns) of numbers
+        since 1970, or "excel" for serial dates. Empty: it is found.
+    long : (str, str) or None. Columns of the channel's name and of its value, if each row has one
+        value.
+    node_by : "file", or a column: a machine for each. Empty: all files are of one machine.
+    zero_is_missing : Whether 0 is a gap.
+    sort : Whether rows out of order are sorted by time, in memory; otherwise they are refused.
+    columns_are : What an error calls `columns`.
     """
 
     columns: tuple[str, ...] = ()

@@ -40,20 +40,12 @@ from submerge_fleet.files.time_order import TimeOrder, sorted_spans
 class Recordings:
     """Files that were opened to be read together.
 
-    Attributes
-    ----------
-    headings : tuple of str
-        Of the channels' columns.
-    channels : tuple of Channel
-        What they are, with their units.
-    columns : tuple of str
-        All columns of the first file.
-    timed : bool
-        Whether rows have times.
-    machines : tuple of str
-        In the order in which their rows come.
-    files : tuple of Path
-        Those that are read, each once.
+    headings : Of the channels' columns.
+    channels : What they are, with their units.
+    columns : All columns of the first file.
+    timed : Whether rows have times.
+    machines : In the order in which their rows come.
+    files : Those that are read, each once.
     """
 
     def __init__(
@@ -195,14 +187,10 @@ def open_recordings(
 ) -> Recordings:
     """Open files, folders and globs to read their rows together.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        CSV, TSV, whitespace tables, `.npy` and Intel Lab logs, plain or gzip; Parquet and Arrow.
-    options : ReadingOptions
-        Which columns are read, and as what.
-    digests : callable
-        As in `parts`; by default, files are read here.
+    paths : CSV, TSV, whitespace tables, `.npy` and Intel Lab logs, plain or gzip; Parquet and
+        Arrow.
+    options : Which columns are read, and as what.
+    digests : As in `parts`; by default, files are read here.
 
     Raises
     ------

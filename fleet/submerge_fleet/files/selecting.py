@@ -45,13 +45,9 @@ def place_in(names: Sequence[str], name: str) -> int | None:
 def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
     """Return the places of columns, in the file's order.
 
-    Parameters
-    ----------
-    patterns : sequence of str
-        Names with or without units, globs such as "temp*", ranges such as "a..f". A column's
+    patterns : Names with or without units, globs such as "temp*", ranges such as "a..f". A column's
         whole name goes first.
-    option : str
-        What a message calls them, such as "--columns".
+    option : What a message calls them, such as "--columns".
 
     Raises
     ------
@@ -125,10 +121,7 @@ def channels_of(
 ) -> tuple[list[int], list[str]]:
     """Return the places of a file's channels, and notes on what is left out.
 
-    Parameters
-    ----------
-    taken : collection of int
-        Places that are read as something else: times, machines.
+    taken : Places that are read as something else: times, machines.
 
     Raises
     ------

@@ -25,17 +25,11 @@ MOST_MISSED = 6
 class Comparison:
     """What detection finds of known faults.
 
-    Attributes
-    ----------
-    delays : tuple of (Label, float or None)
-        For each fault with rows: seconds from its begin to its first alarm, at least 0; None if it
-        was missed.
-    outside : int
-        Faults without rows in the history.
-    false_alarms : int
-        Alarms that overlap no fault.
-    weeks : float
-        Weeks of rows outside the faults, of all machines together.
+    delays : For each fault with rows: seconds from its begin to its first alarm, at least 0; None
+        if it was missed.
+    outside : Faults without rows in the history.
+    false_alarms : Alarms that overlap no fault.
+    weeks : Weeks of rows outside the faults, of all machines together.
     """
 
     delays: tuple[tuple[Label, float | None], ...]
@@ -110,16 +104,10 @@ def compare(
 
     An alarm that overlaps a fault finds it; one that overlaps none is false.
 
-    Parameters
-    ----------
-    labels : sequence of Label
-        Apart from one another.
-    rows : sequence of int
-        Rows of each in the history.
-    alarms : sequence of FoundAlarm
-        With times.
-    normal_s : float
-        Time of the rows outside the faults, of all machines together.
+    labels : Apart from one another.
+    rows : Rows of each in the history.
+    alarms : With times.
+    normal_s : Time of the rows outside the faults, of all machines together.
     """
     spans = [_span(alarm) for alarm in alarms]
     known = [label for label, n in zip(labels, rows, strict=True) if n]

@@ -39,14 +39,9 @@ NAMED = 5
 class FitDrill:
     """What a drill found out.
 
-    Attributes
-    ----------
-    channels : list of dict
-        As `in_units` makes them; empty if no fault could be tried.
-    within : int
-        Rows in which a fault has to be found.
-    why_not : str
-        Why no fault could be tried.
+    channels : As `in_units` makes them; empty if no fault could be tried.
+    within : Rows in which a fault has to be found.
+    why_not : Why no fault could be tried.
     """
 
     channels: list[dict[str, Any]]

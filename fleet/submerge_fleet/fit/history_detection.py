@@ -27,15 +27,9 @@ if TYPE_CHECKING:
 class HistoryDetection:
     """What detection on the same history found.
 
-    Attributes
-    ----------
-    detected : Detected
-    curves : Curves or None
-        What a picture needs.
-    comparison : Comparison or None
-        With the known faults.
-    left_out : tuple of TimeSpan
-        Spans that were not learnt.
+    curves : What a picture needs.
+    comparison : With the known faults.
+    left_out : Spans that were not learnt.
     """
 
     detected: Detected
@@ -63,14 +57,9 @@ def detect_history(
 ) -> HistoryDetection:
     """Detect alarms on the history that was learnt, in one pass.
 
-    Parameters
-    ----------
-    labels : sequence of Label
-        The known faults; their rows are judged, and excluded ones are not.
-    draws : bool
-        Whether a picture is wanted.
-    cluster : Cluster, optional
-        Whose workers read the rows.
+    labels : The known faults; their rows are judged, and excluded ones are not.
+    draws : Whether a picture is wanted.
+    cluster : Whose workers read the rows.
     """
     curves = Curves() if draws else None
     when: Condition | None = settings.when

@@ -28,10 +28,7 @@ from submerge_proto.files.learnt import MARK
 def learnt_settings(path: Path) -> LearntSettings:
     """Return what a file settles.
 
-    Parameters
-    ----------
-    path : Path
-        Recorded readings, a folder or pattern of them, or a model file.
+    path : Recorded readings, a folder or pattern of them, or a model file.
 
     Raises
     ------

@@ -31,20 +31,11 @@ if TYPE_CHECKING:
 class FitRequest:
     """What to learn, and what to say of it.
 
-    Attributes
-    ----------
-    recordings : Recordings
-    settings : FitSettings
-    output : Path
-        Where the model goes.
-    labels : tuple of Label
-        Known faults, the same as in the settings.
-    plot : Path or None
-        Where a picture goes.
-    detects, drills : bool
-        Whether alarms on the same history are wanted, and a drill.
-    cluster : Cluster or None
-        Whose workers read the rows.
+    output : Where the model goes.
+    labels : Known faults, the same as in the settings.
+    plot : Where a picture goes.
+    detects, drills : Whether alarms on the same history are wanted, and a drill.
+    cluster : Whose workers read the rows.
     """
 
     recordings: Recordings

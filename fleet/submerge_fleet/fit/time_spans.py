@@ -33,11 +33,7 @@ MOST_TEXT = 200
 class Label:
     """A known fault.
 
-    Attributes
-    ----------
-    span : TimeSpan
-    text : str
-        What the file says of it; empty if nothing.
+    text : What the file says of it; empty if nothing.
     """
 
     span: TimeSpan

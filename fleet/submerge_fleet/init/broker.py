@@ -64,15 +64,9 @@ def hear(
 ) -> Hearing:
     """Listen to a broker's descriptions, then to its devices.
 
-    Parameters
-    ----------
-    link : Link
-    topics : sequence of str
-        Patterns.
-    listen_s : float, optional
-        How long; left out, until nothing new came for `QUIET_S`.
-    rebirth : bool
-        Ask edge nodes of Sparkplug B for their births.
+    topics : Patterns.
+    listen_s : How long; left out, until nothing new came for `QUIET_S`.
+    rebirth : Ask edge nodes of Sparkplug B for their births.
 
     Raises
     ------

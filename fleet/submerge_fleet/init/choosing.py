@@ -71,12 +71,7 @@ STATES = {word: number for pair in PAIRS for word, number in zip(pair, (1.0, 0.0
 class Choice:
     """What is proposed of a broker's fields.
 
-    Attributes
-    ----------
-    found : tuple of FoundChannel
-    left_out : tuple of OmittedField
-    states : dict of str to float
-        Numbers for the words of the channels.
+    states : Numbers for the words of the channels.
     """
 
     found: tuple[FoundChannel, ...]
@@ -94,16 +89,10 @@ def choose(
 ) -> Choice:
     """Return what should be channels.
 
-    Parameters
-    ----------
-    fields : mapping of str to HeardField
-        Numbers that were heard.
-    described, retained : mapping
-        Fields of descriptions, and numbers of retained messages.
-    words : mapping of str to set of str
-        Booleans and texts.
-    with_states : bool
-        Whether words that have numbers are channels.
+    fields : Numbers that were heard.
+    described, retained : Fields of descriptions, and numbers of retained messages.
+    words : Booleans and texts.
+    with_states : Whether words that have numbers are channels.
     """
     found, left_out, states = list[FoundChannel](), list[OmittedField](), dict[str, float]()
     for name in sorted({*fields, *described, *retained, *words}, key=_by_device):

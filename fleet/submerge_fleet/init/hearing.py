@@ -53,16 +53,8 @@ class _Ear(NamedTuple):
 class Hearing:
     """Takes messages of devices.
 
-    Parameters
-    ----------
-    asked : sequence of str
-        Patterns of topics to listen to.
-    rebirth : bool
-        Ask edge nodes of Sparkplug B for their births.
-
-    Attributes
-    ----------
-    messages : int
+    asked : Patterns of topics to listen to.
+    rebirth : Ask edge nodes of Sparkplug B for their births.
     """
 
     def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:

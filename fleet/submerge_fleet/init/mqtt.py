@@ -41,19 +41,11 @@ SCALES = """\
 class BrokerOptions:
     """How to listen to a broker.
 
-    Attributes
-    ----------
-    url : str
-    topics : tuple of str
-        Patterns; empty for all that there is.
-    username, password_file, ca, cert, key
-        As in `Link`.
-    listen_s : float, optional
-        How long; left out, until nothing new comes.
-    states : bool
-        Whether words that have numbers are channels.
-    rebirth : bool
-        Whether edge nodes of Sparkplug B are asked for their names.
+    topics : Patterns; empty for all that there is.
+    username, password_file, ca, cert, key : As in `Link`.
+    listen_s : How long; left out, until nothing new comes.
+    states : Whether words that have numbers are channels.
+    rebirth : Whether edge nodes of Sparkplug B are asked for their names.
     """
 
     url: str

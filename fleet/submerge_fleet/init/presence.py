@@ -17,16 +17,10 @@ def presence_pattern(
 ) -> str | None:
     """Return the pattern of a topic; None if the sensor would not follow it, or hears it already.
 
-    Parameters
-    ----------
-    topic : str
-        Where the device says it.
-    word : str
-        What it says when it is away.
-    of : TopicPlace
-        What the topic of its readings stands for.
-    patterns : sequence of TopicPattern
-        By which the sensor listens.
+    topic : Where the device says it.
+    word : What it says when it is away.
+    of : What the topic of its readings stands for.
+    patterns : By which the sensor listens.
     """
     levels = topic.split("/")
     if not says_presence(topic) or OPEN & set(topic) or levels[:-1].count(of.device) != 1:

@@ -11,15 +11,9 @@ from submerge_client.config.schemas import SchemaConfig
 class FoundChannel:
     """A channel that is proposed.
 
-    Attributes
-    ----------
-    name, unit : str
-    every_s : float, optional
-        Seconds between its readings; None if that is not known.
-    lowest, highest : float, optional
-        What was read of it; None before a reading.
-    note : str
-        What else a person should know of it.
+    every_s : Seconds between its readings; None if that is not known.
+    lowest, highest : What was read of it; None before a reading.
+    note : What else a person should know of it.
     """
 
     name: str
@@ -42,26 +36,14 @@ class OmittedField:
 class Proposal:
     """What a configuration would have.
 
-    Attributes
-    ----------
-    source : str
-        Where readings come from, in words.
-    sensor : str
-        The section `[sensor]` and its comments, as TOML.
-    schema : SchemaConfig
-    schema_note : str
-        Comments on scaling, as TOML.
-    summary : str
-        Settings of `[summary]` and their comments, as TOML; "" for none.
-    found : tuple of FoundChannel
-        In the schema's order.
-    left_out : tuple of OmittedField
-    remarks : tuple of str
-        What a person should know of the whole.
-    discover : bool
-        Whether new devices are learnt by themselves.
-    pipe : str
-        A command whose output `submerge up` reads; "" where it reads by itself.
+    source : Where readings come from, in words.
+    sensor : The section `[sensor]` and its comments, as TOML.
+    schema_note : Comments on scaling, as TOML.
+    summary : Settings of `[summary]` and their comments, as TOML; "" for none.
+    found : In the schema's order.
+    remarks : What a person should know of the whole.
+    discover : Whether new devices are learnt by themselves.
+    pipe : A command whose output `submerge up` reads; "" where it reads by itself.
     """
 
     source: str

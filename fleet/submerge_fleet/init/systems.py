@@ -60,13 +60,8 @@ def patterns_of(
 ) -> list[str]:
     """Return patterns, the more precise first.
 
-    Parameters
-    ----------
-    asked : sequence of str
-        Patterns to listen to.
-    bridges : iterable of str
-        Base topics of Zigbee2MQTT that have a bridge.
-    described : sequence of DescribedField
+    asked : Patterns to listen to.
+    bridges : Base topics of Zigbee2MQTT that have a bridge.
     """
     named = chain(_of_bridges(bridges, described), _of_tasmota(described))
     forms = [*islice(_once(named), MOST_NAMED), *FORMS]

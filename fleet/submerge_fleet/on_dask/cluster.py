@@ -35,12 +35,7 @@ class Call(NamedTuple):
 
 
 class Cluster:
-    """Runs tasks on the workers of a scheduler.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
+    """Runs tasks on the workers of a scheduler."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -18,7 +18,7 @@ from submerge.history.layout import LaidOut, Layout
 from submerge.history.periods import Periods
 from submerge.history.settings import FitSettings
 from submerge.history.time_spans import TimeSpan
-from submerge.pca.expected import Group, Known, Rows
+from submerge.pca.expected import Estimate, GappedRows, RareRows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
@@ -130,27 +130,27 @@ def cells_of(data: bytes, fingerprint: str, width: int) -> LearntCells:
     visits, rest = list[tuple[Cell, CellSummary]](), iter(pieces)
     for machine, run, number, first, last, thinned, keys, n in head["cells"]:
         sums = {bytes.fromhex(key): _scatter_of(next(rest), fingerprint) for key in keys}
-        rare = Rows(
+        rare = RareRows(
             np.frombuffer(next(rest)).reshape(n, width),
             np.frombuffer(next(rest), bool).reshape(n, width),
             np.frombuffer(next(rest)),
         )
-        group = Group(sums, rare, fingerprint)
+        group = GappedRows(sums, rare, fingerprint)
         visits.append((Cell(machine, run, number), CellSummary(group, first, last, thinned)))
     counts = Counter(head["left_out"])
     return LearntCells(tuple(visits), head["rows"], head["gaps"], counts, tuple(head["spans"]))
 
 
-def known_text(known: Mapping[int, Known]) -> list[list[Any]]:
+def known_text(known: Mapping[int, Estimate]) -> list[list[Any]]:
     """Return what fills rare gaps, as JSON holds it."""
     return [
         [machine, each.mean.tolist(), each.covariance.tolist()] for machine, each in known.items()
     ]
 
 
-def known_from(text: list[list[Any]]) -> dict[int, Known]:
+def known_from(text: list[list[Any]]) -> dict[int, Estimate]:
     """Return what JSON holds of what fills rare gaps."""
-    return {at: Known(*map(np.array, parts)) for at, *parts in text}
+    return {at: Estimate(*map(np.array, parts)) for at, *parts in text}
 
 
 def judge_bytes(judge: HeldOut) -> bytes:

@@ -75,14 +75,7 @@ class SeenStretch:
 class ClusterFit:
     """Learns a history on a cluster.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    rows : ClusterRows
-    channels : sequence of Channel
-    settings : FitSettings
-    advance : callable
-        Takes numbers of rows that were read.
+    advance : Takes numbers of rows that were read.
     """
 
     cluster: Cluster

@@ -30,19 +30,11 @@ from submerge_fleet.python.frames import frame_of
 class Portion(NamedTuple):
     """Stretches of one machine.
 
-    Attributes
-    ----------
-    machine : str
-    stretches : list
-        As `stretch_text` or `partition_text` returns them.
-    own : int
-        So many are this portion's; those after them are read on into, to the end of a cell.
-    before : list or None
-        Cell of the row before the first, whose rows are another portion's.
-    begin : int
-        Of a piece that is judged, the first row that counts, by its number in the machine.
-    skip : int
-        Rows before the piece's lead.
+    stretches : As `stretch_text` or `partition_text` returns them.
+    own : So many are this portion's; those after them are read on into, to the end of a cell.
+    before : Cell of the row before the first, whose rows are another portion's.
+    begin : Of a piece that is judged, the first row that counts, by its number in the machine.
+    skip : Rows before the piece's lead.
     """
 
     machine: str
@@ -57,15 +49,9 @@ class Portion(NamedTuple):
 class PortionReading:
     """How all stretches are read.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the channels.
-    order : tuple of int
-        Their places among the columns that are read.
-    options : ReadingOptions
-    frames : sequence
-        Partitions of a Dask collection, if the rows are not in files.
+    names : Of the channels.
+    order : Their places among the columns that are read.
+    frames : Partitions of a Dask collection, if the rows are not in files.
     """
 
     names: tuple[str, ...]

@@ -17,14 +17,9 @@ from submerge_fleet.on_dask.tables import Collection
 class ClusterRows:
     """Rows that workers read.
 
-    Attributes
-    ----------
-    reading : PortionReading
-        How all of them are read; without partitions.
-    machines : mapping of str to list
-        The stretches of each machine, in order, as JSON holds them.
-    partitions : sequence
-        Of a Dask collection: futures, or what Dask computes.
+    reading : How all of them are read; without partitions.
+    machines : The stretches of each machine, in order, as JSON holds them.
+    partitions : Of a Dask collection: futures, or what Dask computes.
     """
 
     reading: PortionReading

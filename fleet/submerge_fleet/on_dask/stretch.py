@@ -25,11 +25,7 @@ MOST_ROWS = 16 * ROWS
 class Stretch(NamedTuple):
     """Rows of one machine in one file.
 
-    Attributes
-    ----------
-    part : MachinePart
-    begin, end : int
-        Rows of the file, from 0; `end` is -1 for its end.
+    begin, end : Rows of the file, from 0; `end` is -1 for its end.
     """
 
     part: MachinePart

@@ -21,14 +21,9 @@ from submerge_fleet.python.frames import frame_of
 class Collection(NamedTuple):
     """A Dask collection of rows of one machine, in the order of time.
 
-    Attributes
-    ----------
-    partitions : list
-        What Dask computes as tables, one after another.
-    head : FrameRows
-        Its columns, of an empty or short table of the same form.
-    options : ReadingOptions
-        With its channels' columns.
+    partitions : What Dask computes as tables, one after another.
+    head : Its columns, of an empty or short table of the same form.
+    options : With its channels' columns.
     """
 
     partitions: list[Any]

@@ -28,27 +28,17 @@ NAMED = 5
 class ModelComparison:
     """One model against another.
 
-    Attributes
-    ----------
-    rank : int
-        Leading directions of each that are compared.
-    separated : int
-        How many of them are separated from those behind, in both: up to the last eigenvalue
+    rank : Leading directions of each that are compared.
+    separated : How many of them are separated from those behind, in both: up to the last eigenvalue
         that is twice the next.
-    angles_deg : tuple of float
-        Principal angles between the leading `rank` of both, the largest first.
-    separated_deg : float or None
-        The largest between the separated ones of both; None if there are none.
-    shift : tuple of float
-        For each channel, the second mean less the first, in standard deviations of the first
+    angles_deg : Principal angles between the leading `rank` of both, the largest first.
+    separated_deg : The largest between the separated ones of both; None if there are none.
+    shift : For each channel, the second mean less the first, in standard deviations of the first
         model; infinite where a channel that never varied has another mean.
-    variance_ratio : float
-        All variance of the second over all of the first.
-    variance_ratios : tuple of float
-        The same along each direction, one after another.
-    features : Comparison or None
-        Of a kernel group's features; the rest is of its readings. Its `shift` is empty: features
-        have no names.
+    variance_ratio : All variance of the second over all of the first.
+    variance_ratios : The same along each direction, one after another.
+    features : Of a kernel group's features; the rest is of its readings. Its `shift` is empty:
+        features have no names.
     """
 
     rank: int
@@ -75,11 +65,7 @@ def compare_summaries(
 def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> ModelComparison:
     """Compare two subspaces of the same vectors.
 
-    Parameters
-    ----------
-    first, second : Subspace
-    rank : int, optional
-        Most directions to compare; by default, all that both hold.
+    rank : Most directions to compare; by default, all that both hold.
 
     Notes
     -----

@@ -15,16 +15,11 @@ from submerge_fleet.console.units import moment
 class Contents:
     """What is in a file of form 3.
 
-    Attributes
-    ----------
-    merges : {"whole scatter", "directions", ""}
-        What merges; empty if the file holds the model alone.
-    origin : str
-        Which fleet made it; empty for files.
-    chunks, machines, rows : int
-        Of files; 0 for a fleet's model.
-    first_s, last_s : float or None
-        When the first and the last of those rows were, Unix seconds; None without times.
+    merges : What merges; empty if the file holds the model alone.
+    origin : Which fleet made it; empty for files.
+    chunks, machines, rows : Of files; 0 for a fleet's model.
+    first_s, last_s : When the first and the last of those rows were, Unix seconds; None without
+        times.
     """
 
     merges: str

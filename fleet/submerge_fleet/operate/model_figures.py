@@ -54,36 +54,20 @@ class KernelText:
 class Figures:
     """A model in figures.
 
-    Attributes
-    ----------
-    age_s, expired : float, bool
-        By this machine's clock; an expired model still scores.
-    channels : tuple of (name, unit)
-        As they were learnt: with lags each channel counts several times.
-    learnt, withheld, lost : int
-        Readings.
-    coverage : float
-        Learnt readings over all known ones.
-    staleness_s : (p50, p99, max)
-        Seconds of silence that half, 99 % and all clients stayed below.
-    rank : int
-        Directions that the model holds, spare ones included.
-    shown : int or None
-        Directions that nodes score with, if that is known.
-    variance : float
-        Of all channels together, in squared units of what was learnt.
-    noise : tuple of float
-        Standard deviation of the noise of each number of a reading, in units of what was learnt;
-        empty while a row of the group has no energies of channels.
-    loadings : int
-        Columns of loadings that the distance of a row is by: those of `rank`, or more.
-    directions : tuple of Direction
-        Of the readings, in a kernel group as well.
-    kernel : Kernel or None
-        None where the readings themselves are all that is learnt.
-    limits : Limits or None
-    contents : Contents or None
-        What else the file holds; None if it holds the model alone, or it is no file.
+    age_s, expired : By this machine's clock; an expired model still scores.
+    channels : As they were learnt: with lags each channel counts several times.
+    learnt, withheld, lost : Readings.
+    coverage : Learnt readings over all known ones.
+    staleness_s : (p50, p99, max). Seconds of silence that half, 99 % and all clients stayed below.
+    rank : Directions that the model holds, spare ones included.
+    shown : Directions that nodes score with, if that is known.
+    variance : Of all channels together, in squared units of what was learnt.
+    noise : Standard deviation of the noise of each number of a reading, in units of what was
+        learnt; empty while a row of the group has no energies of channels.
+    loadings : Columns of loadings that the distance of a row is by: those of `rank`, or more.
+    directions : Of the readings, in a kernel group as well.
+    kernel : None where the readings themselves are all that is learnt.
+    contents : What else the file holds; None if it holds the model alone, or it is no file.
     """
 
     whence: str
@@ -122,13 +106,8 @@ class Figures:
 def figures(named: SavedModel, *, shown: int | None = None, now: float | None = None) -> Figures:
     """Return the figures of a model.
 
-    Parameters
-    ----------
-    named : SavedModel
-    shown : int, optional
-        Directions that nodes score with.
-    now : float, optional
-        Unix seconds; by default, this machine's.
+    shown : Directions that nodes score with.
+    now : Unix seconds; by default, this machine's.
     """
     model, schema = named.model, named.schema
     now = time.time() if now is None else now

@@ -140,17 +140,11 @@ class Authority:
     ) -> Certified:
         """Return a new key and certificate of a node.
 
-        Parameters
-        ----------
-        hosts : tuple of str
-            Names and addresses of a server (`host_of` each); none for a client.
-        permission : Permission or None
-            Role and groups; None for a certificate as they were before there were roles.
-        now : datetime
-            The start of `lasts`. The certificate begins a day earlier, but not before the
+        hosts : Names and addresses of a server (`host_of` each); none for a client.
+        permission : Role and groups; None for a certificate as they were before there were roles.
+        now : The start of `lasts`. The certificate begins a day earlier, but not before the
             authority: such a chain would not be valid.
-        lasts : timedelta
-            How long it is valid; less if the authority ends before.
+        lasts : How long it is valid; less if the authority ends before.
 
         Raises
         ------

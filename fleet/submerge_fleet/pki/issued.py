@@ -26,20 +26,12 @@ VERSION = 2
 class Entry(NamedTuple):
     """A node's newest certificate.
 
-    Attributes
-    ----------
-    hosts : tuple of str
-        Names and addresses of a server; none for a client.
-    serial : str
-        In hexadecimal digits.
-    until : datetime
-        Its end.
-    lasts : timedelta
-        The requested time from its start to its end, also for the next certificate.
-    permission : Permission or None
-        Its role and groups; None: it was made before there were roles.
-    past : tuple of (str, datetime)
-        Serial numbers and ends of its earlier certificates that have not ended yet.
+    hosts : Names and addresses of a server; none for a client.
+    serial : In hexadecimal digits.
+    until : Its end.
+    lasts : The requested time from its start to its end, also for the next certificate.
+    permission : Its role and groups; None: it was made before there were roles.
+    past : Serial numbers and ends of its earlier certificates that have not ended yet.
     """
 
     node: str

@@ -21,14 +21,9 @@ COLUMNS = ("node", "hosts", "role", "groups")
 class ListedNode(NamedTuple):
     """What a list says of a node.
 
-    Attributes
-    ----------
-    hosts : tuple of str
-        None for a client.
-    permission : Permission
-        An aggregator's if the list has hosts and no role, else a client's.
-    named : bool
-        Whether the list names its role; a list from before there were roles names none.
+    hosts : None for a client.
+    permission : An aggregator's if the list has hosts and no role, else a client's.
+    named : Whether the list names its role; a list from before there were roles names none.
     """
 
     hosts: tuple[str, ...]

@@ -23,18 +23,11 @@ from submerge_fleet.pki.kit_file import read_contents
 class IssuedKits(NamedTuple):
     """Kits, and the authority that has signed them.
 
-    Attributes
-    ----------
-    until : datetime
-        The authority's end.
-    entries : list of Entry
-        By name.
-    place : callable
-        Returns the path of a node's kit.
-    serial : str
-        Of a single kit; empty for a list.
-    revoked : collection of str
-        Nodes that are revoked, as far as is known here.
+    until : The authority's end.
+    entries : By name.
+    place : Returns the path of a node's kit.
+    serial : Of a single kit; empty for a list.
+    revoked : Nodes that are revoked, as far as is known here.
     """
 
     fleet: str

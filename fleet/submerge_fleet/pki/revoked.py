@@ -25,10 +25,7 @@ SERIAL = re.compile(r"[0-9A-Fa-f]{1,40}")
 class RevocationList(NamedTuple):
     """The list.
 
-    Attributes
-    ----------
-    lines : tuple of str
-        As in the file, without line ends.
+    lines : As in the file, without line ends.
     """
 
     lines: tuple[str, ...] = (HEAD,)

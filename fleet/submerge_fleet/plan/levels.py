@@ -27,17 +27,10 @@ MEASURED_CHILDREN = 1000
 class FleetPlan:
     """What is planned.
 
-    Attributes
-    ----------
-    leaves : int
-        Clients.
-    report_every_s, model_every_s : float
-        Intervals of reports, and of models.
-    transport : Transport
-    busy : float
-        Share of a core that an aggregator or a broker is planned to use.
-    fan_in : int or None
-        Children of an aggregator; None takes as many as fit, and `MEASURED_CHILDREN` at most.
+    leaves : Clients.
+    report_every_s, model_every_s : Intervals of reports, and of models.
+    busy : Share of a core that an aggregator or a broker is planned to use.
+    fan_in : Children of an aggregator; None takes as many as fit, and `MEASURED_CHILDREN` at most.
     """
 
     leaves: int

@@ -27,18 +27,15 @@ class UnitCost(NamedTuple):
 class UnitCosts:
     """All unit costs of a plan.
 
-    Attributes
-    ----------
-    report_bytes, answer_bytes, model_bytes : UnitCost
-        Of one message, without the headers of TCP, TLS, HTTP/2 or MQTT.
-    report_core_s : UnitCost
-        Processor time of an aggregator for a report: to receive, decide, store and answer it.
-    merge_core_s : UnitCost
-        Processor time of an aggregator for each child, when it merges what its children reported.
-    row_bytes, base_bytes : UnitCost
-        Memory of an aggregator for each child, and without any.
-    broker_core_s : UnitCost
-        Processor time of a broker for one message that it passes on, acknowledged on both sides.
+    report_bytes, answer_bytes, model_bytes : Of one message, without the headers of TCP, TLS,
+        HTTP/2 or MQTT.
+    report_core_s : Processor time of an aggregator for a report: to receive, decide, store and
+        answer it.
+    merge_core_s : Processor time of an aggregator for each child, when it merges what its children
+        reported.
+    row_bytes, base_bytes : Memory of an aggregator for each child, and without any.
+    broker_core_s : Processor time of a broker for one message that it passes on, acknowledged on
+        both sides.
     """
 
     report_bytes: UnitCost

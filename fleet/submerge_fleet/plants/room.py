@@ -50,27 +50,15 @@ _PLAN, _SENSORS, _WEATHER, _FAULTS, _NOISE, _STIR, _LOSS, _SPOILT = range(8)
 class Room:
     """The generated sensor room.
 
-    Parameters
-    ----------
-    seed : int
-        Another seed is another building in other weather.
-    days : float
-        Length of the run, from midnight before a Monday.
-    quiet_days : float
-        Drawn faults begin later.
-    faults : sequence of Fault, optional
-        By default `n_faults` are drawn.
-    n_faults : int
-        How many to draw, each on a mote of its own.
+    seed : Another seed is another building in other weather.
+    days : Length of the run, from midnight before a Monday.
+    quiet_days : Drawn faults begin later.
+    faults : By default `n_faults` are drawn.
+    n_faults : How many to draw, each on a mote of its own.
 
-    Attributes
-    ----------
-    channels : tuple of Channel
-        `mote01.temperature`, `mote01.humidity`, ... by mote, then quantity.
-    plan : RoomPlan
-        Positions of the motes.
-    faults : tuple of Fault
-        The true faults, by start.
+    channels : `mote01.temperature`, `mote01.humidity`, ... by mote, then quantity.
+    plan : Positions of the motes.
+    faults : The true faults, by start.
 
     Examples
     --------

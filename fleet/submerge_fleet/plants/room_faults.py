@@ -45,19 +45,12 @@ SIZES: dict[Kind, dict[str, tuple[float, float]]] = {
 class Fault:
     """One fault of a mote, which alarms are compared with.
 
-    Attributes
-    ----------
-    mote : int
-        From 1.
-    quantity : str
-        The quantity that it shows in; with a dying mote also humidity and voltage.
-    kind : {"stuck", "drift", "noise", "offset", "dying"}
-        The sensor repeats one reading; drifts by `size` a day; has noise of standard deviation
+    mote : From 1.
+    quantity : The quantity that it shows in; with a dying mote also humidity and voltage.
+    kind : The sensor repeats one reading; drifts by `size` a day; has noise of standard deviation
         `size`; is `size` off; or its battery is low and its temperature runs away.
-    start, end : int
-        Snapshots, half open.
-    size : float
-        In the quantity's unit; 0 if the kind has none.
+    start, end : Snapshots, half open.
+    size : In the quantity's unit; 0 if the kind has none.
     """
 
     mote: int
@@ -122,14 +115,9 @@ def spoil(
 ) -> None:
     """Apply a fault to readings, in place.
 
-    Parameters
-    ----------
-    sound : (n, motes, quantities)
-        Readings of snapshots `first` to `first + n`.
-    sound_at : snapshot -> (motes, quantities)
-        Any other snapshot, for the reading of a stuck sensor.
-    rng : Generator
-        A new one: noise is drawn for the whole span, so that pages agree.
+    sound : (n, motes, quantities). Readings of snapshots `first` to `first + n`.
+    sound_at : Any other snapshot, for the reading of a stuck sensor.
+    rng : A new one: noise is drawn for the whole span, so that pages agree.
     """
     rows = slice(max(0, fault.start - first), max(0, fault.end - first))
     age = np.arange(first, first + len(sound))[rows] - fault.start

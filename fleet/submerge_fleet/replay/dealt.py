@@ -39,18 +39,11 @@ SETTLE_S = 180.0
 class Dealt:
     """A sensor with all rows of one `ReplayNode`.
 
-    Parameters
-    ----------
     rows : (n, channels)
-    speed : float
-        Rows a second; 0: as fast as the node takes them.
+    speed : Rows a second; 0: as fast as the node takes them.
 
-    Attributes
-    ----------
-    node : ReplayNode
-        The reader of the rows; it sets this itself.
-    refused : callable
-        Returns why the parent refuses the join, or None.
+    node : The reader of the rows; it sets this itself.
+    refused : Returns why the parent refuses the join, or None.
     """
 
     counts: dict[str, int]

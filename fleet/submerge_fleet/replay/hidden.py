@@ -28,12 +28,8 @@ def hidden_error(rows: Array, learn: Callable[[Array], Subspace]) -> float | Non
 
     None if nothing could be hidden.
 
-    Parameters
-    ----------
-    rows : (n, dim)
-        NaN at gaps.
-    learn : callable
-        Returns what is learnt of such rows.
+    rows : (n, dim). NaN at gaps.
+    learn : Returns what is learnt of such rows.
 
     Notes
     -----

@@ -25,16 +25,10 @@ NOTHING = 1e-9
 def excess(rows: Array, map_: FeatureMap, subspace: Subspace, *, center: bool) -> float | None:
     """Return what `subspace` misses of rows' kernel matrix, above the least, in percent.
 
-    Parameters
-    ----------
-    rows : (n, channels)
-        At most 2000 of them, evenly spaced, are used.
-    map_ : FeatureMap
-        With a kernel and a settled gamma.
-    subspace : Subspace
-        Of features.
-    center : bool
-        Measure from the rows' mean in feature space, or from zero.
+    rows : (n, channels). At most 2000 of them, evenly spaced, are used.
+    map_ : With a kernel and a settled gamma.
+    subspace : Of features.
+    center : Measure from the rows' mean in feature space, or from zero.
 
     Returns
     -------

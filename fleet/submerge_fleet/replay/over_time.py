@@ -29,15 +29,10 @@ class OverTime:
 class ErrorOverTime:
     """The running sums, and the errors that were noted.
 
-    Parameters
-    ----------
-    dim : int
-    forgetting_factor : float
-        As the engine's: each row multiplies the weight of the rows before it, so that "per row" is
-        per unit of weight.
-    center : bool
-        Whether the engine centers. Rows are then measured from the first one: a large mean costs
-        no digits.
+    forgetting_factor : As the engine's: each row multiplies the weight of the rows before it, so
+        that "per row" is per unit of weight.
+    center : Whether the engine centers. Rows are then measured from the first one: a large mean
+        costs no digits.
     """
 
     def __init__(self, dim: int, *, forgetting_factor: float = 1.0, center: bool = False) -> None:

@@ -57,22 +57,9 @@ class ReplayOutcome:
     optimum, bounds and energy, and "per row" is per unit of weight. With a kernel, all of these
     are of the rows' features.
 
-    Attributes
-    ----------
-    error : ||Y - Y U U'||_F^2 / n for the final subspace and all rows
-    optimum : the same for the best subspace of that rank, by exact PCA
-    ratio : error / optimum; None where only the optimum is zero
-    frobenius_bound, spectral_bound, energy : the subspace's, over its weight
-    seconds : of learning, and of merging if there is a tree
-    peak_bytes : of one estimator (of a tree: its largest leaf), by tracemalloc
-    fallbacks : blocks that needed the slower, guarded kernel
-    hidden_error : mean squared error of what the model puts in place of a known value that was
-        hidden on purpose; None without gaps
-    kernel : figures of a kernel; None without one
-    bounds : the same rows at the least ("lo") and the largest ("hi") rank that the rule chose;
-        None if they were not asked for
-    over_time : the error of all rows so far at the end of each block; of rows with gaps, as they
-        were filled then; None if it was not asked for
+    hidden_error : hidden on purpose; None without gaps
+    bounds : None if they were not asked for
+    over_time : were filled then; None if it was not asked for
     """
 
     algorithm: str

@@ -59,15 +59,10 @@ def stream(
 ) -> Leaf:
     """Learn `rows` block by block; with `watch`, record errors and ranks.
 
-    Parameters
-    ----------
-    lift : callable, optional
-        From rows (n, channels) to features (n, dim), a block at a time: features of all rows
-        may need too much memory.
-    filler : SAPCA, optional
-        Learns rows as they are and fills their gaps; by default the engine does.
-    over_time : ErrorOverTime, optional
-        Gets each block as it was learnt, and the subspace after it.
+    lift : From rows (n, channels) to features (n, dim), a block at a time: features of all rows may
+        need too much memory.
+    filler : Learns rows as they are and fills their gaps; by default the engine does.
+    over_time : Gets each block as it was learnt, and the subspace after it.
     """
     leaf = Leaf(engine, rows)
     mask = np.isnan(rows)

@@ -37,12 +37,8 @@ Read = Callable[[int | None], Iterable[Block]]
 class Centers:
     """The means of files.
 
-    Parameters
-    ----------
-    mean : Mean or None
-        What was asked for.
-    note : callable
-        Takes sentences for the reader of the scores.
+    mean : What was asked for.
+    note : Takes sentences for the reader of the scores.
 
     Raises
     ------

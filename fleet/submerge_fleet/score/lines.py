@@ -37,18 +37,11 @@ Column = npt.NDArray[Any]
 class ScoreHeadings:
     """The columns of scores.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Of the model's channels.
-    kernel : bool
-        Whether `linear`, `anomaly_score` and `over_linear` are there.
-    factors : bool
-        Whether `distance` is there.
-    timed : bool
-        Whether the time of each row is there.
-    kept : tuple of str
-        Columns of the files that are carried along.
+    names : Of the model's channels.
+    kernel : Whether `linear`, `anomaly_score` and `over_linear` are there.
+    factors : Whether `distance` is there.
+    timed : Whether the time of each row is there.
+    kept : Columns of the files that are carried along.
     """
 
     names: tuple[str, ...]

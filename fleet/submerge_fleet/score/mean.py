@@ -86,13 +86,9 @@ class Center:
 def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Center:
     """Return the mean of a file, or of its first rows.
 
-    Parameters
-    ----------
-    parts : iterable of Block
-        Its rows. Filled values do not count: they come from the fleet's model. In
-        feature space only rows without a gap count.
-    whole : bool
-        Whether these are all rows that are scored.
+    parts : Its rows. Filled values do not count: they come from the fleet's model. In feature space
+        only rows without a gap count.
+    whole : Whether these are all rows that are scored.
     """
     *lifting, linear = normal.summary.parts
     features = lifting[0].mean if lifting else None

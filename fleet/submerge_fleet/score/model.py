@@ -29,20 +29,12 @@ ZIP = b"PK\x03\x04"
 class Normal:
     """A model with what scoring needs.
 
-    Attributes
-    ----------
-    about : str
-        Its description, for people.
-    limits : Limits or None
-        None if none were measured.
-    shown : Subspaces
-        Has the number of directions to score with.
-    factors : tuple of Factors
-        Empty where they are not known.
-    notes : tuple of str
-        Sentences for the reader of the scores.
-    states : mapping of machine to MonitorState
-        What a fitted model knows of each machine of its history.
+    about : Its description, for people.
+    limits : None if none were measured.
+    shown : Has the number of directions to score with.
+    factors : Empty where they are not known.
+    notes : Sentences for the reader of the scores.
+    states : What a fitted model knows of each machine of its history.
     """
 
     about: str
@@ -58,10 +50,7 @@ class Normal:
 def of_file(path: Path, rank: int | None) -> Normal:
     """Return the model in a file, as saved or as an engine's `submerge.dumps`.
 
-    Parameters
-    ----------
-    rank : int, optional
-        Directions to score with, instead of the number in the file.
+    rank : Directions to score with, instead of the number in the file.
 
     Raises
     ------

@@ -52,12 +52,8 @@ class FileRows:
 class FileScorer:
     """Scores rows of files by one model.
 
-    Parameters
-    ----------
-    when : Condition, optional
-        Rows that do not meet it have no scores.
-    center : Center, optional
-        The mean that rows are measured from.
+    when : Rows that do not meet it have no scores.
+    center : The mean that rows are measured from.
     """
 
     def __init__(
@@ -80,15 +76,10 @@ class FileScorer:
     ) -> FileRows:
         """Score rows (n, channels) in their units, lags included.
 
-        Parameters
-        ----------
         rows : (n, channels)
-        first : int
-            The number of the first row in its file.
-        lead : int
-            Rows before these that cannot be scored, as their lags reach before the file.
-        carried : Carried, optional
-            What these rows and those before them bring along.
+        first : The number of the first row in its file.
+        lead : Rows before these that cannot be scored, as their lags reach before the file.
+        carried : What these rows and those before them bring along.
         """
         block, center = self.prepare(rows, judges=True), self._center
         scores = score(block, self._model, center.own, center.typical, excess=center.excess)

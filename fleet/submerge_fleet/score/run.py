@@ -102,16 +102,11 @@ def score(
 ) -> Iterator[tuple[Path, FileRows]]:
     """Score all rows of all files, a block at a time.
 
-    Parameters
-    ----------
-    files : sequence of Path
-        Tables in text and Parquet are streamed; logs, packed `.npy` and long tables' names are held
-        in memory, one file at a time.
-    note, warn : callable
-        Take sentences for the reader of the scores. A warning says that scores may not mean what
-        they seem to.
-    advance : callable
-        Takes numbers of rows that were read.
+    files : Tables in text and Parquet are streamed; logs, packed `.npy` and long tables' names are
+        held in memory, one file at a time.
+    note, warn : Take sentences for the reader of the scores. A warning says that scores may not
+        mean what they seem to.
+    advance : Takes numbers of rows that were read.
 
     Raises
     ------

@@ -26,20 +26,11 @@ PERIODS, LEAST_S = 3.0, 30.0
 class Arrivals:
     """What has come from a sensor since the line before.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the channels.
-    sensor : AnySensor
-    now : float
-        Seconds on any steady clock.
+    names : Of the channels.
+    now : Seconds on any steady clock.
 
-    Attributes
-    ----------
-    absent : tuple of str
-        Channels without a value in all rows between the last two calls of `mark`.
-    never : tuple of str
-        Those of them that have had none since the start.
+    absent : Channels without a value in all rows between the last two calls of `mark`.
+    never : Those of them that have had none since the start.
     """
 
     def __init__(self, names: Sequence[str], sensor: AnySensor, now: float) -> None:

@@ -26,36 +26,21 @@ Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
 class BoxState:
     """How a machine is.
 
-    Attributes
-    ----------
-    rows : int
-        Read since the program began.
-    learnt, withheld : int
-        Readings of all its lives: learnt, and seen but not learnt.
-    measured : int or None
-        Readings that measure the scale of the channels; None once it is settled.
-    ready_in_s : float
-        Time until the scale is measured, at the present rate; -1 if unknown.
-    waits_on : tuple of str
-        Channels without a value, for which rows wait that would measure the scale.
-    score : NewestScore or None
-        None before the first row was scored.
-    waits_for : str
-        What limits wait for, in words; empty if they wait for time only, or are there.
-    provisional : bool
-        Whether limits are those of a first look: they do not keep the configured rate of alarms.
-    armed_in_s : float
-        Time until they keep it; -1 if unknown.
-    alarms : tuple of Alarm
-        That it remembers, open ones and ended ones, the newest first.
-    absent : tuple of str
-        Channels that had no value in the rows before the line.
-    never : tuple of str
-        Those of them that have had none since the program began.
-    quiet_s : float
-        For how long there was no row; 0 while that is usual.
-    advice : str
-        What to look at then, if there was none ever.
+    rows : Read since the program began.
+    learnt, withheld : Readings of all its lives: learnt, and seen but not learnt.
+    measured : Readings that measure the scale of the channels; None once it is settled.
+    ready_in_s : Time until the scale is measured, at the present rate; -1 if unknown.
+    waits_on : Channels without a value, for which rows wait that would measure the scale.
+    score : None before the first row was scored.
+    waits_for : What limits wait for, in words; empty if they wait for time only, or are there.
+    provisional : Whether limits are those of a first look: they do not keep the configured rate of
+        alarms.
+    armed_in_s : Time until they keep it; -1 if unknown.
+    alarms : That it remembers, open ones and ended ones, the newest first.
+    absent : Channels that had no value in the rows before the line.
+    never : Those of them that have had none since the program began.
+    quiet_s : For how long there was no row; 0 while that is usual.
+    advice : What to look at then, if there was none ever.
     """
 
     rows: int

@@ -50,41 +50,27 @@ class BoxListen(ListenConfig, frozen=True, kw_only=True):
 class BoxConfig(Section, frozen=True, kw_only=True):
     """All settings of one machine.
 
-    Attributes
-    ----------
-    node : str
-        Its permanent name.
-    group : str
-        The machines that share a model with it, once others join.
-    folder : Path
-        Where it keeps what it knows: `client.state` and `root.db`.
-    kit : Path, optional
-        Its certificate and key, for links with TLS.
+    node : Its permanent name.
+    group : The machines that share a model with it, once others join.
+    folder : Where it keeps what it knows: `client.state` and `root.db`.
+    kit : Its certificate and key, for links with TLS.
     sensor : AnySensor
     schema : SchemaConfig
     summary : LearntSummary
     learn : LearnConfig
     alarms : AlarmsConfig
-    gaps : {"fill", "withhold"}
-        As a client's.
+    gaps : As a client's.
     scores : ScoresConfig
-    share_values : bool
-        Whether operators of this machine, and its page, may look at readings in their units.
-    discover : bool
-        Whether channels of new devices are learnt by themselves; else a person accepts them.
-    listen : BoxListen
-        How other machines reach it; left out, they cannot.
-    status : StatusConfig
-        Health and metrics; by default none.
-    operators : OperatorsConfig, optional
-        How operators on other machines reach it; left out, the socket in its folder is the only
-        way.
-    page : PageConfig, optional
-        A page for browsers; left out, there is none.
-    history : HistoryConfig
-        Scores of the last days, past alarms and versions.
-    log : {"debug", "info", "warning", "error"}
-        The least level of a log line.
+    share_values : Whether operators of this machine, and its page, may look at readings in their
+        units.
+    discover : Whether channels of new devices are learnt by themselves; else a person accepts them.
+    listen : How other machines reach it; left out, they cannot.
+    status : Health and metrics; by default none.
+    operators : How operators on other machines reach it; left out, the socket in its folder is the
+        only way.
+    page : A page for browsers; left out, there is none.
+    history : Scores of the last days, past alarms and versions.
+    log : The least level of a log line.
     """
 
     node: Name

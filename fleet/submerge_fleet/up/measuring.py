@@ -12,10 +12,7 @@ sixty rows where they come more seldom."""
 class MeasuringPace:
     """The rate of measured rows.
 
-    Parameters
-    ----------
-    period_s : float
-        Seconds between rows; 0 if unknown.
+    period_s : Seconds between rows; 0 if unknown.
     """
 
     def __init__(self, period_s: float = 0.0) -> None:

@@ -46,17 +46,10 @@ LOOK_S = 1.0
 class Telling:
     """Says how a machine is.
 
-    Parameters
-    ----------
-    config : BoxConfig
-    agent : Agent
-    ask : callable
-        Asks the root.
-    tell : callable
-        Takes each line.
-    as_json : bool
-    bereft : bool
-        The root's store is new, and the client is not: what is gone with the old one is said once.
+    ask : Asks the root.
+    tell : Takes each line.
+    bereft : The root's store is new, and the client is not: what is gone with the old one is said
+        once.
     """
 
     def __init__(

@@ -101,15 +101,9 @@ def unit_name(config: BoxConfig) -> str:
 def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -> str:
     """Return the unit.
 
-    Parameters
-    ----------
-    config : BoxConfig
-    path : Path
-        Its file.
-    here : Path
-        The present folder, in which relative paths are.
-    owner : str or None
-        The user of a system unit; None for a user's unit.
+    path : Its file.
+    here : The present folder, in which relative paths are.
+    owner : The user of a system unit; None for a user's unit.
 
     Raises
     ------

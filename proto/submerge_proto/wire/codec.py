@@ -54,14 +54,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 class MessageRefused(PeerError):
     """A message that cannot be accepted, from a known sender, who gets the reason.
 
-    Attributes
-    ----------
-    stamp : Stamp
-        The sender's, as far as it could be read.
-    reason : Reason
-        VERSION or INVALID, for the answer. `kind`, as of any `PeerError`, is more exact.
-    fence : bytes
-        For the answer: an aggregator ignores an answer to another process. Empty if there is
+    stamp : The sender's, as far as it could be read.
+    reason : VERSION or INVALID, for the answer. `kind`, as of any `PeerError`, is more exact.
+    fence : For the answer: an aggregator ignores an answer to another process. Empty if there is
         none, or it could not be read.
     """
 

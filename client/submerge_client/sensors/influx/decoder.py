@@ -29,17 +29,10 @@ MOST_NAMES = 1000
 class MetricDecoder:
     """Reads lines.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
-    config : InfluxSensor
-    rows : TimedRows
-        Takes the readings.
-    tally : ProblemTally
-        With `KINDS`.
-    wall_ns : callable
-        The time of arrival, in nanoseconds since 1970.
+    channels : The schema's names, in its order.
+    rows : Takes the readings.
+    tally : With `KINDS`.
+    wall_ns : The time of arrival, in nanoseconds since 1970.
     """
 
     def __init__(

@@ -163,13 +163,8 @@ def written(
 ) -> bytes:
     """Return a metric as a line with its line break. Numbers that are not finite are left out.
 
-    Parameters
-    ----------
-    measurement, tags
-        Printable, without a backslash at an end: names of ours.
-    fields : mapping
-        At least one of them finite.
-    time : int
+    measurement, tags : Printable, without a backslash at an end: names of ours.
+    fields : At least one of them finite.
     """
     series = ",".join([_escape(measurement, ", "), *(_pair(*tag) for tag in tags.items())])
     pairs = [

@@ -43,14 +43,9 @@ class Series(NamedTuple):
 class SeriesNames:
     """Finds the channels of series.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
-    template : str
-        As in the rules of this module; `series_names.wrong_with` accepts it.
-    ignored : collection of str
-        Keys of tags that are no part of a device.
+    channels : The schema's names, in its order.
+    template : As in the rules of this module; `series_names.wrong_with` accepts it.
+    ignored : Keys of tags that are no part of a device.
     """
 
     def __init__(

@@ -37,23 +37,14 @@ GRACE_S = 2.0
 class MetricOutlet:
     """A pipe to write to.
 
-    Parameters
-    ----------
-    descriptor : int
-        Of a pipe, a socket, a file or a terminal. The first two are written without blocking.
-    steady : callable
-        A steady clock, in seconds.
+    descriptor : Of a pipe, a socket, a file or a terminal. The first two are written without
+        blocking.
+    steady : A steady clock, in seconds.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        As in the rules of this module.
-    times : RowTimes
-        The times of the rows that the sensor handed over.
-    waker : Waker
-        Rings when ours are there to be written.
-    gone : str
-        Why nothing more can be written; "" while it can.
+    counts : As in the rules of this module.
+    times : The times of the rows that the sensor handed over.
+    waker : Rings when ours are there to be written.
+    gone : Why nothing more can be written; "" while it can.
     """
 
     def __init__(self, descriptor: int, *, steady: Callable[[], float] = time.monotonic) -> None:

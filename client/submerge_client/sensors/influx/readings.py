@@ -45,21 +45,12 @@ MOST_NAMED = 20
 class InfluxReadings:
     """Rows from metrics.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
-    config : InfluxSensor
-    stream : BinaryIO, optional
-        A pipe, file or terminal; standard input by default.
-    outlet : MetricOutlet or None
-        Where all bytes go on to; None: nowhere.
-    note : SensorLog
-        Takes remarks for the log.
-    gather_s : float
-        How long a row waits for its lines.
-    steady : callable
-        A steady clock, in seconds.
+    channels : The schema's names, in its order.
+    stream : A pipe, file or terminal; standard input by default.
+    outlet : Where all bytes go on to; None: nowhere.
+    note : Takes remarks for the log.
+    gather_s : How long a row waits for its lines.
+    steady : A steady clock, in seconds.
 
     Raises
     ------

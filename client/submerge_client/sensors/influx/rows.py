@@ -43,18 +43,11 @@ class _OpenRow:
 class TimedRows:
     """Puts rows together.
 
-    Parameters
-    ----------
-    channels : int
-    wait_s : float
-        How long a row waits for its readings. Raising it catches slower devices, and scores later.
-    most : int
-        Rows that may be open.
+    wait_s : How long a row waits for its readings. Raising it catches slower devices, and scores
+        later.
+    most : Rows that may be open.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        Readings "late" and "repeated", rows "out_of_order", and "crowded": those that had to
+    counts : Readings "late" and "repeated", rows "out_of_order", and "crowded": those that had to
         close because too many were open.
     """
 

@@ -54,10 +54,7 @@ class _KnownDevice(NamedTuple):
 class Comings:
     """Devices that come and go.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
+    channels : The schema's names, in its order.
     """
 
     def __init__(self, channels: Sequence[str]) -> None:
@@ -71,14 +68,9 @@ class Comings:
     def remarks(self, heard: Mapping[str, HeardField], absent: Mask, now: float) -> list[Remark]:
         """Return what is to be said now.
 
-        Parameters
-        ----------
-        heard : mapping of str to HeardField
-            All fields that were heard, by name.
-        absent : (channels,) of bool
-            Which channels have no value.
-        now : float
-            On the clock of `heard`.
+        heard : All fields that were heard, by name.
+        absent : (channels,) of bool. Which channels have no value.
+        now : On the clock of `heard`.
         """
         devices = defaultdict[str, list[HeardField]](list)
         for name, field in heard.items():

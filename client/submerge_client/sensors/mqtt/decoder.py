@@ -52,12 +52,7 @@ class Decoder(Protocol):
 
         A message without any is counted by its reason; no message raises anything.
 
-        Parameters
-        ----------
-        topic : str
-        payload : bytes
-        retained : bool
-            Whether the broker has kept it from earlier.
+        retained : Whether the broker has kept it from earlier.
         """
 
 
@@ -86,10 +81,7 @@ def number_of(text: str) -> float | None:
 def seconds_of(value: Any) -> float | None:
     """Return a time in seconds since 1970; None if it is none.
 
-    Parameters
-    ----------
-    value : object
-        Seconds or milliseconds since 1970, as a number or a text; or ISO 8601, UTC without an
+    value : Seconds or milliseconds since 1970, as a number or a text; or ISO 8601, UTC without an
         offset.
     """
     if isinstance(value, str):

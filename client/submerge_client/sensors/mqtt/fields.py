@@ -54,12 +54,8 @@ def content_of(payload: bytes | bytearray) -> Any:
 def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, float]]:
     """Return the numbers in a content, each with its path.
 
-    Parameters
-    ----------
-    content : object
-        As `content_of` returns it.
-    states : mapping of str to float
-        Numbers for texts, and for `true` and `false`.
+    content : As `content_of` returns it.
+    states : Numbers for texts, and for `true` and `false`.
 
     Raises
     ------

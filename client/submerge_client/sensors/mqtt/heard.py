@@ -20,26 +20,15 @@ MOST_NAMES = 2048
 class HeardField:
     """A field of a device.
 
-    Attributes
-    ----------
-    name : str
-        `device/field`.
-    count : int
-        Readings of it.
-    changes : int
-        Readings that differed from the one before.
-    first_s, last_s : float
-        When the first and the last came, in seconds on the caller's clock.
-    lowest, highest, last : float
-        Of its values.
-    unit : str
-        "" while none is known.
-    falls : int
-        Readings that were lower than the one before.
-    longest_s : float
-        The longest time between two readings.
-    mean, squares : float
-        Of its values, and the sum of their squared differences from it.
+    name : `device/field`.
+    count : Readings of it.
+    changes : Readings that differed from the one before.
+    first_s, last_s : When the first and the last came, in seconds on the caller's clock.
+    lowest, highest, last : Of its values.
+    unit : "" while none is known.
+    falls : Readings that were lower than the one before.
+    longest_s : The longest time between two readings.
+    mean, squares : Of its values, and the sum of their squared differences from it.
     """
 
     name: str
@@ -70,17 +59,10 @@ class HeardField:
 class Heard:
     """The fields that were heard.
 
-    Parameters
-    ----------
-    most : int
-        Names that are remembered.
+    most : Names that are remembered.
 
-    Attributes
-    ----------
-    fields : dict of str to HeardField
-        By name, in the order in which they were first heard.
-    crowded : int
-        Readings of names beyond `most`.
+    fields : By name, in the order in which they were first heard.
+    crowded : Readings of names beyond `most`.
     """
 
     def __init__(self, most: int = MOST_NAMES) -> None:

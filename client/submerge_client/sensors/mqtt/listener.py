@@ -37,17 +37,10 @@ Handle = Callable[[MQTTMessage], Iterable[RebirthRequest]]
 class BrokerListener:
     """A connection to a broker.
 
-    Parameters
-    ----------
-    link : Link
-        The broker, and how to connect to it.
-    subscriptions : sequence of str
-        Topic filters.
-    handle : Handle
-    tally : ProblemTally
-        With `KINDS`.
-    note : SensorLog
-        Takes remarks for the log, from any thread.
+    link : The broker, and how to connect to it.
+    subscriptions : Topic filters.
+    tally : With `KINDS`.
+    note : Takes remarks for the log, from any thread.
 
     Raises
     ------

@@ -75,32 +75,17 @@ class NamedReading(NamedTuple):
 class MessageDecoder:
     """Reads the messages of devices.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order; may be empty, to listen alone.
-    topics : sequence of str
-        Patterns as in `topics`.
-    tally : ProblemTally
-        With `KINDS`.
-    time : str
-        The path of a message's time; "" takes the time of arrival.
-    include, exclude : sequence of str
-        Patterns of names.
-    states : mapping of str to float
-        Numbers for texts, and for `true` and `false`.
-    rebirth : bool
-        Whether edge nodes of Sparkplug B are asked for their births: that publishes messages.
-    whole : bool
-        Whether all names are those of all levels.
-    steady, wall : callable
-        Clocks, in seconds.
+    channels : The schema's names, in its order; may be empty, to listen alone.
+    topics : Patterns as in `topics`.
+    tally : With `KINDS`.
+    time : The path of a message's time; "" takes the time of arrival.
+    include, exclude : Patterns of names.
+    states : Numbers for texts, and for `true` and `false`.
+    rebirth : Whether edge nodes of Sparkplug B are asked for their births: that publishes messages.
+    whole : Whether all names are those of all levels.
+    steady, wall : Clocks, in seconds.
 
-    Attributes
-    ----------
-    subscriptions : tuple of str
-    heard : Heard
-        All numbers that pass the patterns.
+    heard : All numbers that pass the patterns.
 
     Raises
     ------

@@ -10,10 +10,7 @@ from fnmatch import translate
 class NamePatterns:
     """Names, by patterns as of a shell: `*` is any text, `?` any character.
 
-    Parameters
-    ----------
-    include, exclude : sequence of str
-        A name has to fit one of the first, and none of the second.
+    include, exclude : A name has to fit one of the first, and none of the second.
     """
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:

@@ -33,23 +33,14 @@ class PublishedValue(NamedTuple):
 class Published:
     """Reads messages.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
-    topic : str
-        With `{channel}` in it once.
-    value : str
-        The path of the number in a message's JSON: "value", "reading.celsius"; "" if the
+    channels : The schema's names, in its order.
+    topic : With `{channel}` in it once.
+    value : The path of the number in a message's JSON: "value", "reading.celsius"; "" if the
         message is a bare number.
-    time : str
-        The path of its time, in seconds since 1970 or ISO 8601 (UTC without an offset); "" if
+    time : The path of its time, in seconds since 1970 or ISO 8601 (UTC without an offset); "" if
         messages have none.
 
-    Attributes
-    ----------
-    subscription : str
-        The topic filter for all channels.
+    subscription : The topic filter for all channels.
 
     Raises
     ------
@@ -111,17 +102,8 @@ class Published:
 class SingleDecoder:
     """A `Decoder` of such messages.
 
-    Parameters
-    ----------
-    published : Published
-    tally : ProblemTally
-        With the kinds malformed, null, unknown and retained.
-    timed : bool
-        Whether messages have a time. Without, retained ones may be days old, and are left out.
-
-    Attributes
-    ----------
-    subscriptions : tuple of str
+    tally : With the kinds malformed, null, unknown and retained.
+    timed : Whether messages have a time. Without, retained ones may be days old, and are left out.
     """
 
     def __init__(self, published: Published, tally: ProblemTally, *, timed: bool) -> None:

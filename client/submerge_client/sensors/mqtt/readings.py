@@ -53,16 +53,10 @@ MOST_NAMED = 20
 class MqttReadings:
     """A sensor that makes rows of published values.
 
-    Parameters
-    ----------
-    channels : sequence of str
-        The schema's names, in its order.
-    config : MqttSensor
-        The broker, the form of messages, and the grid as in `Grid`.
-    note : SensorLog
-        Takes remarks for the log, from any thread.
-    habits : Path or None
-        The file that keeps how long channels are usually silent; None keeps nothing.
+    channels : The schema's names, in its order.
+    config : The broker, the form of messages, and the grid as in `Grid`.
+    note : Takes remarks for the log, from any thread.
+    habits : The file that keeps how long channels are usually silent; None keeps nothing.
 
     Raises
     ------

@@ -69,10 +69,7 @@ class Unborn(NamedTuple):
 class SparkplugDecoder:
     """Reads the messages of edge nodes.
 
-    Parameters
-    ----------
-    states : mapping of str to float
-        Numbers for texts, and for `true` and `false`.
+    states : Numbers for texts, and for `true` and `false`.
     """
 
     def __init__(self, states: Mapping[str, float]) -> None:

@@ -31,15 +31,9 @@ class TopicPlace(NamedTuple):
 class TopicPattern:
     """Topics of one form.
 
-    Parameters
-    ----------
-    pattern : str
-        As in the rules of this module; `topic_patterns.wrong_with` accepts it.
+    pattern : As in the rules of this module; `topic_patterns.wrong_with` accepts it.
 
-    Attributes
-    ----------
-    subscription : str
-        The topic filter that covers them.
+    subscription : The topic filter that covers them.
     """
 
     def __init__(self, pattern: str) -> None:

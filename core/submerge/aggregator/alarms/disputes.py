@@ -40,11 +40,8 @@ class LeftOutAlarm(NamedTuple):
 class AlarmDisputes:
     """What the children of one group report that is not believed.
 
-    Attributes
-    ----------
-    contradicted : int
-        Alarms that were left out since the start of the process, each counted once for as long as
-        it stays left out.
+    contradicted : Alarms that were left out since the start of the process, each counted once for
+        as long as it stays left out.
     """
 
     def __init__(self) -> None:

@@ -33,10 +33,7 @@ PATIENCE_S = 10.0
 class DrillAnswers:
     """The answers of one group's nodes.
 
-    Attributes
-    ----------
-    by_node : dict of str to DrillReport
-        The newest answer of each, the oldest arrival first.
+    by_node : The newest answer of each, the oldest arrival first.
     """
 
     by_node: dict[str, DrillReport] = field(default_factory=dict)

@@ -25,14 +25,7 @@ MOST_HISTORIES = 64
 class Histories:
     """The histories of one group.
 
-    Parameters
-    ----------
-    group : str
-
-    Attributes
-    ----------
-    changes : dict
-        Records to keep, None to delete.
+    changes : Records to keep, None to delete.
     """
 
     def __init__(self, group: str) -> None:

@@ -41,18 +41,10 @@ class GroupTime(NamedTuple):
 class NodeAges:
     """When each node of a group was first heard.
 
-    Parameters
-    ----------
-    group : str
-    created : float
-        Wall time at which the store was created.
-    changes : dict
-        Receives the records to keep.
+    created : Wall time at which the store was created.
+    changes : Receives the records to keep.
 
-    Attributes
-    ----------
-    elapsed : float
-        The time of the group, in seconds.
+    elapsed : The time of the group, in seconds.
     """
 
     def __init__(self, group: str, created: float, changes: dict[Key, Any]) -> None:

@@ -34,14 +34,9 @@ from submerge.schema import Schema
 class InfluenceRule(NamedTuple):
     """How the influence of children is bounded.
 
-    Attributes
-    ----------
-    trusted : tuple of str
-        Patterns of names (`*`, `?`) of children that count in full, also in a robust group.
-    first_rows : float
-        Readings that a node's first report may have.
-    known_s : float
-        For how long a node has to be heard before its row rate counts.
+    trusted : Patterns of names (`*`, `?`) of children that count in full, also in a robust group.
+    first_rows : Readings that a node's first report may have.
+    known_s : For how long a node has to be heard before its row rate counts.
     """
 
     trusted: tuple[str, ...] = ()
@@ -68,13 +63,7 @@ class ChildSummary(NamedTuple):
 
 
 class ChildBounds:
-    """The bounds of one group's children.
-
-    Parameters
-    ----------
-    schema : Schema
-    rule : InfluenceRule
-    """
+    """The bounds of one group's children."""
 
     def __init__(self, schema: Schema, rule: InfluenceRule) -> None:
         self._schema, self._rule = schema, rule
@@ -91,12 +80,8 @@ class ChildBounds:
     def bounds(self, age: Callable[[str], float], wall: float) -> dict[str, InfluenceBound]:
         """Return the children that are beyond what they may have.
 
-        Parameters
-        ----------
-        age : callable
-            Returns for how many seconds a node has been heard.
-        wall : float
-            Wall time; NaN if the clock is not synchronized.
+        age : Returns for how many seconds a node has been heard.
+        wall : Wall time; NaN if the clock is not synchronized.
         """
         found: dict[str, InfluenceBound] = {}
         if self._sites is not None:

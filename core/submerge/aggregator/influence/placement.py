@@ -23,16 +23,9 @@ from submerge.schema import Schema
 class ChildPlacement:
     """Decides which children are in a tree, and how much each counts.
 
-    Parameters
-    ----------
-    schema : Schema
-    summaries : Summaries
-    tree : Tree
-        Without children; only the placement puts children into it.
-    robust : bool
-        Leave out outliers.
-    rule : InfluenceRule or None
-        None bounds no child.
+    tree : Without children; only the placement puts children into it.
+    robust : Leave out outliers.
+    rule : None bounds no child.
     """
 
     def __init__(
@@ -85,12 +78,9 @@ class ChildPlacement:
     def settle(self, age: Callable[[str], float], at: tuple[float, float]) -> None:
         """Compare the children, and have the tree hold what follows.
 
-        Parameters
-        ----------
-        age : callable
-            Returns for how many seconds a node has been heard.
-        at : (elapsed, wall)
-            The time that ages follow, and wall time; NaN if the clock is not synchronized.
+        age : Returns for how many seconds a node has been heard.
+        at : (elapsed, wall). The time that ages follow, and wall time; NaN if the clock is not
+            synchronized.
         """
         if not self._stirred and (self._bounding is None or self._settled_at == at):
             return

@@ -49,11 +49,7 @@ class Slip(NamedTuple):
 class Quarantine:
     """Nodes of one group that are quarantined, or have equivocated once.
 
-    Attributes
-    ----------
-    quarantined : mapping of str to QuarantineEntry
-    slips : mapping of str to Slip
-        A store keeps both: they are replaced, never changed.
+    slips : A store keeps both: they are replaced, never changed.
     """
 
     def __init__(self) -> None:

@@ -57,14 +57,8 @@ class PeakRow(NamedTuple):
 class Evidence:
     """The errors of a block's rows, and of rows before it.
 
-    Attributes
-    ----------
-    scores : RowScores
-        Whose `errors` are (before + n, channels); those before are the earlier rows.
-    before : int
-    rows : (n, channels)
-        The block's rows, scaled; NaN for a gap.
-    scaling : Scaling or None
+    scores : Whose `errors` are (before + n, channels); those before are the earlier rows.
+    rows : (n, channels). The block's rows, scaled; NaN for a gap.
     """
 
     scores: RowScores

@@ -62,22 +62,13 @@ class KeptBlocks:
 class WatchedBlocks:
     """The blocks that have ended, and the current one.
 
-    Attributes
-    ----------
-    tally : BlockMaximaTally
-        Of blocks that have ended.
-    spared, watched_s, allowed, before
-        As in `KeptBlocks`.
-    highest : mapping of kind to float
-        The k-of-m maxima of the current block.
-    near : mapping of kind to float
-        The largest spared scores over their limits in it.
-    passed_s, row : float, int
-        The time and the rows of it that have passed.
-    peak : AlarmPeak
-        Of the open alarm; a restart forgets it.
-    correlation : ScoreCorrelation
-        How long scores stay alike: from which length of a block the group has to choose.
+    tally : Of blocks that have ended.
+    spared, watched_s, allowed, before : As in `KeptBlocks`.
+    highest : The k-of-m maxima of the current block.
+    near : The largest spared scores over their limits in it.
+    passed_s, row : The time and the rows of it that have passed.
+    peak : Of the open alarm; a restart forgets it.
+    correlation : How long scores stay alike: from which length of a block the group has to choose.
     """
 
     tally: BlockMaximaTally
@@ -172,22 +163,11 @@ class WatchedBlocks:
     ) -> WatchedBlocks:
         """Return them after n more rows.
 
-        Parameters
-        ----------
-        kinds : sequence of kind
-        statistics : (kinds, n) or None
-            k-of-m statistics; None if none raises a maximum.
-        n : int
-        passed_s : float
-            The time that the rows stand for.
-        limits : AlarmLimits
-        settings : AlarmSettings
-        young : bool
-            Whether the node's own mean has not seen a day: its blocks have no maxima, but pass.
-        scores : (n,), optional
-            By which the length of a block is chosen.
-        alarm : InAlarm, optional
-            All but the first row of an alarm is left to `peak`.
+        statistics : (kinds, n) or None. k-of-m statistics; None if none raises a maximum.
+        passed_s : The time that the rows stand for.
+        young : Whether the node's own mean has not seen a day: its blocks have no maxima, but pass.
+        scores : (n,), optional. By which the length of a block is chosen.
+        alarm : All but the first row of an alarm is left to `peak`.
         """
         correlation = self.correlation
         if scores is not None:

@@ -28,17 +28,9 @@ GATHERED, NUMBERS = 128, 8192
 class ChannelState:
     """What a node knows of its channels.
 
-    Attributes
-    ----------
-    run_lengths : RunLengths
-    habits : Habits
-    residual_scale : ResidualScale
-    gathered : tuple of (rows, predicted, errors, normal, held)
-        Rows that are not processed yet.
-    waiting : int
-        How many these are.
-    passed_s : float
-        The time that these stand for.
+    gathered : Rows that are not processed yet.
+    waiting : How many these are.
+    passed_s : The time that these stand for.
     """
 
     run_lengths: RunLengths

@@ -66,13 +66,6 @@ def detect(
 ) -> tuple[AlarmDetector, Decision]:
     """Take in the scores of a block, made before its rows were learnt, oldest first.
 
-    Parameters
-    ----------
-    detector : AlarmDetector
-    block : Block
-    scores : RowScores
-    situation : Situation
-
     Returns
     -------
     AlarmDetector

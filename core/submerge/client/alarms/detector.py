@@ -40,22 +40,12 @@ LEAST_RARE = 2000
 class DetectorState:
     """What a detector keeps for the next process.
 
-    Attributes
-    ----------
-    alarms : tuple of Alarm
-        The open one, and those that ended last.
-    held_s : float
-        For how long the open one has withheld rows.
-    frozen : mapping of kind to float
-        Limits that the open one keeps while its rows are learnt; else empty.
-    blame : (channels,)
-        Blame for the open one, in shares.
-    excused : tuple of int
-        Stuck channels that a person accepted, until they move.
-    raised, confirmed : int
-        As in `AlarmStatus`.
-    hours : KeptBlocks
-    highest : HighestSoFar
+    alarms : The open one, and those that ended last.
+    held_s : For how long the open one has withheld rows.
+    frozen : Limits that the open one keeps while its rows are learnt; else empty.
+    blame : (channels,). Blame for the open one, in shares.
+    excused : Stuck channels that a person accepted, until they move.
+    raised, confirmed : As in `AlarmStatus`.
     """
 
     alarms: tuple[Alarm, ...] = ()

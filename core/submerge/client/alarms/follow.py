@@ -25,20 +25,13 @@ BLAME_ROWS = 16
 class Exceedance:
     """The scores of rows over the limits of the moment.
 
-    Attributes
-    ----------
-    over : (n,) of bool
-        Rows at which an alarm begins, if none is open.
-    high : (n,) of bool
-        Rows at which an open alarm stays open.
-    ratio : (of - 1 + n,)
-        The largest of each row's scores, divided by its limit; also of the rows before.
-    causes : sequence of kind, (n,)
-        Which statistic that is.
-    times : (n,)
-        Wall time of each row.
-    of : int
-        Rows that an alarm is raised by.
+    over : (n,) of bool. Rows at which an alarm begins, if none is open.
+    high : (n,) of bool. Rows at which an open alarm stays open.
+    ratio : (of - 1 + n,). The largest of each row's scores, divided by its limit; also of the rows
+        before.
+    causes : Which statistic that is.
+    times : (n,). Wall time of each row.
+    of : Rows that an alarm is raised by.
     """
 
     over: Mask
@@ -79,18 +72,10 @@ def follow(
 ) -> tuple[AlarmLog, Mask, Mask]:
     """Take rows into the log: from one beginning or end of an alarm to the next.
 
-    Parameters
-    ----------
-    log : AlarmLog
-    seen : Exceedance
-    evidence : Evidence or None
-        None where nothing predicts channels: then no channel is to blame.
-    version : int
-        Of the model that made the scores.
-    each_s : float
-        The time that a row stands for.
-    counted, provisional : bool
-        As in `AlarmLog.begin`.
+    evidence : None where nothing predicts channels: then no channel is to blame.
+    version : Of the model that made the scores.
+    each_s : The time that a row stands for.
+    counted, provisional : As in `AlarmLog.begin`.
 
     Returns
     -------

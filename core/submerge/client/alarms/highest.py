@@ -51,13 +51,8 @@ stated must not rise when a statistic is new."""
 class HighestSoFar:
     """The highest value of each k-of-m statistic.
 
-    Attributes
-    ----------
-    rows : mapping of kind to int
-        Rows that it is the highest of.
-    values : mapping of kind to float
-    means : mapping of kind to float
-        The mean score: half of the k-of-m statistics are below it, or more.
+    rows : Rows that it is the highest of.
+    means : The mean score: half of the k-of-m statistics are below it, or more.
     """
 
     rows: Mapping[By, int] = field(default_factory=dict)

@@ -66,25 +66,16 @@ MATURE = ("t2", "channel")
 class AlarmLimits:
     """The limits of one node.
 
-    Attributes
-    ----------
-    known : mapping of kind to float
-        The limit of each statistic; empty while none is known.
-    ordinary : mapping of kind to float
-        The median of the maxima of the group's blocks.
-    armed_in_s : float
-        As in `AlarmStatus`.
-    provisional_s : float
-        Mean time between two false alarms by these limits, if they are provisional; else 0.
-    of_node : bool
-        Whether they are from the node's own rows in its present state.
-    nodes : float
-        Nodes that have measured the group's maxima, on average over the time of these; 0 while
+    known : The limit of each statistic; empty while none is known.
+    ordinary : The median of the maxima of the group's blocks.
+    armed_in_s : As in `AlarmStatus`.
+    provisional_s : Mean time between two false alarms by these limits, if they are provisional;
+        else 0.
+    of_node : Whether they are from the node's own rows in its present state.
+    nodes : Nodes that have measured the group's maxima, on average over the time of these; 0 while
         there are none.
-    needed_s : float
-        Time of the blocks, of all nodes together, that promised limits need.
-    counted : bool
-        Whether enough maxima are beyond each limit to count them; others are extrapolated.
+    needed_s : Time of the blocks, of all nodes together, that promised limits need.
+    counted : Whether enough maxima are beyond each limit to count them; others are extrapolated.
     """
 
     known: Mapping[By, float] = field(default_factory=dict)

@@ -28,22 +28,13 @@ limits know little of what takes longer."""
 class AlarmLog:
     """The alarms of one node.
 
-    Attributes
-    ----------
-    node : str
-    channels : tuple of str
-    max_withheld_s : float
-        As in `AlarmSettings`.
-    alarms : tuple of Alarm
-        The open one first, then those that ended last.
-    held_s, frozen, blame, raised, confirmed
-        As in `DetectorState`.
-    excused : frozenset of int
-        Likewise.
-    peak : PeakRow
-        Of the open alarm.
-    provisional_s : float
-        Mean time between false alarms by the limits now; infinite while it is not known.
+    max_withheld_s : As in `AlarmSettings`.
+    alarms : The open one first, then those that ended last.
+    held_s, frozen, blame, raised, confirmed : As in `DetectorState`.
+    excused : Likewise.
+    peak : Of the open alarm.
+    provisional_s : Mean time between false alarms by the limits now; infinite while it is not
+        known.
     """
 
     node: str

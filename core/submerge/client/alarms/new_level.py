@@ -46,16 +46,10 @@ LONGEST_S = 4 * SETTLED_S
 class NewLevel:
     """Where the rows of an open alarm are.
 
-    Attributes
-    ----------
-    mean : OwnMean
-        Of its rows, scaled.
-    half : OwnMean or None
-        The mean when it first covered half of the time that a level lasts.
-    calm_s : float
-        Time since a statistic about the mean was over its limit.
-    recent : RecentScores
-        Scores about the mean; they do not outlive the process.
+    mean : Of its rows, scaled.
+    half : The mean when it first covered half of the time that a level lasts.
+    calm_s : Time since a statistic about the mean was over its limit.
+    recent : Scores about the mean; they do not outlive the process.
     """
 
     mean: OwnMean
@@ -68,15 +62,9 @@ class NewLevel:
     ) -> NewLevel:
         """Return it after a block in which the alarm was open to the end.
 
-        Parameters
-        ----------
-        block : Block
-        alarmed : (n,) of bool
-            Rows of alarms: those of the open one are the last of them.
-        scores : RowScores or None
-            Of the block, about the mean; None while the mean is not ready.
-        detector : AlarmDetector
-            After the block.
+        alarmed : (n,) of bool. Rows of alarms: those of the open one are the last of them.
+        scores : Of the block, about the mean; None while the mean is not ready.
+        detector : After the block.
         """
         n, lasts_s = len(block), lasting_s(detector)
         others = np.flatnonzero(~alarmed)

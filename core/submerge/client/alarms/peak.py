@@ -49,12 +49,8 @@ class InAlarm(NamedTuple):
 class AlarmPeak:
     """What the block of an open alarm will count; empty while none is open.
 
-    Attributes
-    ----------
-    begun : mapping of kind to float
-        The maxima of that block, as they were when the alarm was raised.
-    highest : mapping of kind to float
-        The highest statistics since then.
+    begun : The maxima of that block, as they were when the alarm was raised.
+    highest : The highest statistics since then.
     """
 
     begun: Mapping[By, float] = field(default_factory=dict)

@@ -65,13 +65,8 @@ class DrillTask(NamedTuple):
 class DrillAnswer:
     """What a drill at a client found out.
 
-    Attributes
-    ----------
-    task : DrillTask
-        What it was asked to do, without the rows.
-    rows, spans, within : int
-        Rows at hand, spans that faults were tried on, and their length in rows.
-    channels : tuple of ChannelAnswer
+    task : What it was asked to do, without the rows.
+    rows, spans, within : Rows at hand, spans that faults were tried on, and their length in rows.
     """
 
     task: DrillTask
@@ -100,19 +95,10 @@ class DrillAnswer:
 class ClientDrill:
     """A drill under way, slice by slice.
 
-    Parameters
-    ----------
-    task : DrillTask
-    rng : RandomSource
-        Of the noise that is tried.
+    rng : Of the noise that is tried.
 
-    Attributes
-    ----------
-    due_at : float
-        When the next slice is due, on the steady clock; infinite once it is done.
-    answer : DrillAnswer or None
-        Once it is done; None as well if it could not be done (`why_not`).
-    why_not : str
+    due_at : When the next slice is due, on the steady clock; infinite once it is done.
+    answer : Once it is done; None as well if it could not be done (`why_not`).
     """
 
     def __init__(self, task: DrillTask, rng: RandomSource, now: Now) -> None:

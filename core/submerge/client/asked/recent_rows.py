@@ -19,10 +19,7 @@ MOST_ROWS, MOST_NUMBERS = 256, 256 * 400
 class RecentRows:
     """The newest prepared rows of a client, in a ring.
 
-    Parameters
-    ----------
-    width : int
-        Numbers in a row, lags included.
+    width : Numbers in a row, lags included.
     """
 
     def __init__(self, width: int) -> None:

@@ -27,11 +27,8 @@ class FrequentDirections:
         Rows of the sketch, l; the buffer has 2 l. By default the rank, as the centre paper runs
         it: shrinking by the l-th value then leaves rank - 1 directions.
 
-    Attributes
-    ----------
-    alpha : float
-        What robust Frequent Directions adds to the diagonal: half of all that was shrunk away. It
-        moves no direction, so that both variants have this one basis.
+    alpha : What robust Frequent Directions adds to the diagonal: half of all that was shrunk away.
+        It moves no direction, so that both variants have this one basis.
     """
 
     def __init__(self, rank: int, size: int | None = None) -> None:

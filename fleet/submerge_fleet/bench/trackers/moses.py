@@ -16,11 +16,7 @@ from submerge_fleet.bench.contender import Array
 class Moses:
     """MOSES.
 
-    Parameters
-    ----------
-    rank : int
-    block : int, optional
-        Rows of a block; by default those of each call.
+    block : Rows of a block; by default those of each call.
     """
 
     def __init__(self, rank: int, block: int | None = None) -> None:

@@ -15,14 +15,9 @@ from submerge_fleet.bench.contender import Array
 class PowerMethod:
     """The block power method.
 
-    Parameters
-    ----------
-    rank : int
-    block : int, optional
-        Rows of one step; by default the larger of 50 and the rows' length, as the centre paper
+    block : Rows of one step; by default the larger of 50 and the rows' length, as the centre paper
         runs it. Longer blocks are fewer and better steps.
-    seed : int
-        Of the first basis.
+    seed : Of the first basis.
 
     Notes
     -----

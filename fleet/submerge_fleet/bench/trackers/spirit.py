@@ -19,14 +19,10 @@ FIRST_ENERGY = 1e-3
 class Spirit:
     """SPIRIT.
 
-    Parameters
-    ----------
-    rank : int
-        Hidden variables at first, and for good if `energy` is None.
-    forgetting : float
-        What each row multiplies the energies of the past by. The paper takes 0.96.
-    energy : (float, float) or None
-        The share of the energy that the hidden variables are to hold; the paper: (0.95, 0.98).
+    rank : Hidden variables at first, and for good if `energy` is None.
+    forgetting : What each row multiplies the energies of the past by. The paper takes 0.96.
+    energy : (float, float) or None. The share of the energy that the hidden variables are to hold;
+        the paper: (0.95, 0.98).
 
     Notes
     -----

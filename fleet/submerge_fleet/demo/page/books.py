@@ -44,19 +44,13 @@ NOTHING = HeldNode("")
 class Line:
     """The line, and what it is made of.
 
-    Attributes
-    ----------
-    fed, counted : int
-    in_clients, in_aggregators, open : int
-        Under way: not with an aggregator; with an aggregator and not with the root (below 0 while
-        an aggregator cannot say what it has passed on); of processes that have ended, until the
-        next one is at work and their fate is known.
-    lost_at_root, gone : int
-        Declared lost: by clients; with processes that died.
-    compared : int
-        Clients whose own words were compared with their aggregator's count of the same report.
-    wrong : list of str
-        What is impossible, a sentence each.
+    in_clients, in_aggregators, open : Under way: not with an aggregator; with an aggregator and not
+        with the root (below 0 while an aggregator cannot say what it has passed on); of processes
+        that have ended, until the next one is at work and their fate is known.
+    lost_at_root, gone : Declared lost: by clients; with processes that died.
+    compared : Clients whose own words were compared with their aggregator's count of the same
+        report.
+    wrong : What is impossible, a sentence each.
     """
 
     fed: int = 0
@@ -107,17 +101,10 @@ class ClientPast:
 class Books:
     """Compares what was fed with what is held, round by round.
 
-    Parameters
-    ----------
-    parents : mapping
-        Each client's aggregator.
-    root : str
-        The root's name.
+    parents : Each client's aggregator.
+    root : The root's name.
 
-    Attributes
-    ----------
-    line : Line or None
-        Of the newest round; None before the root has answered.
+    line : Of the newest round; None before the root has answered.
     """
 
     def __init__(self, parents: Mapping[str, str], root: str) -> None:

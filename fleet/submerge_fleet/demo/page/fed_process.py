@@ -14,14 +14,10 @@ MOST_CLAIMS = 64
 class FedProcess(Stint):
     """A client process; it counts its rows, and keeps none.
 
-    Attributes
-    ----------
-    claims : dict
-        What the client says that its parent holds: readings by incarnation and report. Readings
-        that it declares as lost are among them.
-    unread, not_kept : int
-        Rows that it did not read before it ended, and those that it read and did not keep, by its
-        own last line; 0 while it runs, and if it was killed.
+    claims : What the client says that its parent holds: readings by incarnation and report.
+        Readings that it declares as lost are among them.
+    unread, not_kept : Rows that it did not read before it ended, and those that it read and did not
+        keep, by its own last line; 0 while it runs, and if it was killed.
     """
 
     claims: dict[str, dict[int, int]] = field(default_factory=dict)

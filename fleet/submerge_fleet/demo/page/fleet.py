@@ -25,12 +25,8 @@ END_S = 5.0
 class LastingFleet(DemoFleet):
     """All nodes; they are killed, stopped and started again at any time.
 
-    Attributes
-    ----------
-    since : dict of str to float
-        When each node's state last changed, Unix seconds.
-    fed : dict of str to list of FedProcess
-        All processes of each client.
+    since : When each node's state last changed, Unix seconds.
+    fed : All processes of each client.
     """
 
     def __init__(self, site: Site, members: Iterable[SiteMember]) -> None:

@@ -89,16 +89,10 @@ class Round(NamedTuple):
 class AuditThread(threading.Thread):
     """Asks all aggregators, the one that is to be compared with the others first.
 
-    Parameters
-    ----------
-    sockets : mapping
-        The aggregators' sockets by name, the root first: what it holds, others hold already when
-        they are asked.
+    sockets : The aggregators' sockets by name, the root first: what it holds, others hold already
+        when they are asked.
 
-    Attributes
-    ----------
-    rounds : Queue of Round
-        Answers.
+    rounds : Answers.
     """
 
     def __init__(self, sockets: Mapping[str, Path], group: str) -> None:

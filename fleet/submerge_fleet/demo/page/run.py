@@ -43,14 +43,8 @@ ENDLESS = 1 << 62
 class PageDemo:
     """A demo that goes on.
 
-    Attributes
-    ----------
-    fleet : LastingFleet
-    books : Books
-    orders : Queue
-        Of viewers: a verb, and a process's name.
-    shown : DemoState
-        What the view shows.
+    orders : Of viewers: a verb, and a process's name.
+    shown : What the view shows.
     """
 
     def __init__(

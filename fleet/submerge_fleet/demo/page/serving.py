@@ -41,17 +41,10 @@ def make_token(store: Path) -> str:
 class PageThread:
     """Serves the page within a `with` block, on 127.0.0.1 alone.
 
-    Parameters
-    ----------
-    config : path
-        The root's configuration.
-    more : MoreViews
-        The demo's own.
+    config : The root's configuration.
+    more : The demo's own.
 
-    Attributes
-    ----------
-    url : str
-        Of the page.
+    url : Of the page.
     """
 
     def __init__(self, config: Path, more: MoreViews) -> None:

@@ -15,16 +15,10 @@ from submerge_fleet.demo.page.fleet import LastingFleet, Verb
 class ShownProcess(msgspec.Struct, frozen=True):
     """One process of the demo.
 
-    Attributes
-    ----------
-    pid : int or None
-        None while it does not run.
-    since_s : float
-        When its state began, Unix seconds.
-    verbs : tuple of str
-        What can be done with it now.
-    why : str
-        What it wrote last, if it has ended by itself.
+    pid : None while it does not run.
+    since_s : When its state began, Unix seconds.
+    verbs : What can be done with it now.
+    why : What it wrote last, if it has ended by itself.
     """
 
     name: str
@@ -58,14 +52,9 @@ class ShownLine(msgspec.Struct, frozen=True):
 class DemoState(msgspec.Struct, frozen=True):
     """All that the view shows.
 
-    Attributes
-    ----------
-    at : float
-        When, Unix seconds.
-    day : float
-        Of the room.
-    line : ShownLine or None
-        None until the root has answered.
+    at : When, Unix seconds.
+    day : Of the room.
+    line : None until the root has answered.
     """
 
     at: float

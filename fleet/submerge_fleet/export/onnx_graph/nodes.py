@@ -12,12 +12,8 @@ import numpy.typing as npt
 class GraphNodes:
     """Nodes and constants of one graph.
 
-    Parameters
-    ----------
-    dtype : type of NumPy
-        Of its numbers: float64 or float32.
-    prefix : str
-        Of names. A graph inside of another has one of its own.
+    dtype : Of its numbers: float64 or float32.
+    prefix : Of names. A graph inside of another has one of its own.
     """
 
     def __init__(self, dtype: npt.DTypeLike, prefix: str = "") -> None:

@@ -43,12 +43,8 @@ def checked(name: str, what: str) -> str:
 class ColumnNames:
     """The columns of a table that hold the channels of a model.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Of each channel.
-    changed : mapping of int to str
-        Channels whose column has another name than they.
+    columns : Of each channel.
+    changed : Channels whose column has another name than they.
     """
 
     columns: tuple[str, ...]

@@ -83,12 +83,7 @@ def numbered(letter: str, n: int) -> tuple[str, ...]:
 class Query:
     """A named query of `WITH`, on the one before it.
 
-    Attributes
-    ----------
-    name : str
-    passed : tuple of str
-        Columns of the one before that go on as they are; `n`, the row's number, always does.
-    made : mapping of column to expression
+    passed : Columns of the one before that go on as they are; `n`, the row's number, always does.
     """
 
     name: str
@@ -124,11 +119,7 @@ def rounds(
 ) -> tuple[list[Query], dict[str, tuple[str, ...]]]:
     """Find the largest of many columns, the first of equals.
 
-    Parameters
-    ----------
-    contests : mapping of a letter to a contest
-    passed : tuple of str
-        Columns that go on as they are.
+    passed : Columns that go on as they are.
 
     Returns
     -------

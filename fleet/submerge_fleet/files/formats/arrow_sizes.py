@@ -26,10 +26,7 @@ _DICTIONARY, _BATCH = 2, 3
 def unpacked_sizes(pa: Any, path: str, skip: int) -> Iterator[int]:
     """Yield the bytes of each batch, unpacked.
 
-    Parameters
-    ----------
-    skip : int
-        Where the messages begin: after a file's first bytes.
+    skip : Where the messages begin: after a file's first bytes.
     """
     with pa.memory_map(path) as mapped:
         mapped.seek(skip)

@@ -25,10 +25,7 @@ SCHEME = "://"
 class RemotePath:
     """A file in a file system of fsspec.
 
-    Attributes
-    ----------
-    url : str
-        With its scheme, as in s3://bucket/file.parquet.
+    url : With its scheme, as in s3://bucket/file.parquet.
     """
 
     def __init__(self, url: str) -> None:

@@ -11,12 +11,8 @@ from submerge_fleet.operate.nodes_found import find
 class AskedNode:
     """A node that is asked, again and again if need be.
 
-    Parameters
-    ----------
-    node : str
-        Its name, or that of the aggregator that the command asks.
-    group : str or None
-        Needed if it is in several.
+    node : Its name, or that of the aggregator that the command asks.
+    group : Needed if it is in several.
 
     Raises
     ------

@@ -25,11 +25,7 @@ AWAY_S = 60.0
 class FleetJobs:
     """The jobs of one root.
 
-    Parameters
-    ----------
-    admin : AdminClient
-    sleep, steady : callable
-        As `time.sleep` and `time.monotonic`.
+    sleep, steady : As `time.sleep` and `time.monotonic`.
     """
 
     def __init__(

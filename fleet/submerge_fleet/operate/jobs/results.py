@@ -29,17 +29,10 @@ JOB = "job"
 class JobResult:
     """A job that has an answer.
 
-    Parameters
-    ----------
-    record : JobRecord
-        With its answer.
+    record : With its answer.
 
-    Attributes
-    ----------
-    answer : Arrays
-        As the job has computed it.
-    schema : Schema
-        Of the rows; anonymous channels where it is not known.
+    answer : As the job has computed it.
+    schema : Of the rows; anonymous channels where it is not known.
     """
 
     def __init__(self, record: JobRecord) -> None:

@@ -67,11 +67,7 @@ def membership_of(result: JobResult) -> ClusterMembership:
 def rows_table(result: JobResult, blocks: Iterable[tuple[str, Array]]) -> bytes:
     """Return a CSV of the rows of nodes, one a line.
 
-    Parameters
-    ----------
-    result : JobResult
-    blocks : of (node, rows)
-        Rows (n, channels) in their units, NaN is a gap; those of a node in their order.
+    blocks : Rows (n, channels) in their units, NaN is a gap; those of a node in their order.
     """
     kept, seen = membership_of(result), dict[str, int]()
     file = io.StringIO()

@@ -40,23 +40,13 @@ class Pace:
 class Looking:
     """Looks at what a machine hears beside its channels.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the machine's files.
-    heard : callable
-        Returns what is known of fields that are no channels.
-    discover : bool
-        Whether they are accepted without a person.
-    now : float
-        Seconds on any steady clock.
-    pace : Pace, optional
-        Of the process; by default it begins here.
+    folder : Of the machine's files.
+    heard : Returns what is known of fields that are no channels.
+    discover : Whether they are accepted without a person.
+    now : Seconds on any steady clock.
+    pace : Of the process; by default it begins here.
 
-    Attributes
-    ----------
-    grows : bool
-        Whether the machine is to begin again, with other channels.
+    grows : Whether the machine is to begin again, with other channels.
     """
 
     def __init__(

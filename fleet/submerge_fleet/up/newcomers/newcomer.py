@@ -20,16 +20,9 @@ EARLY, CONSTANT = "not heard for long enough", "constant so far"
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     """A field that was heard.
 
-    Attributes
-    ----------
-    name, unit : str
-    offset, scale : float
-        Mean and standard deviation of what was heard, in its unit.
-    readings : int
-    every_s : float
-        The mean time between readings.
-    why_not : str
-        Why it cannot be a channel yet, or should not; "" if it can.
+    offset, scale : Mean and standard deviation of what was heard, in its unit.
+    every_s : The mean time between readings.
+    why_not : Why it cannot be a channel yet, or should not; "" if it can.
     """
 
     name: str

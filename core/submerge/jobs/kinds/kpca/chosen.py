@@ -199,12 +199,8 @@ def check_chosen(
 ) -> None:
     """Refuse a point whose key, computed again, is larger than what was taken.
 
-    Parameters
-    ----------
-    scores, slack : (m,)
-        Scores of the points, and by how much another machine's may differ.
-    largest : float
-        The largest key that was taken.
+    scores, slack : (m,). Scores of the points, and by how much another machine's may differ.
+    largest : The largest key that was taken.
     """
     start = 0
     for node, supplied in zip(up["nodes"].tolist(), up["supplied"].tolist(), strict=True):

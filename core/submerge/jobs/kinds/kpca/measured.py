@@ -40,8 +40,6 @@ def statistics(
 ) -> dict[str, Array]:
     """Return the statistics of the features of rows (n, d), (n,) each.
 
-    Parameters
-    ----------
     axes, mean, variances : (m, r), (m,), (r,)
     """
     spe, inside, t2 = [np.empty(0)], [np.empty(0)], [np.empty(0)]
