@@ -88,9 +88,11 @@ def test_rows_of_an_alarm_have_a_fate_of_their_own():
         table.step("c", Reading(row[None]))
     after = account(table)
 
-    assert RowAccount(learnt=2000) == before
+    # In the first days false alarms withhold some rows, too.
+    assert RowAccount(learnt=2000 - before.withheld, withheld=before.withheld) == before
+    assert before.withheld < 100
     assert 2030 == after.rows
-    assert 20 <= after.withheld <= 30
+    assert 20 <= after.withheld - before.withheld <= 30
 
 
 def test_what_no_parent_was_ever_asked_to_keep_is_lost_at_the_end():

@@ -70,7 +70,7 @@ def fed(n: int, *, settles_at: int, scaling_rows: int = SETTLES) -> Table:
     table = Table(SUMMARIES, OPEN)
     table.root("r", plans={GROUP: GroupPlan(SUMMARIES, OPEN)}, scaling_rows=scaling_rows)
     sensor = Dealt(np.random.default_rng(0).standard_normal((n, 3)), 0.0)
-    reported = ClientSettings("replay", GROUP, "r")
+    reported = ClientSettings("replay", GROUP, "r", alarms=None)  # as `replay --into`
     host = table.client("replay", under="r")
     host.make = lambda rng: ReplayNode(reported, OPEN, SUMMARIES, rng, sensor)
     table.restarts("replay")

@@ -109,7 +109,9 @@ def _watch(
     of, passed_s = settings.of, block.time.seen_s(n)
     most = [detector.limit(kind, settled=situation.settled) for kind in kinds]
     limits = detector.limits
-    log = replace(detector.log, provisional_s=limits.provisional_s or math.inf)
+    # Limits of files never rise, so an alarm by them has as long as one by promised limits.
+    early = limits.provisional_s if detector.counts_rows else 0.0
+    log = replace(detector.log, provisional_s=early or math.inf)
     was_open = log.open is not None
     # After a restart, an open alarm needs that many rows before it can end.
     unknown = math.inf if was_open else 0.0

@@ -139,5 +139,5 @@ class NewLevel:
 def lasting_s(detector: AlarmDetector) -> float:
     """Return how long a level has to last: a day, or less for a provisional alarm."""
     log = detector.log
-    early = log.open is not None and log.open.provisional
+    early = detector.counts_rows and log.open is not None and log.open.provisional
     return min(SETTLED_S, log.longest_s / 2) if early else SETTLED_S
