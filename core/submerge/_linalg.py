@@ -19,6 +19,7 @@ changes no argument but `out`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -59,13 +60,18 @@ def unmasked(X: Any) -> Any:
 
     What stands under a mask is no reading, and `np.asarray` would make it one.
     """
-    if isinstance(X, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in X):
-        X = np.ma.stack(X)
-    elif hasattr(X, "__array__") and not (hasattr(X, "columns") or hasattr(X, "column_names")):
-        X = np.asanyarray(X)  # a variable of a file may have a mask that its array shows
-    if not isinstance(X, np.ma.MaskedArray) or X.dtype.names:
+    if type(X) is np.ndarray:
         return X
-    mask = np.ma.getmaskarray(X)
+    if hasattr(X, "__array__") and not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        X = np.asanyarray(X)  # a variable of a file may have a mask that its array shows
+    ma: Any = sys.modules.get("numpy.ma")  # it loads late, and without it nothing is masked
+    if ma is None:
+        return X
+    if isinstance(X, list | tuple) and any(isinstance(row, ma.MaskedArray) for row in X):
+        X = ma.stack(X)
+    if not isinstance(X, ma.MaskedArray) or X.dtype.names:
+        return X
+    mask = ma.getmaskarray(X)
     return np.where(mask, np.nan, X.data) if mask.any() else X.data
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.judge.prepare import LARGEST_SCALED, prepare
+from submerge.pca.budget import MOST_AT_ONCE, gapped_bytes
 from submerge.pca.expected import Guesses
 from submerge.pca.sapca import SAPCA
 from submerge.pca.whole_scatter import WholeScatter
@@ -56,7 +57,8 @@ class MeasuringMemory:
 
     def __init__(self, schema: Schema, summaries: Summaries) -> None:
         self._fingerprint = schema.fingerprint if summaries.is_narrow(schema) else ""
-        self._engine = SAPCA(1, oversample=0)  # of a narrow group
+        room = gapped_bytes(schema.width, MOST_AT_ONCE)  # so it holds the whole scatter
+        self._engine, self._weight = SAPCA(1, oversample=0, memory=room), 0.0  # of a narrow group
         self._schema = schema.canonical
         # Half of the memory: where readings are thinned, both copies are there for a moment.
         self._most = max(2, summaries.memory // (16 * (schema.width + 1)))
@@ -70,6 +72,7 @@ class MeasuringMemory:
         """
         if self._fingerprint:
             self._engine.partial_fit(rows, gaps=gaps)
+            self._weight += len(rows)
             return
         while self._n + len(picked := rows[-self._seen % self._every :: self._every]) > self._most:
             kept = self._room[: self._n : 2].copy()
@@ -84,8 +87,9 @@ class MeasuringMemory:
 
     def fade(self, factor: float) -> None:
         """Multiply the weight of all readings by `factor`."""
-        if self._engine.n_samples_seen and self._engine.subspace.weight * factor > FAINT:
+        if self._weight * factor > FAINT:
             self._engine.fade(factor)
+            self._weight *= factor
         weights = self._room[: self._n, -1]
         np.maximum(weights * factor, FAINT, out=weights)
 

@@ -17,16 +17,12 @@ from submerge.history.batches import Batch
 from submerge.history.cells import Cell
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import REASONS, prepare
-from submerge.pca.budget import MOST_SUMS
 from submerge.pca.expected import Estimate, GappedRows, RareRows, complete_rows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel, Schema
 
 MOST_RARE = 1 << 15
 """Numbers in the rows with rare gaps that a cell keeps: of more, every second one counts twice."""
-
-ROOM = 1 << 18
-"""Numbers in the sums of rows with gaps of a cell, but for one sum."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,13 +48,13 @@ class CellSummary:
 
     @property
     def bounded(self) -> CellSummary:
-        """The same with at most `MOST_RARE` numbers in rows with rare gaps."""
+        """The same with at most `MOST_RARE` numbers in rows with rare gaps, and few sums."""
         rare, thinned = self.group.rare, self.thinned
         while rare.values.size > MOST_RARE:
             some = np.arange(len(rare)) % 2 == 0
             weights = rare.weights * (rare.weights.sum() / rare.weights[some].sum())
             rare, thinned = RareRows(rare.values[some], rare.mask[some], weights[some]), True
-        return replace(self, group=self.group._replace(rare=rare), thinned=thinned)
+        return replace(self, group=self.group._replace(rare=rare).bounded, thinned=thinned)
 
     @property
     def scatter(self) -> WholeScatter:
@@ -84,15 +80,9 @@ class CellSummary:
 
     def with_next(self, other: CellSummary) -> CellSummary:
         """Return both as one cell; `other` is later."""
-        width = self.group.rare.values.shape[1]
-        both = self.group.and_rows(other.group, most_sums(width))
+        both = self.group.and_rows(other.group)
         first, last = min(self.first, other.first), max(self.last, other.last)
         return CellSummary(both, first, last, self.thinned or other.thinned).bounded
-
-
-def most_sums(width: int) -> int:
-    """Return how many sums of rows with gaps a cell has at most."""
-    return max(1, min(MOST_SUMS, ROOM // width**2))
 
 
 @dataclass
@@ -142,8 +132,7 @@ class CellLearner:
             none = GappedRows({}, RareRows.none(len(self.names)), self._schema.fingerprint)
             self._open = cell, CellSummary(none, first, last)
         before = self._open[1]
-        most, weights = most_sums(len(self.names)), np.ones(len(block))
-        group = before.group.with_rows(block.rows, mask, weights, most)
+        group = before.group.with_rows(block.rows, mask, np.ones(len(block)))
         if cell.machine in self.known:
             group = group.without_rare(self.known[cell.machine])
         self._open = cell, replace(before, group=group, last=last).bounded

@@ -154,7 +154,9 @@ def _scaled(
     """Return moments of what is kept, its schema, all cells under it, and what filled gaps."""
     center, known = settings.center(len({cell.machine for cell in kept})), dict[int, Estimate]()
     if not all(each.is_whole for each in cells.values()):
-        known = known_of(cells, center) | known_of(kept, center)
+        known = known_of(kept, center)
+        if {cell.machine for cell in cells} - known.keys():
+            known = known_of(cells, center) | known
         cells = {cell: each.filled(known[cell.machine]) for cell, each in cells.items()}
     whole = pooled_scatter({cell: cells[cell] for cell in kept}, center)
     energies = (

@@ -7,8 +7,8 @@ temporaries included:
     low-rank path   8 dim (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB
 
 On the exact path, a block with gaps takes 8 (6 b dim + 32 dim^2) + 512 kB more, while it is filled.
-Its b is cut to what the budget has room for, but not below that of the low-rank path: above 140
-columns an engine whose rows have gaps may take more than its budget.
+Its b is cut to what the budget has room for, but not below that of the low-rank path, nor below
+4 dim: above 80 columns an engine whose rows have gaps may take more than its budget.
 
 The exact path is taken where its contract is within the budget, or no larger than that of
 the other path. So an engine takes no more than the budget or the low-rank contract, whichever
@@ -31,8 +31,8 @@ MOST_AT_ONCE = 500
 MOST_WAITING = 1000
 """Rows of a block with gaps: they are filled together, and the more of them, the better."""
 
-MOST_SUMS = 8
-"""Sums of rows that lack the same channels, beside that of complete rows."""
+MOST_SUMS, SUMS = 8, 60_000
+"""Sums of rows that lack the same channels, beside that of complete rows, and numbers in them."""
 
 COVARIANCES = 1 << 14
 """Numbers of rows' conditional covariances that are held at once."""
@@ -67,15 +67,24 @@ def rows_at_once(dim: int, least: int, memory: int) -> int:
     return max(least, min(MOST_AT_ONCE, (memory - exact_bytes(dim, 0)) // (16 * dim)))
 
 
+def most_sums(dim: int) -> int:
+    """Return how many sums of rows that lack the same channels are held at most."""
+    return max(1, min(MOST_SUMS, SUMS // dim**2))
+
+
 def gapped_bytes(dim: int, rows: int, room: int = 0) -> int:
     """Return the contract of the exact path, in bytes, for blocks of so many rows with gaps.
 
     `room` is how many rows a block without gaps may have.
     """
-    most = exact_bytes(dim, rows) + 8 * (6 * rows * dim + 4 * MOST_SUMS * dim**2) + 32 * COVARIANCES
+    most = (
+        exact_bytes(dim, rows)
+        + 8 * (6 * rows * dim + 4 * most_sums(dim) * dim**2)
+        + 32 * COVARIANCES
+    )
     return most + 8 * dim * max(0, room - rows)
 
 
 def rows_with_gaps(dim: int, least: int, memory: int) -> int:
     """Return how many rows a block with gaps may have: from `least` to 1000."""
-    return max(least, min(MOST_WAITING, (memory - gapped_bytes(dim, 0)) // (64 * dim)))
+    return max(least, min(MOST_WAITING, (memory - gapped_bytes(dim, 0)) // (64 * dim)), 4 * dim)

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.errors import ShapeError
-from submerge.pca.budget import COVARIANCES, MOST_SUMS
+from submerge.pca.budget import COVARIANCES, most_sums
 from submerge.pca.merging import merge_whole
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
@@ -53,6 +53,9 @@ OFTEN, LEAST = 32, 8
 """Rows of one block are a sum of their own where they are one in so many, and so many at least."""
 
 TINY = float(np.finfo(float).tiny)
+
+FAINT = 1e-12
+"""Share of all weight below which a sum is forgotten."""
 
 LEAST_NOISE = 1e-9
 """Added to each channel's variance, as a share of it: near-copies are no exact copies."""
@@ -126,16 +129,13 @@ class GappedRows(NamedTuple):
     schema: str
     center: bool = True
 
-    def with_rows(
-        self, rows: Array, mask: Mask, weights: Array, most: int = MOST_SUMS
-    ) -> GappedRows:
-        """Return it with rows and gaps (n, dim) and weights (n,); at most `most` sums have gaps."""
+    def with_rows(self, rows: Array, mask: Mask, weights: Array) -> GappedRows:
+        """Return it with rows and gaps (n, dim) and weights (n,), and some new sums: `bounded`."""
         patterns, which, counts = np.unique(
             np.packbits(mask, axis=1), axis=0, return_inverse=True, return_counts=True
         )
         which, sums, rare = which.ravel(), dict(self.sums), np.zeros(len(rows), dtype=bool)
-        none = complete_rows(rows.shape[1])
-        room = most - len(sums.keys() - {none})
+        none, room = complete_rows(rows.shape[1]), most_sums(rows.shape[1])
         for i in np.argsort(-counts, kind="stable").tolist():
             key, some = patterns[i].tobytes(), which == i
             if key not in sums and key != none:
@@ -152,21 +152,34 @@ class GappedRows(NamedTuple):
         there = ~absent(key, rows.shape[1])
         return WholeScatter.of_rows(rows * there, self.schema, weights, center=self.center)
 
-    def and_rows(self, more: GappedRows, most: int | None = None) -> GappedRows:
-        """Return both; of more sums than `most` the lightest are filled by what both say."""
+    def and_rows(self, more: GappedRows) -> GappedRows:
+        """Return both."""
         sums = dict(self.sums)
         for key, part in more.sums.items():
             sums[key] = merge_whole(sums[key], part) if key in sums else part
-        both = self._replace(sums=sums, rare=self.rare.and_rows(more.rare))
-        none = complete_rows(self.rare.values.shape[1])
-        gapped = sorted(sums.keys() - {none}, key=lambda key: (sums[key].weight, key))
-        if most is None or len(gapped) <= most:
-            return both
-        light = {key: sums.pop(key) for key in gapped[: len(gapped) - most]}
-        known = estimate([both])[0][0]
-        filled = _filled(light, known, self.center)
-        sums[none] = merge_whole(*filled, *([sums[none]] if none in sums else []))
-        return both._replace(sums=sums)
+        return self._replace(sums=sums, rare=self.rare.and_rows(more.rare))
+
+    @property
+    def bounded(self) -> GappedRows:
+        """The same with at most `most_sums` sums that have gaps, and none without weight.
+
+        The lightest are filled by what all say, but for channels that never came.
+        """
+        total = sum(part.weight for part in self.sums.values())
+        sums = {key: part for key, part in self.sums.items() if part.weight > FAINT * total}
+        dim = self.rare.values.shape[1]
+        gapped = sorted(sums.keys() - {complete_rows(dim)}, key=lambda key: (sums[key].weight, key))
+        if len(gapped) <= most_sums(dim):
+            return self._replace(sums=sums)
+        known = estimate([self])[0][0]
+        never = lacking(~known.came)
+        light = [key for key in gapped if key != never]
+        for key in light[: len(gapped) - most_sums(dim)]:
+            part, gone = sums.pop(key), absent(key, dim)
+            new = _with_absent(part, gone, gone & known.came, known, self.center)
+            left = lacking(gone & ~known.came)
+            sums[left] = merge_whole(sums[left], new) if left in sums else new
+        return self._replace(sums=sums)
 
     def without_rare(self, known: Estimate) -> GappedRows:
         """Return it with rare gaps filled by what is known.
@@ -330,13 +343,20 @@ def _start(groups: Sequence[GappedRows], seen: _Seen) -> list[Estimate]:
 
 def _filled(sums: Sums, known: Estimate, center: bool) -> list[WholeScatter]:
     """Return sums with what they lack, as the conditional mean and covariance say it."""
-    return [_with_absent(part, absent(key, part.dim), known, center) for key, part in sums.items()]
+    found = []
+    for key, part in sums.items():
+        gone = absent(key, part.dim)
+        found.append(_with_absent(part, gone, gone, known, center))
+    return found
 
 
-def _with_absent(part: WholeScatter, gone: Mask, known: Estimate, center: bool) -> WholeScatter:
+def _with_absent(
+    part: WholeScatter, absent: Mask, gone: Mask, known: Estimate, center: bool
+) -> WholeScatter:
+    """Return a sum with those of its absent channels filled that are `gone`."""
     if not gone.any():
         return part
-    there, unit = ~gone, _unit(known.covariance)
+    there, unit = ~absent, _unit(known.covariance)
     R = known.covariance / np.outer(unit, unit) + LEAST_NOISE * np.eye(part.dim)
     slopes = np.linalg.solve(R[np.ix_(there, there)], R[np.ix_(there, gone)])
     V = R[np.ix_(gone, gone)] - R[np.ix_(gone, there)] @ slopes

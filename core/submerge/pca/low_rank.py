@@ -52,7 +52,7 @@ class LowRank:
         """Put rows (n, dim) into the room as its rows from `at` on."""
         np.subtract(rows, mean, out=self.room[at : at + len(rows)], casting="same_kind")
 
-    def mark(self, gaps: Guesses, *, at: int) -> None:
+    def mark(self, gaps: Guesses, *, at: int, came: bool) -> None:
         """Do nothing: guesses are learnt as they are."""
 
     def restore(self, rows: Storage, sigma: Array) -> None:

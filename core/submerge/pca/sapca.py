@@ -322,7 +322,8 @@ class SAPCA(Projections):
             part = slice(start, start + most - self._waiting)
             memory.write(rows[part], self._totals.mean, at=self._waiting)
             if gaps is not None:
-                memory.mark(gaps._replace(mask=gaps.mask[part]), at=self._waiting)
+                came, some = self._totals.weight > 0, gaps._replace(mask=gaps.mask[part])
+                memory.mark(some, at=self._waiting, came=came)
             taken = len(rows[part])
             start, self._waiting = start + taken, self._waiting + taken
             if self._waiting >= (self.block_size if memory.gaps is None else self.patience):

@@ -18,7 +18,7 @@ import numpy as np
 from submerge._linalg import Array, Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
-from submerge.pca.budget import DEFAULT_MEMORY, MOST_SUMS
+from submerge.pca.budget import DEFAULT_MEMORY, most_sums
 from submerge.pca.expected import Estimate, Mask, Sums, absent, lacking
 from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
@@ -249,7 +249,7 @@ def _lacking(arrays: dict[str, Storage], schema: Schema) -> dict[bytes, WholeSca
     if "lacking" not in arrays:
         return {}
     n, dim = len(arrays["lacking"]), schema.dim
-    _expect("lacking", arrays, (min(n, MOST_SUMS), dim), np.uint8)
+    _expect("lacking", arrays, (min(n, most_sums(dim) + 1), dim), np.uint8)
     _expect("lacking_means", arrays, (n, dim), np.float64)
     _expect("lacking_scatters", arrays, (n, dim, dim), np.float64)
     _expect("lacking_weights", arrays, (n,), np.float64)

@@ -28,6 +28,7 @@ from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.expected import (
     FEW_ROUNDS,
     ROUNDS,
+    TINY,
     Estimate,
     GappedRows,
     Guesses,
@@ -70,7 +71,6 @@ class Scatter:
         self.gaps: Mask | None = None
         self.gapped = False
         self.prior: Estimate | None = None
-        self._never = np.ones(dim, dtype=bool)  # channels of which no value has come
         self._sparse: tuple[Any, Array] | None = None
 
     @property
@@ -95,16 +95,17 @@ class Scatter:
         """Make sparse rows the next block, in place of the room; the mean is that of the past."""
         self._sparse = rows, mean
 
-    def mark(self, gaps: Guesses, *, at: int) -> None:
-        """Note which values were guessed in the rows that were written from `at` on."""
-        self._never &= gaps.mask.all(axis=0)
+    def mark(self, gaps: Guesses, *, at: int, came: bool) -> None:
+        """Note which values were guessed in the rows that were written from `at` on.
+
+        came : whether a value of each channel was absorbed, so that no model says more
+        """
         if self.gaps is None and not gaps.mask.any():
             return
         if self.gaps is None:
             self.gaps, self.gapped = np.zeros(self.room.shape, dtype=bool), True
         self.gaps[at : at + len(gaps.mask)] = gaps.mask
-        model = gaps.model if self._never.any() else None
-        self.prior = None if model is None else known_by(model)
+        self.prior = None if came or gaps.model is None else known_by(gaps.model)
 
     def restore(self, total: Array, *, wide: bool) -> None:
         """Replace the memory by a saved one; `wide` if its waiting rows are float64."""
@@ -116,7 +117,8 @@ class Scatter:
     def fade(self, factor: float) -> None:
         """Weigh the past by `factor`."""
         self.total *= factor
-        self.lacking = {key: part.faded(factor) for key, part in self.lacking.items()}
+        faded = {key: part.faded(factor) for key, part in self.lacking.items()}
+        self.lacking = {key: part for key, part in faded.items() if part.weight > TINY}
 
     def directions(self, k: int) -> Directions:
         """Decompose the past alone."""
@@ -132,7 +134,8 @@ class Scatter:
         if self.is_expected:
             group = self._sorted(schema, past, blend)
             # Each report looks, and the past knows these rows' channels better than they do.
-            few = len(group.rare) and blend is not None and blend.weight > blend.mass
+            weight = sum(part.weight for part in group.sums.values())
+            few = blend is not None and len(group.rare) and weight > blend.mass
             rounds = FEW_ROUNDS if few else ROUNDS
             return estimate([group], prior=self.prior, rounds=rounds)[1][0]
         if blend is None:
@@ -146,7 +149,7 @@ class Scatter:
         group = self._sorted(schema, past, blend)
         if len(group.rare):
             group = group.without_rare(estimate([group], prior=self.prior)[0][0])
-        sums = dict(group.sums)
+        sums = dict(group.bounded.sums)
         self.gaps, held = None, sums.pop(complete_rows(len(self.total)), None)
         self.lacking = sums
         if held is None:
@@ -193,9 +196,7 @@ class Scatter:
         """Return the drift and the scatter of the block, which is then spent."""
         if self._sparse is not None:
             (rows, mean), self._sparse = self._sparse, None
-            self._never[:] = False
             return sparse_rows.scatter_of(rows, blend, mean)
-        self._never[:] = False
         return self._multiply(self.room[: len(blend.ages.roots)], blend, out=self._product)
 
     def _multiply(self, block: Storage, blend: Blend, out: Storage) -> tuple[Array, Storage]:

@@ -143,14 +143,12 @@ def cells_of(data: bytes, fingerprint: str, width: int) -> LearntCells:
 
 def known_text(known: Mapping[int, Estimate]) -> list[list[Any]]:
     """Return what fills rare gaps, as JSON holds it."""
-    return [
-        [machine, each.mean.tolist(), each.covariance.tolist()] for machine, each in known.items()
-    ]
+    return [[machine, *(part.tolist() for part in each)] for machine, each in known.items()]
 
 
 def known_from(text: list[list[Any]]) -> dict[int, Estimate]:
     """Return what JSON holds of what fills rare gaps."""
-    return {at: Estimate(*map(np.array, parts)) for at, *parts in text}
+    return {machine: Estimate(*map(np.array, parts)) for machine, *parts in text}
 
 
 def judge_bytes(judge: HeldOut) -> bytes:

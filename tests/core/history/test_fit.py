@@ -191,6 +191,21 @@ def test_no_limit_comes_from_rows_that_are_judged(n: int, fault: float):
     assert (True, None) == (alarm.began.row <= 10, alarm.ended)
 
 
+def test_breaks_in_a_judged_file_leave_its_limits_as_they_are():
+    """The third of equal faults is judged as the first."""
+    fitted = learnt(recorded(normal(500)))
+    rows = normal(900, 1)
+    for start in (100, 400, 700):
+        rows[start : start + 40, 4] += 6 * SCALE[4]
+    detector = HistoryDetector(fitted.model, fitted.states["m"], PERIOD, SOON)
+    before = watching(learnt_of(fitted)).limits.known
+    list(detector.add(recorded(rows, first=EPOCH + 1e6)[0]))
+
+    assert before == detector.monitor.detector.limits.known
+    begins = [alarm.began.row for alarm in detector.found.values()]
+    assert all(any(start < row <= start + 12 for row in begins) for start in (100, 400, 700))
+
+
 @pytest.mark.parametrize("n", [20, 60])
 def test_rows_that_no_others_judge_give_no_limits(n: int):
     """A history of a single span has no held-out scores: it says so and judges nothing."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, Schema, dumps, loads
 from submerge.errors import ShapeError
-from submerge.pca.budget import gapped_bytes
+from submerge.pca.budget import gapped_bytes, most_sums
 from submerge.pca.expected import ROUNDS, Guesses
 from support import oracle
 from support.strategies import cuts, rows_of
@@ -69,7 +69,7 @@ def test_a_block_is_filled_as_the_textbook_says(n, dim, factor, with_past, seed)
     assert np.abs((truth.mean - held.mean) / scale).max() < 1e-2
     # Both end where rounds change little, and one begins at rows without gaps.
     assert np.allclose(
-        truth.scatter / np.outer(scale, scale), held.scatter / np.outer(scale, scale), atol=1e-3
+        truth.scatter / np.outer(scale, scale), held.scatter / np.outer(scale, scale), atol=2e-2
     )
 
 
@@ -238,3 +238,34 @@ def test_memory_stays_below_the_contract(dim):
 
     assert engine.most_bytes >= gapped_bytes(dim, engine.patience)
     assert peak < engine.most_bytes
+
+
+def test_what_never_came_stays_absent_when_sums_are_too_many():
+    """Ten outages, and a channel that comes at last: its mean is that of its own values."""
+    X = correlated(1100, 6, seed=9)
+    rows = X.copy()
+    rows[:1000, 5] = np.nan
+    for i in range(10):
+        rows[100 * i : 100 * i + 50, [i % 5, (i + 1 + i // 5) % 5]] = np.nan
+    parts = [slice(start, start + 100) for start in range(0, 1100, 100)]
+    engine = learnt(rows, parts)
+    engine.fade(0.5)  # it ends the block
+    lacking = engine._memory.lacking
+
+    assert len(lacking) <= most_sums(6) + 1
+    own = X[1000:, 5]
+    held = engine.whole_scatter
+    assert abs(held.mean[5] - own.mean()) < own.std()
+    assert held.scatter[5, 5] / held.weight > 0.3 * own.var()
+
+
+@pytest.mark.parametrize(("factor", "times"), [(0.9, 8000), (1e-10, 40)])
+def test_sums_that_have_faded_away_are_forgotten(factor, times):
+    """An outage long ago: what is saved is read again."""
+    rows = correlated(300, 6, seed=10)
+    rows[:50, 2] = np.nan
+    engine = learnt(rows, [slice(0, 50), slice(50, 300)])
+    for _ in range(times):
+        engine.fade(factor)
+
+    assert dumps(engine) == dumps(loads(dumps(engine)))

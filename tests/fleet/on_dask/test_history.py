@@ -81,6 +81,20 @@ def test_a_cluster_learns_what_one_machine_learns(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_tasks")
+def test_so_it_does_where_rows_come_once_more_for_their_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """More rows with rare gaps than are kept."""
+    monkeypatch.setattr("submerge.history.cell_learner.MOST_RARE", 32)
+    rows = normal(3000)
+    rows[np.random.default_rng(4).random(rows.shape) < 0.08] = np.nan
+    alone, spread = both(written(tmp_path, rows, [1000]), FitSettings(), 0)
+
+    assert alone == spread
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_tasks")
 def test_so_it_does_of_several_machines_a_state_and_excluded_spans(tmp_path: Path):
     """A column of machines, a condition, and spans that are left out."""
     rows, day = normal(2400), EPOCH + PERIOD * 700

@@ -134,7 +134,7 @@ def _watch(
             counted=limits.promised,
             provisional=limits.provisional_s > 0,
         )
-    if limits.provisional_s and detector.log.serious is None:
+    if detector.counts_rows and limits.provisional_s and detector.log.serious is None:
         # Rows that are no longer withheld count as those of no alarm: limits may be too low.
         alarmed = held
     alarm = InAlarm.of(
@@ -144,7 +144,7 @@ def _watch(
     )
     hours, highest = detector.counted(even, raised, alarm, situation, passed_s)
     # A provisional alarm counts as high as its limit: one that is too low grows alarm by alarm.
-    causes = log.provisional_causes(detector.log)
+    causes = log.provisional_causes(detector.log) if detector.counts_rows else ()
     highest = highest.at_least({by: most for by, most in limits.known.items() if by in causes})
     detector = replace(
         detector,
