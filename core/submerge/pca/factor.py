@@ -25,7 +25,7 @@ Analysis (1976), chapter 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,11 @@ class Factors:
     def loadings_of(self, subspace: Subspace) -> Array:
         """Return L (dim, k), which may be that of the subspace that it goes with."""
         return _scaled(subspace) if self.loadings is None else self.loadings
+
+    def beside(self, subspace: Subspace) -> Factors:
+        """Return it for a subspace of more rows: with a noise that is not lost beside these."""
+        held = np.square(self.loadings_of(subspace)).sum(axis=1)
+        return replace(self, noise=np.maximum(self.noise, LEAST * held))
 
 
 def factors_of(piece: Subspace | WholeScatter, directions: Subspace) -> Factors | None:

@@ -10,6 +10,7 @@ from submerge.aggregator.pool import knows_energies
 from submerge.aggregator.rollup import census, limits, scores, staleness
 from submerge.aggregator.root.settling import held_rank, published_rank
 from submerge.aggregator.versions import newest_version
+from submerge.pca.factor import Factors
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.settings import AggregatorSettings
@@ -87,6 +88,10 @@ def new_model(
     maxima = None if recent is None else recent.maxima
     summary = None if seen is None else summaries.directions(seen)
     noise = known_noise(ledger, seen, recent, before, even=False)
+    factors = () if noise is None else summaries.factors(noise)
+    if noise is not seen and summary is not None:
+        # Directions are of all rows, and the noise is not.
+        factors = tuple(map(Factors.beside, factors, summary.parts))
     return Model(
         ledger.group,
         max(last, now.wall_ms - 1, in_use) + 1,
@@ -101,7 +106,7 @@ def new_model(
         expires=now.wall + 10 * max(settings.model_every_s, settings.report_every_s),
         maxima=maxima,
         widened=widening(alarm_status(ledger, now, desired=0)),
-        factors=() if noise is None else summaries.factors(noise),
+        factors=factors,
         rank=published_rank(plan, ledger.schema, rank or held_rank(plan, ledger)),
         block_s=0.0 if maxima is None else group_block_s(maxima.lengths, maxima.block_s),
     )
