@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # Before scipy loads: scikit-learn skips its array API check without it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+# Programs that tests start inherit it, and one that is ignored stays so: under nohup, for one.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No deadline: a shared machine's hiccup is not a failure.
 settings.register_profile("default", deadline=None, print_blob=True)

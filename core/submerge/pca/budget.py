@@ -6,7 +6,7 @@ temporaries included:
     exact path      8 (4 dim^2 + 2 b dim) + 64 kB
     low-rank path   8 dim (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB
 
-On the exact path, a block with gaps takes 8 (6 b dim + 32 dim^2) + 512 kB more, while it is filled.
+On the exact path, a block with gaps takes 8 (7 b dim + 32 dim^2) + 512 kB more, while it is filled.
 Its b is cut to what the budget has room for, but not below that of the low-rank path, nor below
 4 dim: above 80 columns an engine whose rows have gaps may take more than its budget.
 
@@ -79,7 +79,7 @@ def gapped_bytes(dim: int, rows: int, room: int = 0) -> int:
     """
     most = (
         exact_bytes(dim, rows)
-        + 8 * (6 * rows * dim + 4 * most_sums(dim) * dim**2)
+        + 8 * (7 * rows * dim + 4 * most_sums(dim) * dim**2)
         + 32 * COVARIANCES
     )
     return most + 8 * dim * max(0, room - rows)

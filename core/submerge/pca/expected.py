@@ -43,7 +43,7 @@ Mask = npt.NDArray[np.bool_]
 Sums = Mapping[bytes, WholeScatter]
 """Sums of rows by the channels that they lack (`lacking`), with zeros at these."""
 
-ROUNDS, FEW_ROUNDS = 60, 3
+ROUNDS, FEW_ROUNDS = 60, 10
 """Most rounds; and where a block that still waits is looked at, beside a past of more weight."""
 
 CLOSE = 1e-7
