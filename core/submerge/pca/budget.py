@@ -87,4 +87,6 @@ def gapped_bytes(dim: int, rows: int, room: int = 0) -> int:
 
 def rows_with_gaps(dim: int, least: int, memory: int) -> int:
     """Return how many rows a block with gaps may have: from `least` to 1000."""
-    return max(least, min(MOST_WAITING, (memory - gapped_bytes(dim, 0)) // (64 * dim)), 4 * dim)
+    return max(
+        least, min(MOST_WAITING, (memory - gapped_bytes(dim, 0)) // (64 * dim)), min(4 * dim, 400)
+    )

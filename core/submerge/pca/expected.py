@@ -43,8 +43,11 @@ Mask = npt.NDArray[np.bool_]
 Sums = Mapping[bytes, WholeScatter]
 """Sums of rows by the channels that they lack (`lacking`), with zeros at these."""
 
-ROUNDS, FEW_ROUNDS = 60, 10
-"""Most rounds; and where a block that still waits is looked at, beside a past of more weight."""
+ROUNDS, FEWEST_ROUNDS = 60, 3
+"""Most rounds, and fewest where `rounds_for` has little room."""
+
+LOOK, LEARN = 2e8, 1e9
+"""Products of one look at rows that wait, and of their learning: a second of a small machine."""
 
 CLOSE = 1e-7
 """Rounds end where no correlation changes by more: a channel may be known to 1e-5 by the others."""
@@ -232,6 +235,13 @@ def known_by(model: Subspace) -> Estimate:
     else:
         np.fill_diagonal(C, np.maximum(held, model.channel_energies / model.weight))
     return Estimate(model.mean, np.asarray(C), np.ones(model.dim, dtype=bool))
+
+
+def rounds_for(group: GappedRows, products: float) -> int:
+    """Return how many rounds a number of products is enough for."""
+    n, dim = group.rare.values.shape
+    each = n * dim**2 + (1 + len(group.sums)) * dim**3
+    return max(FEWEST_ROUNDS, min(ROUNDS, int(products / each)))
 
 
 def lacking(mask: Mask) -> bytes:

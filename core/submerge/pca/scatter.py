@@ -26,8 +26,8 @@ from submerge._linalg import (
 from submerge.pca import sparse_rows
 from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.expected import (
-    FEW_ROUNDS,
-    ROUNDS,
+    LEARN,
+    LOOK,
     TINY,
     Estimate,
     GappedRows,
@@ -37,6 +37,7 @@ from submerge.pca.expected import (
     complete_rows,
     estimate,
     known_by,
+    rounds_for,
 )
 from submerge.pca.whole_scatter import WholeScatter
 
@@ -133,10 +134,7 @@ class Scatter:
         """Summarise past and block, if there is one, without changing either."""
         if self.is_expected:
             group = self._sorted(schema, past, blend)
-            # Each report looks, and the past knows these rows' channels better than they do.
-            weight = sum(part.weight for part in group.sums.values())
-            few = blend is not None and len(group.rare) and weight > blend.mass
-            rounds = FEW_ROUNDS if few else ROUNDS
+            rounds = rounds_for(group, LOOK)
             return estimate([group], prior=self.prior, rounds=rounds)[1][0]
         if blend is None:
             return WholeScatter(schema, self.total.copy(), *past)
@@ -148,7 +146,9 @@ class Scatter:
         """Make past and a block with gaps the new past; return its totals."""
         group = self._sorted(schema, past, blend)
         if len(group.rare):
-            group = group.without_rare(estimate([group], prior=self.prior)[0][0])
+            rounds = rounds_for(group, LEARN)
+            known = estimate([group], prior=self.prior, rounds=rounds)[0][0]
+            group = group.without_rare(known)
         sums = dict(group.bounded.sums)
         self.gaps, held = None, sums.pop(complete_rows(len(self.total)), None)
         self.lacking = sums
