@@ -8,7 +8,7 @@ temporaries included:
 
 On the exact path, a block with gaps takes 8 (7 b dim + 32 dim^2) + 512 kB more, while it is filled.
 Its b is cut to what the budget has room for, but not below that of the low-rank path, nor below
-4 dim: above 80 columns an engine whose rows have gaps may take more than its budget.
+4 dim or 400: above 80 columns an engine whose rows have gaps may take more than its budget.
 
 The exact path is taken where its contract is within the budget, or no larger than that of
 the other path. So an engine takes no more than the budget or the low-rank contract, whichever
