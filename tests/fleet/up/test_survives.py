@@ -217,11 +217,12 @@ def test_a_disk_that_is_full_costs_no_reading():
         program.write(rows_of(300, seed=1))
         program.until("disk full: store's log written back")
         end = last_line(program)
-        assert (500, 500) == (end["rows"], end["learnt"])
+        # An alarm of the first rows may withhold some.
+        assert (500, 500) == (end["rows"], end["learnt"] + end["withheld"])
         disk.make_room()
         again = box.start()
         fed(again, b"")
-        assert 500 == lines_of(again)[-1]["learnt"]
+        assert end["learnt"] == lines_of(again)[-1]["learnt"] > 200
 
 
 def test_a_second_run_in_one_process_finds_all_as_before(tmp_path):
