@@ -46,7 +46,7 @@ Sums = Mapping[bytes, WholeScatter]
 ROUNDS, FEWEST_ROUNDS = 60, 3
 """Most rounds, and fewest where `rounds_for` has little room."""
 
-LOOK, LEARN = 2e8, 1e9
+LOOK, LEARN = 5e7, 5e8
 """Products of one look at rows that wait, and of their learning: a second of a small machine."""
 
 CLOSE = 1e-7
@@ -134,16 +134,16 @@ class GappedRows(NamedTuple):
 
     def with_rows(self, rows: Array, mask: Mask, weights: Array) -> GappedRows:
         """Return it with rows and gaps (n, dim) and weights (n,), and some new sums: `bounded`."""
-        patterns, which, counts = np.unique(
-            np.packbits(mask, axis=1), axis=0, return_inverse=True, return_counts=True
-        )
-        which, sums, rare = which.ravel(), dict(self.sums), np.zeros(len(rows), dtype=bool)
+        alike: dict[bytes, list[int]] = {}
+        for i, packed in enumerate(np.packbits(mask, axis=1)):
+            alike.setdefault(packed.tobytes(), []).append(i)
+        sums, rare = dict(self.sums), np.zeros(len(rows), dtype=bool)
         none, room = complete_rows(rows.shape[1]), most_sums(rows.shape[1])
-        for i in np.argsort(-counts, kind="stable").tolist():
-            key, some = patterns[i].tobytes(), which == i
+        for key in sorted(alike, key=lambda key: (-len(alike[key]), key)):
+            some = np.array(alike[key])
             if key not in sums and key != none:
-                if room <= 0 or counts[i] < max(LEAST, len(rows) / OFTEN):
-                    rare |= some
+                if room <= 0 or len(some) < max(LEAST, len(rows) / OFTEN):
+                    rare[some] = True
                     continue
                 room -= 1
             new = self._sum(key, rows[some], weights[some])
@@ -191,8 +191,8 @@ class GappedRows(NamedTuple):
         known better later.
         """
         left, sums = np.ones(len(self.rare), dtype=bool), dict(self.sums)
-        never = np.unique(self.rare.mask & ~known.came, axis=0)
-        keys = sums.keys() | {lacking(each) for each in never}
+        never = self.rare.mask & ~known.came
+        keys = sums.keys() | {lacking(each) for each in (never if never.any() else never[:1])}
         for key in sorted(keys, key=lambda key: (-absent(key, len(known.mean)).sum(), key)):
             gone = absent(key, len(known.mean))
             some = left & (self.rare.mask | ~gone).all(axis=1)
