@@ -38,7 +38,7 @@ def script() -> str:
 
 
 def test_the_five_minutes_show_a_fault_and_nothing_else(tmp_path):
-    """The flow meter is named, with its value; all rows are learnt, and no log line warns."""
+    """The flow meter is named, with its value; no row is lost, and no log line warns."""
     more = {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
     done = subprocess.run(
         ["/bin/bash", "-c", script()],
@@ -52,10 +52,12 @@ def test_the_five_minutes_show_a_fault_and_nothing_else(tmp_path):
     assert 0 == done.returncode, done.stderr
     assert re.search(r"\bdistance +flow \d+% \(\+[4-8]\.?\d*\).* OPEN, provisional", done.stdout)
     assert re.search(r": flow reads \d\d\.?\d?, where the others say \d\d", done.stdout)
-    assert re.search(r" [45],\d{3} learnt, 0 withheld, 0 lost: coverage 100.00%", done.stdout)
+    assert re.search(r" [45],\d{3} learnt, \d+ withheld, 0 lost: coverage (9\d|100)\.", done.stdout)
     assert 1 == len(re.findall(r"(OPEN|over), provisional", done.stdout))
-    (ended,) = re.findall(r" ended rows=5000 (learnt=.*) sent_bytes", done.stderr)
-    assert "learnt=5000 waiting=0 lost=0" == ended
+    # The twenty rows of the fault are withheld, and those of a false alarm of the first minute.
+    ended = r" ended rows=5000 learnt=(\d+) waiting=0 lost=0 withheld=(\d+) sent_bytes"
+    ((learnt, withheld),) = re.findall(ended, done.stderr)
+    assert int(learnt) == 5000 - int(withheld) >= 4500
     # The commands follow one another at once: on a busy machine the client is there first.
     early = r"parent unreachable.*Connection refused.*"
     warned = re.findall(rf"warning +(no TLS|(?!{early}).*)", done.stderr)
