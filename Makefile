@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test test-flower check soak bench docs proto lock clean
 
-demo: .venv/demo  ## run the whole system on generated data, and draw demo.png
+demo: .venv/lab  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
 
 # `make test MARKED=slow` leaves out what `make check` has run.
@@ -17,7 +17,7 @@ test: .venv/dev  ## run all tests, slow ones included
 
 test-flower: .venv-flower/dev  ## run a group inside Flower's simulation; the other tests skip it
 	SUBMERGE_FLOWER=required .venv-flower/bin/pytest -q -n 0 -p no:cacheprovider \
-	  tests/fleet/flower/test_apps.py tests/fleet/flower/test_simulation.py
+	  tests/bridges/flower/test_apps.py tests/bridges/flower/test_simulation.py
 
 check: .venv/dev  ## run before each commit: format, lint, types, imports, fast tests
 	$(BIN)/ruff format --check .
@@ -101,10 +101,11 @@ clean:
 	@touch $@
 
 # Each set of extras has one stamp file. A change of pyproject.toml installs them again.
-.venv/%: pyproject.toml
+.venv/%: pyproject.toml lab/pyproject.toml
 	@test -x $(BIN)/python || { \
 	  $(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) \
 	    else "submerge needs Python 3.11 to 3.13, got %d.%d: make PYTHON=python3.12" % v)' \
 	  && echo "setting up .venv (once)" && $(PYTHON) -m venv .venv; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.$(if $(filter lab,$*),,[$*])' \
+	  $(if $(filter lab dev bench,$*),--editable ./lab)
 	@touch $@

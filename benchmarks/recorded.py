@@ -38,7 +38,17 @@ WRITES = ("benchmarks/page.py", "benchmarks/recorded.py", "benchmarks/report.py"
 """They write results, and measure nothing."""
 
 ENDS = (".py", "/__init__.py")
-PACKAGES = ("benchmarks", "core", "proto", "client", "aggregator", "fleet")
+PACKAGES = (
+    "benchmarks",
+    "core",
+    "proto",
+    "client",
+    "aggregator",
+    "files",
+    "operate",
+    "bridges",
+    "lab",
+)
 MARK = re.compile(r"<!-- measured (?P<script>\S+) (?P<hash>\w+) at (?P<commit>\w+) -->")
 
 

@@ -15,12 +15,13 @@ PACKAGES = {
     "submerge_proto",
     "submerge_client",
     "submerge_aggregator",
-    "submerge_fleet",
+    "submerge_files",
+    "submerge_operate",
+    "submerge_bridges",
 }
 
 PAGE = "submerge_aggregator/page/"
-DEMO_PAGE = "submerge_fleet/demo/page/"
-SCORERS = "submerge_fleet/export/scorer."
+SCORERS = "submerge_bridges/export/scorer."
 
 
 def modules_after(statement: str) -> set[str]:
@@ -56,7 +57,7 @@ def test_the_door_upward_loads_what_reads_tables_alone():
     """`submerge.Model` is looked up without the extra `files`, and brings no frames along."""
     loaded = modules_after("import submerge; submerge.Model")
 
-    assert "submerge_fleet" in loaded
+    assert "submerge_files" in loaded
     assert not {"pandas", "polars", "pyarrow", "msgspec", "google", "scipy", "click"} & loaded
 
 
@@ -73,7 +74,7 @@ def test_learning_and_merging_load_no_scipy():
 
 def test_the_command_loads_click_and_nothing_heavy():
     """`submerge --help` answers at once: subcommands load when they are called."""
-    loaded = modules_after("import submerge_fleet.cli")
+    loaded = modules_after("import submerge_operate.cli")
 
     assert "click" in loaded
     assert not {"numpy", "rich", "humanize", "matplotlib", "scipy"} & loaded
@@ -130,6 +131,6 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
     assert all(
         name.endswith((".py", ".pyi", ".proto", "py.typed"))
         or ".dist-info/" in name
-        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", DEMO_PAGE, SCORERS))
+        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", SCORERS))
         for name in names
     )

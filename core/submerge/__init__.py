@@ -3,7 +3,7 @@
 Three nouns: a `Subspace` is all that is remembered, a `SAPCA` learns one from a
 stream, a `MergeTree` keeps the merge of many. Two verbs: `partial_fit` and `merge`.
 Nothing in this package does input or output, reads a clock, or draws random numbers of its own.
-`Model`, which reads files, is the one door to the packages above: it is imported when it is used.
+`Model`, which reads files, stands in a package above: it is imported when it is used.
 """
 
 import typing as _typing
@@ -51,20 +51,20 @@ __all__ = [
     "spe",
 ]
 
-# The one door upward (docs/decisions/0042): a user looks for `submerge.Model` here, and it stands
-# on the packages that read files. Nothing in this package may use it.
+# Doors upward (docs/decisions/0042): a user looks for these here, and they stand on packages that
+# import this one. They are found when they are used. Nothing in this package may use them.
 if _typing.TYPE_CHECKING:
     Model: _typing.Any
 else:
 
     def __getattr__(name: str) -> _typing.Any:
+        if name not in ("Model", "dask", "river", "pyod"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib
 
-        if name == "dask":
-            return importlib.import_module("submerge.dask")
-        if name != "Model":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return importlib.import_module("submerge_fleet.python").HistoryModel
+        from submerge._faces import face
+
+        return face(name) if name == "Model" else importlib.import_module(f"submerge.{name}")
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,18 @@ import pytest
 
 from support.markdown import ROOT, Dead, dead_links, pages
 
-SOURCES = ("core", "proto", "client", "aggregator", "fleet", "deploy", "examples")
+SOURCES = (
+    "core",
+    "proto",
+    "client",
+    "aggregator",
+    "files",
+    "operate",
+    "bridges",
+    "lab",
+    "deploy",
+    "examples",
+)
 MENTIONED = re.compile(
     r"(?<![\w./-])((?:docs|benchmarks|examples|deploy|tests)/[\w/.-]*\.(?:md|py|png|sh|yml)|[A-Z]{6,}\.md)\b"
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("core", "proto", "client", "aggregator", "fleet")
+PACKAGES = ("core", "proto", "client", "aggregator", "files", "operate", "bridges", "lab")
 LONGEST_FILE, LONGEST_FUNCTION, MOST_IN_A_FOLDER, MOST_AT_A_ROOT = 700, 60, 25, 15
 
 OLD_WORDS = frozenset(

@@ -1,0 +1,11 @@
+"""`submerge.pyod`: a detector of anomalous rows as PyOD's detectors are."""
+
+import typing as _typing
+
+from submerge._faces import face as _face
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_face("pyod"), name)
