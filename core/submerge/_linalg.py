@@ -51,6 +51,9 @@ WIDTH = 1024
 EPS = float(np.finfo(np.float64).eps)
 EPS_SINGLE = float(np.finfo(np.float32).eps)
 
+LEAST = float(np.finfo(np.float64).tiny) / EPS
+"""Smallest eigenvalue that the Gram way is trusted with: squares below it have lost digits."""
+
 LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
 """Energies of a block that float32 products can hold, with room for each of their terms."""
 
@@ -179,7 +182,7 @@ def leading(
         eigen = Eigen.of(inner(stack) if mix is None else mix.of_gram(inner(stack)), kept)
     lam, vectors, dropped, single = eigen
     largest = max(lam[0], cancelled / CANCELLED)
-    guarded = not lam[-1] > GUARD**2 * largest
+    guarded = not lam[-1] > max(GUARD**2 * largest, LEAST)
     if guarded:
         sigma, vectors, dropped = _by_qr(stack, mix, kept)
         kept = len(sigma)

@@ -4,8 +4,14 @@ import typing as _typing
 
 from submerge._faces import face as _face
 
+__all__ = ["detect", "fit", "score"]  # noqa: F822 - by __getattr__
+
 
 def __getattr__(name: str) -> _typing.Any:
-    if name.startswith("__"):
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_face("dask"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

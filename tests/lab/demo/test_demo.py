@@ -702,8 +702,8 @@ def test_features_without_a_kernel_are_refused(submerge):
 def test_without_matplotlib_a_picture_is_refused_at_once(submerge, monkeypatch, tmp_path):
     """Before the work, in one line that names the extra."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    for module in ("console.figures", "demo.plot"):
-        monkeypatch.delitem(sys.modules, f"submerge_operate.{module}", raising=False)
+    for module in ("submerge_files.console.figures", "submerge_lab.demo.plot"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
 
     assert "pip install 'submerge[plot]'" in refusal(submerge("--plot", tmp_path / "demo.png"))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
@@ -52,6 +52,7 @@ def check(subspace: Subspace) -> None:
 
 
 @given(seeds, st.integers(1, 6), st.sampled_from(["fleet", "own"]))
+@example(58474, 3, "own")  # squares without their last digits
 def test_what_is_believed_can_be_merged_and_said_again(seed, parts, center):
     """Faded or not, in any number: the parent of the parent takes what comes of it."""
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from submerge_lab.demo.page.views import Orders, demo_views
 from support.page_client import PageClient
 from support.paged import Paged
 
-PACKAGES = ("aggregator/submerge_aggregator", "operate/submerge_operate")
+PACKAGES = ("aggregator/submerge_aggregator", "operate/submerge_operate", "lab/submerge_lab")
 ROOT = Path(__file__).parents[4]
 
 CONFIG = """
@@ -179,4 +179,4 @@ def test_only_the_demo_adds_views_to_a_page():
     assert [
         "aggregator/submerge_aggregator/page/opening.py: page_app",
         "lab/submerge_lab/demo/page/serving.py: page_serving",
-    ] == givers_of_more_views()
+    ] == sorted(givers_of_more_views())
