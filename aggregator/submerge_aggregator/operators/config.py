@@ -19,7 +19,7 @@ PORT = 8472
 
 
 class OperatorsConfig(Section, frozen=True, kw_only=True):
-    """[operators]: orders over HTTPS, from people and programs on other machines.
+    """Orders over HTTPS, from people and programs on other machines.
 
     address : host:port; 0.0.0.0 is every network of this machine.
     insecure : Serve without TLS, on a loopback address only: then tokens alone say who asks.

@@ -15,7 +15,7 @@ PORTS = range(PORT, PORT + 10)
 
 
 class PageConfig(Section, frozen=True, kw_only=True):
-    """[page]: a page for people, in a browser.
+    """A page for people, in a browser: pip install 'submerge[page]'.
 
     address : host:port; left out, 127.0.0.1 and the first of ten ports that is free, 8473 as a
         rule. On 127.0.0.1 all who use this machine can read; on any other address, and under the
