@@ -279,9 +279,6 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 def load(path: Path | str, environ: Mapping[str, str]) -> AggregatorConfig:
     """Return the configuration in a file, with the environment's overrides.
 
-    Raises
-    ------
-    UsageError
-        For the first mistake, in one line.
+    Raises UsageError for the first mistake, in one line.
     """
     return read(path, AggregatorConfig, environ, program="aggregator", removed=AGGREGATOR)

@@ -123,12 +123,8 @@ class VersionRow(NamedTuple):
 class HistoryFile:
     """The history in a file, which is created if it is missing.
 
-    Raises
-    ------
-    sqlite3.Error
-        If it is damaged, of another form, or cannot be read.
-    OSError, UsageError
-        If it cannot be created, or is a symbolic link.
+    Raises sqlite3.Error if it is damaged, of another form, or cannot be read; OSError or UsageError
+    if it cannot be created, or is a symbolic link.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:

@@ -69,10 +69,7 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
         has_certificate : whether a kit, or [listen.grpc], has one
         status : where the status address listens
 
-        Raises
-        ------
-        BadSetting
-            If there is no certificate to serve with, or two listen on one port.
+        Raises BadSetting if there is no certificate to serve with, or two listen on one port.
         """
         if not self.insecure and self.cert is None and not has_certificate:
             raise refusal(

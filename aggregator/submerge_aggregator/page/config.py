@@ -58,10 +58,7 @@ class PageConfig(Section, frozen=True, kw_only=True):
         has_certificate : whether a kit, or another section, has one
         taken : where others listen, by their section
 
-        Raises
-        ------
-        BadSetting
-            If others could read along, or two listen on one port.
+        Raises BadSetting if others could read along, or two listen on one port.
         """
         if not self.is_local and self.cert is None and not has_certificate:
             raise refusal(

@@ -326,9 +326,6 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 def load(path: Path | str, environ: Mapping[str, str]) -> ClientConfig:
     """Return the configuration in a file, with the environment's overrides.
 
-    Raises
-    ------
-    UsageError
-        For the first mistake, in one line.
+    Raises UsageError for the first mistake, in one line.
     """
     return read(path, ClientConfig, environ, program="client", removed=CLIENT)

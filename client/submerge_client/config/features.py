@@ -164,10 +164,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
 
         Landmarks are read from their file.
 
-        Raises
-        ------
-        UsageError
-            If the file is no table of `features` landmarks without gaps.
+        Raises UsageError if the file is no table of `features` landmarks without gaps.
         """
         if self.landmarks is None or self.of_fleet:
             return self.built

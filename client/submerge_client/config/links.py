@@ -173,13 +173,7 @@ _TLS = ("grpcs://", "mqtts://")
 
 
 def address_of(url: str, schemes: tuple[str, ...]) -> Address:
-    """Return the parts of a url.
-
-    Raises
-    ------
-    BadSetting
-        If it is no url, or has another scheme.
-    """
+    """Return the parts of a url; raises BadSetting if it is no url, or has another scheme."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -207,10 +201,7 @@ def address_of(url: str, schemes: tuple[str, ...]) -> Address:
 def endpoint_of(address: str) -> Endpoint:
     """Return the parts of `host:port`, or of `[::1]:port`.
 
-    Raises
-    ------
-    BadSetting
-        If it is something else.
+    Raises BadSetting if it is something else.
     """
     try:
         parts = urlsplit(f"//{address}")

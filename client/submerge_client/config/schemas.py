@@ -86,10 +86,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     def of(cls, schema: Schema, lags: int = 1) -> SchemaConfig:
         """Return the section of a schema, without its features; nameless channels get names.
 
-        Raises
-        ------
-        BadSetting
-            If no section has these channels.
+        Raises BadSetting if no section has these channels.
         """
         scaling = schema.scaling
         channels = tuple(

@@ -77,10 +77,7 @@ class Cluster:
     ) -> Iterator[T]:
         """Run a task for each call; yield what they return, in order.
 
-        Raises
-        ------
-        UsageError
-            If one says that the rows cannot be read, or the cluster cannot run it.
+        Raises UsageError if one says that the rows cannot be read, or the cluster cannot run it.
         """
         import distributed
 
@@ -141,10 +138,7 @@ def connected(where: Any) -> Iterator[Cluster]:
     where : its address, such as tcp://10.0.0.5:8786, or a `distributed.Client`, which stays open;
         None is the client that is in use
 
-    Raises
-    ------
-    UsageError
-        If the extra is missing, or nothing answers there.
+    Raises UsageError if the extra is missing, or nothing answers there.
     """
     try:
         import distributed

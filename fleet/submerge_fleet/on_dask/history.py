@@ -68,10 +68,8 @@ class ClusterFit:
     def run(self) -> Fitted:
         """Learn it in two passes.
 
-        Raises
-        ------
-        NothingLearnt, UsageError
-            As `submerge.history.fit.fit`, and if rows cannot be read, or the cluster fails.
+        Raises NothingLearnt or UsageError as `submerge.history.fit.fit`, and if rows cannot be
+        read, or the cluster fails.
         """
         names = [channel.name for channel in self.channels]
         FirstPass(names, self.settings)  # refuses too many channels

@@ -47,10 +47,7 @@ def score_on(
 
     folder : where the scores go, in a file for each
 
-    Raises
-    ------
-    UsageError
-        If it is no folder, or two files have one name, or no row has a score.
+    Raises UsageError if it is no folder, or two files have one name, or no row has a score.
     """
     data = bytes_of(model)
     normal = of_bytes(data, model, order.rank)

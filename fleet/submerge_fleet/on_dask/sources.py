@@ -44,10 +44,7 @@ class ClusterRows:
 
         cut : whether large files are several stretches
 
-        Raises
-        ------
-        UsageError
-            If they have to be put in order, or put together, where all of them are.
+        Raises UsageError if they have to be put in order, or put together, where all of them are.
         """
         options = recordings.options
         for wanted, name in ((options.sort, "--sort"), (options.long, "--long")):

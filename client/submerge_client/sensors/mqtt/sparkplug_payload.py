@@ -56,10 +56,7 @@ class Metric(NamedTuple):
 def metrics_in(payload: bytes | bytearray, device: str) -> list[Metric]:
     """Return the metrics in a payload.
 
-    Raises
-    ------
-    MalformedMessage
-        If it is not a payload of Sparkplug B, or too large.
+    Raises MalformedMessage if it is not a payload of Sparkplug B, or too large.
     """
     check_size(payload)
     try:
