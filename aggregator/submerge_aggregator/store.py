@@ -71,6 +71,27 @@ OUT_OF_REACH = frozenset(
 )
 
 
+class Database:
+    """One connection to an SQLite file, for one thread at a time."""
+
+    _sql: sqlite3.Connection
+
+    def _number(self, pragma: str) -> int:
+        (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()
+        return int(number)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._sql.execute("COMMIT")
+        finally:
+            # SQLite rolls some failed transactions back by itself, and leaves others open.
+            if self._sql.in_transaction:
+                self._sql.execute("ROLLBACK")
+
+
 class StoreDamaged(UsageError):
     """A store that is not as written; nothing of it is used."""
 
@@ -102,7 +123,7 @@ class StoreUnavailable(SubmergeError):
         super().__init__(f"the store {path} cannot be used now: {reason}")
 
 
-class Store:
+class Store(Database):
     """Records by key, in one file that one process holds.
 
     path : The database; it and its folder are created if missing.
@@ -288,21 +309,6 @@ class Store:
         if unread or not found.whole:
             facts = {"path": self._log, "frames_read": read, "commits_unread": unread}
             say("store's log is damaged, its end is not used", level=logging.WARNING, **facts)
-
-    def _number(self, pragma: str) -> int:
-        (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()
-        return int(number)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._sql.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._sql.execute("COMMIT")
-        finally:
-            # SQLite rolls some failed transactions back by itself, and leaves others open.
-            if self._sql.in_transaction:
-                self._sql.execute("ROLLBACK")
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
