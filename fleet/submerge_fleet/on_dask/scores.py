@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from submerge import UsageError
 from submerge_fleet.files.formats.remote_path import SCHEME, path_of
@@ -24,16 +23,13 @@ from submerge_fleet.score.summary import ScoreSummary
 @answering
 def write(
     order: ScoreOrder, model: Path, data: bytes, target: str
-) -> tuple[dict[str, Any], list[str]]:
-    """Score one file by a model file with that data, and write the scores.
-
-    Returns the summary as JSON holds it, and remarks.
-    """
+) -> tuple[ScoreSummary, list[str]]:
+    """Score one file by a model file with that data, and write the scores; return remarks, too."""
     normal, place = of_bytes(data, model, order.rank), path_of(target)
     if SCHEME not in target:
         check_target(place, inputs=order.files)
     summary, remarks = order.carried_out(normal, place, needed=False)
-    return summary.as_object(), [*remarks]
+    return summary, [*remarks]
 
 
 def score_on(
@@ -61,7 +57,7 @@ def score_on(
     for counted, said in cluster.answers(write, calls):
         summary.take(counted)
         remarks |= dict.fromkeys(said)
-        advance(counted["rows"])
+        advance(counted.rows)
     check_scored(summary, order.when, normal)
     return summary, remarks
 
