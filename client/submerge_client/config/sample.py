@@ -1,8 +1,8 @@
 """sample(): a configuration with every setting, made from the settings' own docstrings.
 
 The file `sample.toml` beside a program's settings has examples, in paragraphs that can be used
-together. Each setting is told where it comes first, and those that have a default are added. The
-result loads as it is. A line that begins with `#` without a space is a setting.
+together. Each setting is explained where it comes first, and those that have a default are added.
+The result loads as it is. A line that begins with `#` without a space is a setting.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ def sample(root: type[Section]) -> str:
     examples = Path(inspect.getfile(root)).with_name("sample.toml").read_text(encoding="utf-8")
     lines = list(_in_sections(root, examples))
     named = {(section, found[1]) for section, line in lines if (found := SETTING.match(line))}
-    told, out = set[str](), list[str]()
+    shown, out = set[str](), list[str]()
     for (section, line), (following, next_line) in zip(lines, [*lines[1:], lines[-1]], strict=True):
         if header := HEADER.match(line):
             for text in _about(section, root, header[1]):
-                out += _comment(text, told)
+                out += _comment(text, shown)
         elif setting := SETTING.match(line):
-            out += _comment(_told(section, setting[1]), told)
+            out += _comment(_purpose(section, setting[1]), shown)
         out.append(line)
         # After the first settings of a section come its others.
         if not line.startswith("# ") and (not next_line or following is not section):
             for name, default in _defaults(section):
                 if (section, name) not in named:
                     named.add((section, name))
-                    out += [*_comment(_told(section, name), told), f"#{name} = {default}"]
+                    out += [*_comment(_purpose(section, name), shown), f"#{name} = {default}"]
     return "\n".join(out)
 
 
@@ -91,7 +91,7 @@ def _entries(section: type[Section]) -> dict[str, str]:
     return found
 
 
-def _told(section: type[Section], name: str) -> str:
+def _purpose(section: type[Section], name: str) -> str:
     """Return what a setting is for, and its choices."""
     text = _entries(section).get(name, "")
     for field in fields(section):
@@ -111,11 +111,11 @@ def _about(section: type[Section], root: type[Section], place: str) -> tuple[str
     return entry if entry.endswith(".") else "", own
 
 
-def _comment(text: str, told: set[str]) -> list[str]:
-    """Return a text as lines of a comment, unless it was told before."""
-    if not text or text in told:
+def _comment(text: str, shown: set[str]) -> list[str]:
+    """Return a text as lines of a comment, unless it was shown before."""
+    if not text or text in shown:
         return []
-    told.add(text)
+    shown.add(text)
     words = " ".join(text.replace("`", "").split())
     return textwrap.wrap(
         words, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False

@@ -31,7 +31,7 @@ from submerge_fleet.on_dask import tasks
 from submerge_fleet.on_dask.cluster import Call, Cluster
 from submerge_fleet.on_dask.portions import AnyStretch, Partition, Portion
 from submerge_fleet.on_dask.sources import ClusterRows
-from submerge_fleet.on_dask.tasks import Edges, Judging, Place, Seen, Settled, Work
+from submerge_fleet.on_dask.tasks import CellOf, CellPlan, Edges, Judging, Place, StretchEnds, Work
 
 Advance = Callable[[int], None]
 
@@ -48,7 +48,7 @@ class SeenStretch(NamedTuple):
 
     machine: str
     stretch: AnyStretch
-    seen: Seen = Seen()
+    seen: StretchEnds = StretchEnds()
 
 
 @dataclass
@@ -110,9 +110,9 @@ class ClusterFit:
     def _learn(self, first: FirstPass, laid: LaidOut) -> tuple[Chunk, ...]:
         """Let the cells be learnt; return the chunks of all rows, by key."""
         works = list(self._works(laid))
-        settled = Settled(laid, first.known)
+        plan = CellPlan(laid, first.known)
         calls = [
-            self._call((settled,), [each for each, _ in work], sum(rows for _, rows in work))
+            self._call((plan,), [each for each, _ in work], sum(rows for _, rows in work))
             for work in works
         ]
         found: dict[bytes, Chunk] = {}
@@ -171,7 +171,7 @@ class ClusterFit:
     def _works(self, laid: LaidOut) -> Iterator[list[tuple[Portion, int]]]:
         """Yield the portions of each task: whole cells, each in one portion."""
         most, work, held = self._rows_of_a_task(), list[tuple[Portion, int]](), 0
-        for own, after, before in _grouped(self._seen, _CellOf(laid), most):
+        for own, after, before in _grouped(self._seen, CellOf(laid), most):
             rows = sum(each.seen.rows for each in own)
             portion = _portion([*own, *after], len(own), before)
             work.append((portion, rows))
@@ -214,25 +214,17 @@ class ClusterFit:
             before, last_row = last, edge.last
 
 
-class _CellOf:
-    """Returns the cell of the first or the last row of a stretch."""
-
-    def __init__(self, laid: LaidOut) -> None:
-        self._laid = laid
-        self._machines, self._files = places_of(laid.machines), places_of(laid.files)
-
-    def __call__(self, machine: str, place: Place | None) -> Cell:
-        if place is None:
-            raise UsageError("expected a stretch with rows, got none")
-        file, number, time = place
-        times = None if time is None else np.array([time])
-        row = Recorded(machine, np.empty((1, 0)), times, file, number)
-        run = 0 if time is not None else self._files[file]
-        return self._laid.grid.first_cell(row, 0, self._machines[machine], run)[0]
+def _cell(cell_of: CellOf, machine: str, place: Place | None) -> Cell:
+    """Return the cell of the first or the last row of a stretch."""
+    if place is None:
+        raise UsageError("expected a stretch with rows, got none")
+    file, number, time = place
+    times = None if time is None else np.array([time])
+    return cell_of(Recorded(machine, np.empty((1, 0)), times, file, number), 0)[0]
 
 
 def _grouped(
-    seen: Sequence[SeenStretch], cell_of: _CellOf, most: int
+    seen: Sequence[SeenStretch], cell_of: CellOf, most: int
 ) -> Iterator[tuple[list[SeenStretch], list[SeenStretch], Cell | None]]:
     """Yield stretches of one machine that are learnt together.
 
@@ -243,20 +235,20 @@ def _grouped(
         machine, end, rows = seen[at].machine, at, 0
         last: Cell | None = None
         while end < len(seen) and seen[end].machine == machine:
-            one = cell_of(machine, seen[end].seen.last)
+            one = _cell(cell_of, machine, seen[end].seen.last)
             # What is in one cell from end to end belongs to the portion that the cell begins in.
             if rows >= most and one != last:
                 break
             rows, last, end = rows + seen[end].seen.rows, one, end + 1
         after = []
         for each in seen[end:]:
-            if each.machine != machine or cell_of(machine, each.seen.first) != last:
+            if each.machine != machine or _cell(cell_of, machine, each.seen.first) != last:
                 break
             after.append(each)
-            if cell_of(machine, each.seen.last) != last:
+            if _cell(cell_of, machine, each.seen.last) != last:
                 break
         previous = seen[at - 1] if at and seen[at - 1].machine == machine else None
-        before = None if previous is None else cell_of(machine, previous.seen.last)
+        before = None if previous is None else _cell(cell_of, machine, previous.seen.last)
         yield list(seen[at:end]), after, before
         at = end
 

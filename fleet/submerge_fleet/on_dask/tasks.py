@@ -37,7 +37,7 @@ Place = tuple[str, int, float | None]
 """Where a row is, so that its cell can be found: its file, number and time."""
 
 
-class Seen(NamedTuple):
+class StretchEnds(NamedTuple):
     """Rows of a stretch, and where its first and its last row are."""
 
     rows: int = 0
@@ -63,7 +63,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Settled:
+class CellPlan:
     """How rows are cut into cells, and what fills rare gaps of each machine's rows."""
 
     laid: LaidOut
@@ -90,34 +90,34 @@ def digest(reading: PortionReading, stretch: FileStretch) -> bytes:
 
 
 @answering
-def look(work: Work, *frames: Any) -> tuple[list[Seen], Layout]:
+def look(work: Work, *frames: Any) -> tuple[list[StretchEnds], Layout]:
     """Return what each stretch of portions holds, and the layout of all."""
     keep_blocks()
     reading, settings = work.reading.on(frames), work.settings
     layout, seen = Layout(len(reading.names), settings), []
     for portion in work.portions:
         for stretch in portion.stretches:
-            one = Seen()
+            one = StretchEnds()
             for recorded in reading.looks(portion.machine, stretch, settings.when):
                 layout.add(recorded)
                 n = len(recorded.rows)
                 last = _place(recorded, n - 1)
-                one = Seen(one.rows + n, one.first or _place(recorded, 0), last)
+                one = StretchEnds(one.rows + n, one.first or _place(recorded, 0), last)
             seen.append(one)
     return seen, layout
 
 
 @answering
 def learn(
-    work: Work, settled: Settled, *frames: Any
+    work: Work, plan: CellPlan, *frames: Any
 ) -> tuple[list[Edges], LearntCells, tuple[Chunk, ...]]:
     """Return the ends of portions, the cells that begin in them, and the chunks of their rows."""
     keep_blocks()
-    reading, settings, laid = work.reading.on(frames), work.settings, settled.laid
+    reading, settings, laid = work.reading.on(frames), work.settings, plan.laid
     keys, edges = ChunkKeys(reading.names), list[Edges]()
     batches = Batches(laid.grid, settings.without, laid)
     parts = _owned_in(reading, laid, work.portions, keys, edges)
-    learnt = learnt_cells(parts, reading.names, settings, batches, settled.known)
+    learnt = learnt_cells(parts, reading.names, settings, batches, plan.known)
     return edges, learnt, keys.end()
 
 
@@ -168,14 +168,14 @@ def _owned_in(
 
     keys : takes the rows of the portions themselves
     """
-    cell_of = _CellOf(laid)
+    cell_of = CellOf(laid)
     for portion in portions:
         yield from _owned(reading, cell_of, portion, keys, edges)
 
 
 def _owned(
     reading: PortionReading,
-    cell_of: _CellOf,
+    cell_of: CellOf,
     portion: Portion,
     keys: ChunkKeys,
     edges: list[Edges],
@@ -214,14 +214,15 @@ def _owned(
                 return
 
 
-class _CellOf:
-    """Returns the cell of a row, and where the rows that follow it there end."""
+class CellOf:
+    """Finds cells of rows in a settled layout."""
 
     def __init__(self, laid: LaidOut) -> None:
         self._grid = laid.grid
         self._machines, self._files = places_of(laid.machines), places_of(laid.files)
 
     def __call__(self, recorded: Recorded, row: int) -> tuple[Cell, int]:
+        """Return the cell of a row, and the row behind the last one in it."""
         run = 0 if recorded.times is not None else self._files[recorded.file]
         return self._grid.first_cell(recorded, row, self._machines[recorded.machine], run)
 
