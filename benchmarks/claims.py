@@ -17,8 +17,8 @@ import measure
 from page import page
 from report import Table
 from submerge import SAPCA, SapcaRank
-from submerge_fleet.bench.trackers.grouse import Grouse
-from submerge_fleet.bench.trial import learnt, residual, tails
+from submerge_lab.bench.trackers.grouse import Grouse
+from submerge_lab.bench.trial import learnt, residual, tails
 
 RANK, BLOCK = 10, 50
 

@@ -39,8 +39,8 @@ def generators() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     import hard_streams
     from papers.federated.fleet import SynthPieces
     from plants.uneven import uneven
-    from submerge_fleet.bench.streams import ALPHAS, spectrum
-    from submerge_fleet.plants.room import Room
+    from submerge_lab.bench.streams import ALPHAS, spectrum
+    from submerge_lab.plants.room import Room
     from support import clusters, kernels
 
     for alpha in ALPHAS:

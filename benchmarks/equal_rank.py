@@ -25,15 +25,15 @@ import measure
 import rivals
 from page import page
 from report import Table
-from submerge_fleet.bench.streams import ALPHAS, BenchStream, spectrum
-from submerge_fleet.bench.trackers.frequent_directions import FrequentDirections
-from submerge_fleet.bench.trackers.grouse import Grouse
-from submerge_fleet.bench.trackers.moses import Moses
-from submerge_fleet.bench.trackers.oja import Oja
-from submerge_fleet.bench.trackers.power_method import PowerMethod
-from submerge_fleet.bench.trackers.spirit import Spirit
-from submerge_fleet.bench.trial import BenchTrial, learnt, tails, tried
-from submerge_fleet.plants.room import Room
+from submerge_lab.bench.streams import ALPHAS, BenchStream, spectrum
+from submerge_lab.bench.trackers.frequent_directions import FrequentDirections
+from submerge_lab.bench.trackers.grouse import Grouse
+from submerge_lab.bench.trackers.moses import Moses
+from submerge_lab.bench.trackers.oja import Oja
+from submerge_lab.bench.trackers.power_method import PowerMethod
+from submerge_lab.bench.trackers.spirit import Spirit
+from submerge_lab.bench.trial import BenchTrial, learnt, tails, tried
+from submerge_lab.plants.room import Room
 
 RANK, CALL = 10, 50
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from submerge_aggregator.operators.tokens import new_secret
-from submerge_fleet.demo.page.books import Line
-from submerge_fleet.demo.page.state import DemoState, ShownLine, ShownProcess
-from submerge_fleet.demo.page.views import Orders, demo_views
+from submerge_lab.demo.page.books import Line
+from submerge_lab.demo.page.state import DemoState, ShownLine, ShownProcess
+from submerge_lab.demo.page.views import Orders, demo_views
 from support.axe import violations
 from support.paged import Paged
 

@@ -19,16 +19,16 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from submerge import UsageError
-from submerge_fleet import cli
-from submerge_fleet.demo.command import command as demo
-from submerge_fleet.demo.live import fleet_table
-from submerge_fleet.demo.nodes import resident
-from submerge_fleet.demo.outcome import DemoSettings
-from submerge_fleet.demo.processes import OutputLine, ProcessEnd, Processes
-from submerge_fleet.demo.report import lines, picture
-from submerge_fleet.demo.run import Demo
-from submerge_fleet.demo.site import free_ports
-from submerge_fleet.demo.wires import open_wire
+from submerge_operate import cli
+from submerge_lab.demo.command import command as demo
+from submerge_lab.demo.live import fleet_table
+from submerge_lab.demo.nodes import resident
+from submerge_lab.demo.outcome import DemoSettings
+from submerge_lab.demo.processes import OutputLine, ProcessEnd, Processes
+from submerge_lab.demo.report import lines, picture
+from submerge_lab.demo.run import Demo
+from submerge_lab.demo.site import free_ports
+from submerge_lab.demo.wires import open_wire
 from support.patience import PATIENCE_S, until
 from support.programs import DETACHED
 
@@ -247,7 +247,7 @@ def shown_by(path):
 
 def test_the_picture_in_the_docs_is_what_the_demo_draws(short, tmp_path):
     """docs/demo.png is of a whole run, as large, with the panels, labels and legends of today."""
-    from submerge_fleet.demo.plot import draw
+    from submerge_lab.demo.plot import draw
 
     draw(tmp_path / "demo.png", short.demo, short.outcome)
     heading, *shape = shown_by(tmp_path / "demo.png")
@@ -313,7 +313,7 @@ def test_however_it_is_stopped_nobody_is_left_behind(place, number, before):
     Below `nohup` it outlives its terminal; and Ctrl-C counts where SIGINT came down ignored.
     """
     folder = place / "kept"
-    command = [sys.executable, "-m", "submerge_fleet", "demo", "--quiet", "--clients", "1"]
+    command = [sys.executable, "-m", "submerge_operate", "demo", "--quiet", "--clients", "1"]
     with subprocess.Popen(
         [*before, *command, "--keep", str(folder)], stderr=subprocess.DEVNULL
     ) as run:

@@ -29,7 +29,7 @@ from papers.federated.methods import MEASURED, OURS, rivals, sapca, submerge, wh
 from papers.federated.streams import synth
 from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
-from submerge_fleet.bench.streams import ALPHAS
+from submerge_lab.bench.streams import ALPHAS
 
 RANK, BLOCK, FORGETTING = 10, 50, 1.0
 

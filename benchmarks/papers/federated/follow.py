@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from submerge_fleet.bench.contender import Contender
-from submerge_fleet.replay.over_time import ErrorOverTime
+from submerge_lab.bench.contender import Contender
+from submerge_lab.replay.over_time import ErrorOverTime
 
 Array = np.ndarray
 

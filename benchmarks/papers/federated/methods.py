@@ -11,11 +11,11 @@ from functools import partial
 from papers.federated.follow import Array, Followed, follow
 from papers.frame import Curve
 from submerge import SapcaRank
-from submerge_fleet.bench.contender import Contender, Submerge
-from submerge_fleet.bench.trackers.frequent_directions import FrequentDirections
-from submerge_fleet.bench.trackers.grouse import Grouse
-from submerge_fleet.bench.trackers.power_method import PowerMethod
-from submerge_fleet.bench.trackers.spirit import Spirit
+from submerge_lab.bench.contender import Contender, Submerge
+from submerge_lab.bench.trackers.frequent_directions import FrequentDirections
+from submerge_lab.bench.trackers.grouse import Grouse
+from submerge_lab.bench.trackers.power_method import PowerMethod
+from submerge_lab.bench.trackers.spirit import Spirit
 
 ALPHA, BETA = 0.01, 0.10
 """The rank rule's bounds, in the paper's scripts."""
@@ -24,8 +24,8 @@ ENERGY = (0.95, 0.98)
 
 MEASURED = (
     "core/submerge/pca",
-    "fleet/submerge_fleet/bench",
-    "fleet/submerge_fleet/replay/over_time.py",
+    "lab/submerge_lab/bench",
+    "lab/submerge_lab/replay/over_time.py",
     "benchmarks/papers/federated/follow.py",
     "benchmarks/papers/federated/methods.py",
     "benchmarks/papers/federated/streams.py",

@@ -26,8 +26,8 @@ from papers.federated.methods import ENERGY, MEASURED, OURS, Make, compared, ove
 from papers.federated.streams import SETS, Motes, described, motes
 from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
-from submerge_fleet.bench.contender import Submerge
-from submerge_fleet.bench.trackers.spirit import Spirit
+from submerge_lab.bench.contender import Submerge
+from submerge_lab.bench.trackers.spirit import Spirit
 
 BLOCK, FORGETTING = 50, 0.9
 

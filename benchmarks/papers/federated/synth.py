@@ -32,7 +32,7 @@ from papers.federated.methods import MEASURED, compared, whose
 from papers.federated.streams import synth
 from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
-from submerge_fleet.bench.streams import ALPHAS
+from submerge_lab.bench.streams import ALPHAS
 
 RANK, BLOCK, FORGETTING = 10, 50, 1.0
 SUBSPACE, ERROR, OVER = "error of abs U", "error per row", "over the optimum of its rank"

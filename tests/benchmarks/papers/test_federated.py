@@ -8,7 +8,7 @@ import pytest
 from papers.federated import merge_error, methods, spectrum, streams, synth, time_order
 from papers.federated.follow import absolute_mse, follow, offline, optimum, over_optimum
 from papers.frame import Figure
-from submerge_fleet.bench.trial import tails
+from submerge_lab.bench.trial import tails
 
 
 @pytest.fixture(scope="module")

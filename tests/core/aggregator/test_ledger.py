@@ -21,7 +21,7 @@ from submerge.protocol.report_bytes import digest
 from submerge.protocol.score_trail import ScoreTrail
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces, Summaries
-from submerge.simulate.samples import SampleSets
+from submerge_lab.simulator.samples import SampleSets
 from submerge.stats.moments import Moments
 from support.alarmed import alarm
 from support.alarmed import alarm_status as status_of

@@ -28,7 +28,7 @@ from submerge.protocol.report_bytes import digest, payload, scores_bytes, size
 from submerge.protocol.retry import Retry
 from submerge.protocol.score_trail import ScoreTrail
 from submerge.protocol.summaries import Subspaces
-from submerge.simulate.samples import SampleSets
+from submerge_lab.simulator.samples import SampleSets
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch, varint
 from support.nodes import EPOCH, ME, OTHER, Table, new_incarnation, report, samples
