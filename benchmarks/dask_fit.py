@@ -31,8 +31,8 @@ import pyarrow.parquet as pq
 
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
-from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.fit.saving import learnt_of
+from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_proto.files import learnt as learnt_file
 
 PERIOD_S, EPOCH, CAUSES = 10.0, 1.76e9, 6
@@ -110,8 +110,8 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
 
 def _imported() -> None:
     """Import what tasks need, and call BLAS once."""
-    import submerge_files.reader.formats.arrow_file as arrow_file
     import submerge_bridges.on_dask.tasks as _  # noqa: F401
+    import submerge_files.reader.formats.arrow_file as arrow_file
 
     arrow_file.import_pyarrow()
     np.linalg.eigh(np.eye(8))

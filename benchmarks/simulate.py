@@ -15,9 +15,9 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+from submerge_lab.simulate.run import uncollected
 from submerge_lab.simulator import Plan, run
 from submerge_lab.simulator.large import run_large
-from submerge_lab.simulate.run import uncollected
 
 HEAD = (
     "| clients | readings | counted | violations | core s | seconds | MiB | degrees"

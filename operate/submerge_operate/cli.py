@@ -46,8 +46,12 @@ SUBCOMMANDS = {
     "jobs": Subcommand("operate.fleet.jobs.listing", "List what a fleet computes in rounds."),
     "audit": Subcommand("operate.fleet.audit", "Show who joined, and what was refused or ordered."),
     "token": Subcommand("operate.fleet.tokens", "Make and revoke tokens of operators."),
-    "backup": Subcommand("operate.backup.command", "Copy the store of a running root; check a copy."),
-    "restore": Subcommand("operate.backup.restore", "Put a copy in place of a stopped root's store."),
+    "backup": Subcommand(
+        "operate.backup.command", "Copy the store of a running root; check a copy."
+    ),
+    "restore": Subcommand(
+        "operate.backup.restore", "Put a copy in place of a stopped root's store."
+    ),
     "pki": Subcommand("operate.pki.command", "Make certificates: an authority, and nodes' kits."),
     "kits": Subcommand("operate.pki.kits", "Make kits for all nodes of a list."),
     "doctor": Subcommand("operate.doctor.command", "Find what keeps a program from its work."),

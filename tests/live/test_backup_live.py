@@ -18,10 +18,10 @@ pytest.importorskip("grpc")
 from submerge_aggregator.backup.checking import read_copy
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.store import Store
-from submerge_operate import cli
-from submerge_operate.backup.fetching import fetch
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.ways import NoAnswer, UnixSocket
+from submerge_operate import cli
+from submerge_operate.backup.fetching import fetch
 from support.kills.configs import OverGrpc
 from support.kills.fleet import Fleet
 from support.kills.judging import holdings, judge

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
-from submerge_operate import cli
 from submerge_lab.crowd.motes import sections
+from submerge_operate import cli
 from submerge_operate.pki.authority import Authority
 from submerge_operate.pki.kit_file import text_of
 from support.patience import until

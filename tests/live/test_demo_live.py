@@ -19,7 +19,6 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from submerge import UsageError
-from submerge_operate import cli
 from submerge_lab.demo.command import command as demo
 from submerge_lab.demo.live import fleet_table
 from submerge_lab.demo.nodes import resident
@@ -29,6 +28,7 @@ from submerge_lab.demo.report import lines, picture
 from submerge_lab.demo.run import Demo
 from submerge_lab.demo.site import free_ports
 from submerge_lab.demo.wires import open_wire
+from submerge_operate import cli
 from support.patience import PATIENCE_S, until
 from support.programs import DETACHED
 

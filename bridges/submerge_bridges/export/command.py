@@ -99,10 +99,10 @@ def _exported(
     options: ExportOptions,
 ) -> tuple[Recipe, bytes]:
     """Return the recipe of a model file, and the program by it."""
-    from submerge_files.detect.run import alarms_at
     from submerge_bridges.export.exported_model import recipe_of
     from submerge_bridges.export.writers import WRITERS
     from submerge_files import model_file
+    from submerge_files.detect.run import alarms_at
 
     saved = model_file.read(model)
     recipe = recipe_of(saved, machine=machine, alarms=alarms_at(at_most), at_most=at_most)

@@ -52,12 +52,12 @@ from submerge.protocol.messages import (
     Report,
     Stamp,
 )
-from submerge_client import clock
-from submerge_client.disk import RecordStore
-from submerge_client.memory.entropy import SystemEntropy
 from submerge_bridges.flower.carrying import Parcel, ParcelMessage
 from submerge_bridges.flower.group import FINALS, FlowerGroup
 from submerge_bridges.flower.keeping import StateRecords
+from submerge_client import clock
+from submerge_client.disk import RecordStore
+from submerge_client.memory.entropy import SystemEntropy
 from submerge_proto.wire import codec
 
 BLOCK = 1024

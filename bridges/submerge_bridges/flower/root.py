@@ -29,10 +29,10 @@ from submerge_aggregator.readable import checked
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
-from submerge_client import clock
-from submerge_client.memory.entropy import SystemEntropy
 from submerge_bridges.flower.carrying import Parcel, ParcelMessage
 from submerge_bridges.flower.group import FlowerGroup
+from submerge_client import clock
+from submerge_client.memory.entropy import SystemEntropy
 from submerge_proto.wire import codec
 
 ANY_LIFE = Incarnation(LATEST, 0)

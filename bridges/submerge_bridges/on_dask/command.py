@@ -12,9 +12,9 @@ import click
 from submerge.errors import UsageError
 
 if TYPE_CHECKING:
+    from submerge_bridges.on_dask.cluster import Cluster
     from submerge_files.reader import ReadingOptions
     from submerge_files.reader.parts import Digests
-    from submerge_bridges.on_dask.cluster import Cluster
 
 DASK = click.option(
     "--dask",

@@ -13,6 +13,9 @@ import numpy as np
 
 from submerge import Array, Schema
 from submerge.history.recorded import Recorded
+from submerge_bridges.on_dask.cluster import Call, Cluster, answering
+from submerge_bridges.on_dask.portions import Portion, PortionReading
+from submerge_bridges.on_dask.sources import ClusterRows
 from submerge_files.detect.level import AnotherLevel
 from submerge_files.detect.run import (
     Detected,
@@ -22,9 +25,6 @@ from submerge_files.detect.run import (
     judged_rows,
 )
 from submerge_files.reader.time_order import TimeOrder
-from submerge_bridges.on_dask.cluster import Call, Cluster, answering
-from submerge_bridges.on_dask.portions import Portion, PortionReading
-from submerge_bridges.on_dask.sources import ClusterRows
 
 
 @dataclass(frozen=True)

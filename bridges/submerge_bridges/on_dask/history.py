@@ -25,13 +25,21 @@ from submerge.history.recorded import Recorded
 from submerge.history.second_pass import JudgedHistory
 from submerge.history.settings import FitSettings
 from submerge.protocol.history import Chunk
-from submerge_client.datasets.source import refusal
-from submerge_files.reader.time_order import iso
 from submerge_bridges.on_dask import tasks
 from submerge_bridges.on_dask.cluster import Call, Cluster
 from submerge_bridges.on_dask.portions import AnyStretch, Partition, Portion
 from submerge_bridges.on_dask.sources import ClusterRows
-from submerge_bridges.on_dask.tasks import CellOf, CellPlan, Edges, Judging, Place, StretchEnds, Work
+from submerge_bridges.on_dask.tasks import (
+    CellOf,
+    CellPlan,
+    Edges,
+    Judging,
+    Place,
+    StretchEnds,
+    Work,
+)
+from submerge_client.datasets.source import refusal
+from submerge_files.reader.time_order import iso
 
 Advance = Callable[[int], None]
 

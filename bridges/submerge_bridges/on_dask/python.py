@@ -11,20 +11,20 @@ import numpy as np
 
 from submerge import UsageError
 from submerge.history.recorded import Recorded
-from submerge_files.reader import ReadingOptions, open_recordings
-from submerge_files.reader.formats.remote_path import path_of
-from submerge_files.fit.saving import learnt_of
 from submerge_bridges.on_dask.cluster import Cluster, connected
 from submerge_bridges.on_dask.command import digests_on
 from submerge_bridges.on_dask.history import ClusterFit
 from submerge_bridges.on_dask.scoring import lazily_scored, scored_files
 from submerge_bridges.on_dask.sources import ClusterRows
 from submerge_bridges.on_dask.tables import Collection, collection_of, is_collection, table_of
+from submerge_files.fit.saving import learnt_of
 from submerge_files.python.alarm import AlarmSpan
 from submerge_files.python.fitting import reread, settings_of
 from submerge_files.python.frame_rows import FrameRows
 from submerge_files.python.frames import frame_of
 from submerge_files.python.model import HistoryModel
+from submerge_files.reader import ReadingOptions, open_recordings
+from submerge_files.reader.formats.remote_path import path_of
 
 
 def fit(

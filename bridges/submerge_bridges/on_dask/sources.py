@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from submerge import UsageError
-from submerge_files.reader import Recordings
-from submerge_files.reader.options import ReadingOptions
-from submerge_files.reader.parts import ONLY_MACHINE, MachinePart
-from submerge_files.reader.reading import FileReading
 from submerge_bridges.on_dask import tasks
 from submerge_bridges.on_dask.cluster import Call, Cluster
 from submerge_bridges.on_dask.portions import AnyStretch, FileStretch, Partition, PortionReading
 from submerge_bridges.on_dask.stretch import Stretch, stretches_of
 from submerge_bridges.on_dask.tables import Collection
+from submerge_files.reader import Recordings
+from submerge_files.reader.options import ReadingOptions
+from submerge_files.reader.parts import ONLY_MACHINE, MachinePart
+from submerge_files.reader.reading import FileReading
 
 
 @dataclass(frozen=True)

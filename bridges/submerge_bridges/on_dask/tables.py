@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from submerge import UsageError
-from submerge_files.reader import ReadingOptions
-from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.python.frame_rows import FrameRows
 from submerge_files.python.frames import frame_of
+from submerge_files.reader import ReadingOptions
+from submerge_files.reader.parts import ONLY_MACHINE
 
 
 class Collection(NamedTuple):

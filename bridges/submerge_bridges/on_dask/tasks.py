@@ -28,10 +28,10 @@ from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
 from submerge.pca.expected import Estimate
 from submerge.protocol.history import Chunk
-from submerge_files.reader.time_order import TimeOrder
 from submerge_bridges.on_dask.cluster import answering
 from submerge_bridges.on_dask.portions import FileStretch, Portion, PortionReading
 from submerge_bridges.on_dask.worker_memory import keep_blocks
+from submerge_files.reader.time_order import TimeOrder
 
 Place = tuple[str, int, float | None]
 """Where a row is, so that its cell can be found: its file, number and time."""

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
 from submerge_files.console.options import FILE, default_option, json_option
 from submerge_files.console.printable import printable
 from submerge_files.console.reading_options import READING, reading_options
-from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
 
 if TYPE_CHECKING:
+    from submerge_bridges.on_dask.cluster import Cluster
     from submerge_files.detect.curves import Curves
     from submerge_files.detect.run import Detected, DetectRequest
-    from submerge_bridges.on_dask.cluster import Cluster
 
 ALARMED = 3
 """Exit status if there were alarms."""

@@ -26,16 +26,16 @@ from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
+from submerge_files import model_file
 from submerge_files.console.conditions import condition_of
 from submerge_files.console.units import in_words
 from submerge_files.detect.curves import Curves
 from submerge_files.detect.level import AnotherLevel
 from submerge_files.detect.notes import other_pace, unknown_machines
+from submerge_files.model_file import SavedModel
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
 from submerge_files.reader.parts import Digests, digests_here
-from submerge_files import model_file
-from submerge_files.model_file import SavedModel
 
 
 class ReadableRows(Protocol):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
+from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
 from submerge_files.console.options import FILE, flag_option, json_option
 from submerge_files.console.reading_options import READING, reading_options
-from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
 
 if TYPE_CHECKING:
     from submerge.history.settings import FitSettings
-    from submerge_files.reader import Recordings
     from submerge_files.fit.time_spans import Label
+    from submerge_files.reader import Recordings
 
 
 @click.command(
@@ -91,11 +91,11 @@ def command(
 
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
-    from submerge_files.reader.formats.remote_path import path_of
     from submerge_files.fit.likeness import open_like
     from submerge_files.fit.run import FitRequest, run
     from submerge_files.fit.saving import check_target
     from submerge_files.fit.time_spans import labels_of
+    from submerge_files.reader.formats.remote_path import path_of
 
     check_target(output)
     paths, options = [path_of(file) for file in files], reading_options(**reading)

@@ -14,10 +14,10 @@ from submerge.history.settings import SOON, FitSettings
 from submerge.history.time_spans import TimeSpan
 from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected, DetectRequest, detect
-from submerge_files.reader import Recordings
 from submerge_files.fit.comparison import Comparison, compare
 from submerge_files.fit.saving import learnt_of
 from submerge_files.fit.time_spans import Label
+from submerge_files.reader import Recordings
 
 if TYPE_CHECKING:
     from submerge_bridges.on_dask.cluster import Cluster

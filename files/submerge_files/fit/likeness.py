@@ -9,9 +9,9 @@ from pathlib import Path
 from submerge import Schema, UsageError
 from submerge.headings import called, heading_of
 from submerge_client.config.hints import nearest
+from submerge_files import model_file
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.parts import Digests, digests_here
-from submerge_files import model_file
 
 
 def schema_like(path: Path) -> Schema:

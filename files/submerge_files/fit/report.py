@@ -13,8 +13,8 @@ from submerge.history.folds import Deviant
 from submerge_client.datasets.table import counted
 from submerge_files.console.printable import name_text
 from submerge_files.console.units import in_words, moment, size_of
-from submerge_files.reader import Recordings
 from submerge_files.fit.saving import learnt_of
+from submerge_files.reader import Recordings
 
 MOST_SPANS = 6
 """Spans that were left out, which the report lists."""

@@ -16,12 +16,12 @@ from submerge.history.settings import FitSettings
 from submerge_files.console.printable import printable
 from submerge_files.console.progress import advancing, counting
 from submerge_files.detect import lines
-from submerge_files.reader import Recordings
 from submerge_files.fit.drill import FitDrill, drill
 from submerge_files.fit.history_detection import HistoryDetection, detect_history
 from submerge_files.fit.report import as_object, as_text
 from submerge_files.fit.saving import save
 from submerge_files.fit.time_spans import Label
+from submerge_files.reader import Recordings
 
 if TYPE_CHECKING:
     from submerge_bridges.on_dask.cluster import Cluster

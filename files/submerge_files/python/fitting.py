@@ -9,9 +9,9 @@ from submerge.errors import whole
 from submerge.history.fit import fit
 from submerge.history.learnt import Learnt
 from submerge.history.settings import FitSettings
+from submerge_files import model_file
 from submerge_files.console.conditions import condition_of
 from submerge_files.fit.saving import learnt_of
-from submerge_files import model_file
 from submerge_files.model_file import SavedModel
 from submerge_files.python.sources import Source
 from submerge_proto.files import learnt as learnt_file

@@ -14,10 +14,10 @@ from submerge.condition import Condition
 from submerge.judge.prepare import REASONS, in_units
 from submerge_client.datasets.source import refusal
 from submerge_client.score_outputs.lines import limits_passed
-from submerge_files.reader.selecting import some
 from submerge_files.model_file import SavedModel
 from submerge_files.python.frame_rows import FrameRows
 from submerge_files.python.frames import PLACE
+from submerge_files.reader.selecting import some
 from submerge_files.score import model as score_model
 from submerge_files.score.level import deviations_of
 from submerge_files.score.mean import Center

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from submerge import UsageError
-from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.python.frame_rows import FrameRows
 from submerge_files.python.frames import frame_of
+from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 
 Source = FrameRows | Recordings
 

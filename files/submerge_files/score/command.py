@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
+from submerge_bridges.on_dask.command import DASK
 from submerge_files.console.admin_client import AdminCommand
 from submerge_files.console.options import (
     FILE,
@@ -24,7 +25,6 @@ from submerge_files.console.options import (
 )
 from submerge_files.console.printable import printable
 from submerge_files.console.reading_options import COLUMNS, TIMES
-from submerge_bridges.on_dask.command import DASK
 
 if TYPE_CHECKING:
     from submerge_files.score.model import Normal
@@ -162,9 +162,9 @@ def _here(
 
 def _on_cluster(order: ScoreOrder, address: str, model: Path | None, output: str) -> None:
     """Let workers score files, each into a file in the output, which is a folder."""
-    from submerge_files.console.progress import counting
     from submerge_bridges.on_dask.cluster import connected
     from submerge_bridges.on_dask.scores import score_on
+    from submerge_files.console.progress import counting
 
     if model is None:
         raise UsageError("expected --model FILE with --dask, got none: workers score by a file")

@@ -13,8 +13,8 @@ import numpy as np
 
 from submerge import Array, Schema, Subspace
 from submerge.protocol.summaries import Subspaces, Summary
-from submerge_operate.fleet.model_comparison import SEPARATED
 from submerge_lab.replay.exact import ratio
+from submerge_operate.fleet.model_comparison import SEPARATED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from submerge_lab.demo.run import OVERSAMPLE
 from submerge_lab.demo.site import AT_MOST, REPORT_EVERY_S
 from submerge_lab.demo.verdict import FaultVerdict
 from submerge_lab.demo.watch import LOUD
-from submerge_operate.fleet.model_comparison import SEPARATED
 from submerge_lab.plants.room import DAY
+from submerge_operate.fleet.model_comparison import SEPARATED
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 4

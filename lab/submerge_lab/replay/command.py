@@ -12,7 +12,6 @@ import click
 
 from submerge import UsageError
 from submerge_client.datasets import Table, read
-from submerge_lab.kernel_options import check, feature_map, kernel_options, option, taken
 from submerge_files.console.options import (
     FILE,
     FILES,
@@ -24,6 +23,7 @@ from submerge_files.console.options import (
 )
 from submerge_files.console.picture import check_target
 from submerge_files.console.printable import printable
+from submerge_lab.kernel_options import check, feature_map, kernel_options, option, taken
 from submerge_lab.replay.bounds import bounded
 from submerge_lab.replay.combinations import (
     refuse_what_goes_without_a_kernel,

@@ -17,12 +17,12 @@ import click
 
 from submerge import UsageError
 from submerge.features import FeatureMap
-from submerge_lab.simulator import PRESETS, SHARES, Faults, Plan
-from submerge_lab.kernel_options import check, feature_map, kernel_options, taken, written
 from submerge_files.console.options import QUIET, default_option, flag_option, json_option
 from submerge_files.console.units import duration, plain, rate, share, span_text
+from submerge_lab.kernel_options import check, feature_map, kernel_options, taken, written
 from submerge_lab.simulate.memory import announce
 from submerge_lab.simulate.run import Findings, collect, transcript
+from submerge_lab.simulator import PRESETS, SHARES, Faults, Plan
 
 FLAGS = {
     "loss": "--loss",

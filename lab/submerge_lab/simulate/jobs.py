@@ -18,9 +18,9 @@ import click
 
 from submerge import PeerError, UsageError
 from submerge.jobs.messages import JobMessage
-from submerge_lab.simulator.jobs import JOB_PRESETS, JobPlan, JobSeedOutcome, run_jobs
 from submerge_files.console.options import QUIET, default_option, flag_option, json_option
 from submerge_files.console.progress import advancing
+from submerge_lab.simulator.jobs import JOB_PRESETS, JobPlan, JobSeedOutcome, run_jobs
 from submerge_proto.wire import jobs
 
 LINES, SHOWN, NAMED = 200_000, 40, 20

@@ -8,9 +8,9 @@ import click
 import numpy as np
 
 from submerge import UsageError
+from submerge_files.console.units import size_of
 from submerge_lab.simulator import Plan
 from submerge_lab.simulator.large import needed_bytes, refuse_unsupported
-from submerge_files.console.units import size_of
 
 MANY = 5_000
 """Clients from which a line recommends --large."""

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from submerge.features import FeatureMap
 from submerge.pca.whole_scatter import is_narrow
-from submerge_lab.simulator import SHARES, Plan, Sample
 from submerge_files.console.units import plain, span_text
 from submerge_lab.simulate.run import Findings, Violation
+from submerge_lab.simulator import SHARES, Plan, Sample
 
 INVARIANTS = {
     "I1": "no reading is counted twice",

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from submerge import PeerError, UsageError
 from submerge.features import plain
 from submerge.protocol.messages import Message
+from submerge_files.console.progress import advancing
 from submerge_lab.simulator import Faults, Plan, Sample, SeedOutcome, run
 from submerge_lab.simulator.large import run_large
-from submerge_files.console.progress import advancing
 from submerge_proto.wire import codec
 
 LINES = 500_000

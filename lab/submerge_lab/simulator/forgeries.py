@@ -34,12 +34,12 @@ from submerge.protocol.permission import Role
 from submerge.protocol.score_trail import MOST, NO_TRAIL
 from submerge.protocol.summaries import Summary
 from submerge.schema import Schema
-from submerge_lab.simulator.feeds import Feed, Ids
-from submerge_lab.simulator.nodes import GROUP
-from submerge_lab.simulator.samples import Samples
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
+from submerge_lab.simulator.feeds import Feed, Ids
+from submerge_lab.simulator.nodes import GROUP
+from submerge_lab.simulator.samples import Samples
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import SubmergeError, UsageError
-from submerge_operate.backup.command import CONFIG
 from submerge_files.console.admin_client import AdminCommand
 from submerge_files.console.options import FILE, flag_option
+from submerge_operate.backup.command import CONFIG
 
 if TYPE_CHECKING:
     from submerge_aggregator.backup.copy_file import CopyIdentity

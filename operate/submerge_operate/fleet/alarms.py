@@ -18,7 +18,6 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_operate.fleet.watching import WATCH, LiveView, watch
 from submerge_operate.fleet.alarms_past import past
 from submerge_operate.fleet.alarms_table import (
     CAUSES,
@@ -29,6 +28,7 @@ from submerge_operate.fleet.alarms_table import (
     value_lines,
 )
 from submerge_operate.fleet.orders import desired_state_command, when_applied
+from submerge_operate.fleet.watching import WATCH, LiveView, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import alarm_of
-from submerge_operate.fleet.watching import looks, until_interrupted
 from submerge_files.console.ways import NoAnswer
+from submerge_operate.fleet.watching import looks, until_interrupted
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import AlarmView

@@ -123,9 +123,9 @@ def _on_files(
     quantity: str,
     **reading: Any,
 ) -> None:
+    from submerge_files import model_file
     from submerge_files.console.conditions import condition_of
     from submerge_files.drill.files import DrillRequest
-    from submerge_files import model_file
     from submerge_files.score.model import of_file
     from submerge_files.score.run import ScoreRequest
     from submerge_files.score.table import TableOptions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
+from submerge_bridges.export.command import command as export
 from submerge_files.console.admin_client import AdminGroup
 from submerge_files.console.options import (
     FILE,
@@ -17,9 +18,8 @@ from submerge_files.console.options import (
     aggregator_options,
     json_option,
 )
-from submerge_operate.fleet.watching import WATCH, LiveView, watch
-from submerge_bridges.export.command import command as export
 from submerge_operate.fleet.model_histories import forget, histories, push
+from submerge_operate.fleet.watching import WATCH, LiveView, watch
 
 if TYPE_CHECKING:
     from submerge.protocol.summaries import Summary
@@ -106,8 +106,8 @@ def compare(
 
     Status 1 if their vectors differ in meaning: the differences are printed.
     """
-    from submerge_operate.fleet import model_comparison
     from submerge_files.model_file import read
+    from submerge_operate.fleet import model_comparison
 
     if len(files) > 2:
         raise UsageError(f"expected one model or two, got {len(files)}")

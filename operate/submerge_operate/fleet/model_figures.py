@@ -13,8 +13,8 @@ from submerge.features import plain
 from submerge.stats.score_limits import Limits
 from submerge_files.console.printable import name_text
 from submerge_files.console.units import ago, moment
-from submerge_operate.fleet.model_contents import Contents, contents, contents_text
 from submerge_files.model_file import SavedModel
+from submerge_operate.fleet.model_contents import Contents, contents, contents_text
 
 NAMED = 3
 """Channels that are named with a direction."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from submerge_files.console.printable import printable
-from submerge_operate.fleet.watching import differences
 from submerge_operate.fleet.nodes_table import state_words
+from submerge_operate.fleet.watching import differences
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.views import NodeView, RowView, SealedView

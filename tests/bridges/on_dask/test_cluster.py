@@ -13,11 +13,11 @@ import pytest
 import submerge.dask
 from submerge import UsageError
 from submerge.history.settings import FitSettings
-from submerge_files.reader import ReadingOptions, open_recordings
-from submerge_files.reader.formats.remote_path import path_of
 from submerge_bridges.on_dask.cluster import Cluster
 from submerge_bridges.on_dask.history import ClusterFit
 from submerge_bridges.on_dask.sources import ClusterRows
+from submerge_files.reader import ReadingOptions, open_recordings
+from submerge_files.reader.formats.remote_path import path_of
 from support.commands import shell
 from support.six_channels import EPOCH, NAMES, PERIOD, SCALE, normal
 from support.workers import file_bytes, on_workers, plain

@@ -16,8 +16,8 @@ from submerge.errors import NothingLearnt
 from submerge.history import chunk_keys
 from submerge.history.settings import FitSettings
 from submerge.history.time_spans import TimeSpan
-from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_bridges.on_dask import history, stretch
+from submerge_files.reader import ReadingOptions, open_recordings
 from support.six_channels import EPOCH, NAMES, PERIOD, normal
 from support.workers import WorkersHere, file_bytes, on_workers, plain
 

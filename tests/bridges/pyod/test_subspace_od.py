@@ -24,8 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from submerge import UsageError
-from submerge_bridges.pyod import SubspaceOD
 from submerge.sklearn import SubspaceDetector
+from submerge_bridges.pyod import SubspaceOD
 from support import estimators
 
 SHARE = 0.1
@@ -295,7 +295,9 @@ def test_the_example_of_the_docstring_runs():
 
 def test_without_pyod_the_error_says_what_to_install(monkeypatch):
     """One line, with the command."""
-    for name in [name for name in sys.modules if name.startswith(("pyod", "submerge_bridges.pyod"))]:
+    for name in [
+        name for name in sys.modules if name.startswith(("pyod", "submerge_bridges.pyod"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyod", None)
 

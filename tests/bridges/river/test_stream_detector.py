@@ -363,7 +363,9 @@ def test_the_examples_of_the_docstrings_run(name):
 
 def test_without_river_the_error_says_what_to_install(monkeypatch):
     """One line, with the command."""
-    for name in [name for name in sys.modules if name.startswith(("river", "submerge_bridges.river"))]:
+    for name in [
+        name for name in sys.modules if name.startswith(("river", "submerge_bridges.river"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "river", None)
 

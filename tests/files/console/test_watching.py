@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet import watching
 from submerge_operate.fleet.watching import LiveView, differences, watch
-from submerge_files.console.ways import NoAnswer
 
 ANSWERS: list[str | None] = ["one", "one", None, None, "two"]
 """What looks find; None: no answer."""

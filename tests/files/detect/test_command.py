@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from submerge.client.alarms.detector import DetectorState
-from submerge_operate import cli
+from submerge_files import model_file
 from submerge_files.detect.run import detect, request_of
 from submerge_files.reader import ReadingOptions
-from submerge_files import model_file
+from submerge_operate import cli
 from support.commands import Ran, shell
 from support.pump_files import BEGIN, FAULT, bad_day, readings, write
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import submerge
-from submerge_operate import cli
 from submerge_files.python import model as module
+from submerge_operate import cli
 from support.pump_files import BEGIN, FAULT, NAMES, bad_day, readings, write
 
 FIRST = 20_160

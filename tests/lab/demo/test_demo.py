@@ -18,7 +18,6 @@ from submerge.protocol.summaries import Subspaces
 from submerge_aggregator import config as aggregator_config
 from submerge_client.alarms.event import event_facts
 from submerge_client.config import client_config
-from submerge_operate import cli
 from submerge_lab.demo import command as demo
 from submerge_lab.demo.accuracy import Pools
 from submerge_lab.demo.alarms import LEAST, FleetAlarms, NamedAlarm, incidents
@@ -33,6 +32,7 @@ from submerge_lab.demo.verdict import SOON, AlarmCounts, count_alarms, match_fau
 from submerge_lab.demo.watch import LOUD, ChannelWatch, PictureLimits
 from submerge_lab.demo.wires import check_sizes
 from submerge_lab.plants.room import Fault
+from submerge_operate import cli
 from support.nodes import EPOCH
 
 CHANNELS = tuple(Channel(f"mote{mote:02d}.{q}") for mote in (1, 2, 3) for q in ("a", "b"))

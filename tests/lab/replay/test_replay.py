@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from submerge_operate import cli
 from submerge_lab.replay.rows import deal
+from submerge_operate import cli
 from support import oracle
 from support.commands import shell
 from support.data import shared

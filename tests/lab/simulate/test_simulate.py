@@ -17,13 +17,13 @@ from rich.console import Console
 
 from submerge.client.node import ClientNode
 from submerge.features import Matern, RandomFourier, plain
-from submerge_lab.simulator import PRESETS, SHARES, Faults, Plan, run
-from submerge_operate import cli
 from submerge_files.console import units as spans
 from submerge_lab.simulate import run as simulate_run
 from submerge_lab.simulate.command import repeat_command
 from submerge_lab.simulate.report import INVARIANTS, SHOWN, excerpt_of, print_findings
 from submerge_lab.simulate.run import Findings, collect
+from submerge_lab.simulator import PRESETS, SHARES, Faults, Plan, run
+from submerge_operate import cli
 from support.commands import shell
 
 SMALL = ("--nodes", 4, "--fan-in", 2, "--depth", 2, "--hours", 0.5)

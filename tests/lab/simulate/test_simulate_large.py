@@ -7,10 +7,10 @@ import json
 import pytest
 
 from submerge import UsageError
-from submerge_lab.simulator import Plan
 from submerge_lab.simulate import memory
 from submerge_lab.simulate.command import repeat_command
 from submerge_lab.simulate.memory import MANY, announce
+from submerge_lab.simulator import Plan
 from support.commands import shell
 
 SMALL = ("--nodes", 3, "--fan-in", 2, "--depth", 2, "--hours", 0.2, "--dim", 8, "--rank", 2)

@@ -9,10 +9,10 @@ import pytest
 
 from submerge.client.monitor import NodeMonitor
 from submerge.protocol.messages import Model
+from submerge_lab.simulate.run import as_received
 from submerge_lab.simulator import Faults, Plan, run
 from submerge_lab.simulator.oracles import alarm_oracle
 from submerge_lab.simulator.samples import SampleSets
-from submerge_lab.simulate.run import as_received
 from support.mutants import MUTANTS, PRESET, SEED
 
 COPIED = Faults(

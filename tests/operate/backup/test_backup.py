@@ -13,8 +13,8 @@ import pytest
 
 from submerge.errors import SubmergeError
 from submerge_aggregator.backup import jobs
-from submerge_operate.backup import fetching, keeping
 from submerge_files.console import admin_client
+from submerge_operate.backup import fetching, keeping
 from support.backups import configuration
 from support.commands import shell, stands_at_its_socket
 from support.disks import small_disk

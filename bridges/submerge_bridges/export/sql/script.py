@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from submerge._linalg import Array
 from submerge.stats.block_maxima import By
-from submerge_files.console.printable import name_text
 from submerge_bridges.export.golden import GoldenRows, golden_rows
 from submerge_bridges.export.interpreter import ExportResult
 from submerge_bridges.export.plain_text import about_lines
@@ -24,6 +23,7 @@ from submerge_bridges.export.sql.alarms import alarm_queries
 from submerge_bridges.export.sql.column_names import ColumnNames, checked, identifier, string
 from submerge_bridges.export.sql.expressions import PREFIX, chained, number, numbered
 from submerge_bridges.export.sql.scores import INFINITE, LARGE, score_queries
+from submerge_files.console.printable import name_text
 
 STATUS = ("scored", "gaps", "too large")
 """By the status of the interpreter."""

@@ -18,8 +18,8 @@ from submerge.judge.prepare import Block
 from submerge.judge.score import ScoringModel, score
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.summaries import Subspaces
-from submerge_lab.simulator.large.rows import Picks
 from submerge.stats.quantile_sketch import COARSE, QuantileSketch, buckets_of, empty, merged
+from submerge_lab.simulator.large.rows import Picks
 
 KINDS = ("spe", "t2", "distance")
 

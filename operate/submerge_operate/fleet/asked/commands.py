@@ -16,10 +16,10 @@ from submerge_files.console.options import (
     json_option,
 )
 from submerge_files.console.printable import printable
-from submerge_operate.fleet.watching import WATCH, LiveView, watch
 from submerge_operate.fleet.asked.one_node import AskedNode
 from submerge_operate.fleet.asked.scores_table import new_rows, table_of
 from submerge_operate.fleet.asked.settings_lines import setting_lines
+from submerge_operate.fleet.watching import WATCH, LiveView, watch
 
 if TYPE_CHECKING:
     from submerge_client.asked.shapes import RecentReply

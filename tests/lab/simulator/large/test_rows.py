@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Schema
+from submerge.stats.quantile_sketch import SketchTally, buckets_of
 from submerge_lab.simulator.feeds import BANK
 from submerge_lab.simulator.large.bank_scores import ScoredRows, sketch_of_windows
 from submerge_lab.simulator.large.rows import NumberedRows, mixed
 from submerge_lab.simulator.large.sample import apart_by
 from submerge_lab.simulator.large.spans import SpanSummaries
-from submerge.stats.quantile_sketch import SketchTally, buckets_of
 
 ROWS = NumberedRows(30, 2, 3, np.random.default_rng(0))
 

@@ -12,11 +12,11 @@ from submerge.history.learnt import Learnt
 from submerge.pca.subspace import Subspace
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.jobs.record import JobRecord
+from submerge_files.model_file import decoded
+from submerge_files.score.model import of_file
 from submerge_operate.fleet.jobs import models, saving
 from submerge_operate.fleet.jobs.results import JobResult
 from submerge_operate.fleet.jobs.tables import answer_lines
-from submerge_files.model_file import decoded
-from submerge_files.score.model import of_file
 from support.house import SCHEMA
 from support.jobbed import ROWS, job, outcome
 
