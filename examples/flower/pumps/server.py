@@ -37,7 +37,7 @@ class Merging(Strategy):
                 continue
             try:
                 engine = submerge.loads(reply.content["submerge"]["engine"])
-                if engine.subspace.schema.fingerprint != SCHEMA.fingerprint:
+                if engine.subspace.schema != SCHEMA.fingerprint:
                     raise submerge.PeerError("its channels are others")
             except (KeyError, submerge.PeerError) as error:
                 log(WARNING, "reply of node %s refused: %s", node, error)
