@@ -20,7 +20,7 @@ sys.exit(pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider"]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_names_hang_on_no_hash_seed_no_clock_and_no_address():
     """Two processes, a day apart, give all tests the same names in the same order."""
     collections = [
