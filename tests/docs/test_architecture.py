@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 
-from support.structure import ROOT, sizes
+from support.structure import PRODUCT, ROOT, sizes
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
@@ -21,6 +21,13 @@ def test_each_folder_says_what_it_is_for():
     assert {*sizes()} == {*listed}
     assert [] == [folder for folder, sentence in listed.items() if not sentence]
     assert len(listed) + 2 == page[0].count("\n")
+
+
+def test_each_house_has_a_row():
+    """The packages of both distributions, and no other."""
+    rows = re.findall(r"^\| `(\w+)/` \| `(\w+)` \|", PAGE, re.MULTILINE)
+
+    assert sorted(PRODUCT) == sorted(f"{folder}/{package}" for folder, package in rows)
 
 
 def test_where_to_begin_is_there():
