@@ -16,7 +16,8 @@ import sys, time
 real, ahead = time.time, float(sys.argv.pop(1))
 time.time = lambda: real() + ahead
 import pytest
-sys.exit(pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider"]))
+every = ["-m", "soak or not soak"]
+sys.exit(pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider", *every]))
 """
 
 
