@@ -32,7 +32,7 @@ from submerge_operate import cli
 from support.patience import PATIENCE_S, until
 from support.programs import DETACHED
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak  # the gate runs the demo of the wheel
 
 DOCS = Path(__file__).parents[2] / "docs"
 
