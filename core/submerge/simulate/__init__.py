@@ -9,6 +9,6 @@ opens a socket or a file, or waits.
 from submerge.simulate.faults import PRESETS, SHARES, Faults
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.plan import Plan
-from submerge.simulate.run import Sample, SeedOutcome, run
+from submerge.simulate.run import SeedOutcome, run
 
-__all__ = ["PRESETS", "SHARES", "Faults", "Plan", "Sample", "SeedOutcome", "SimulatedFleet", "run"]
+__all__ = ["PRESETS", "SHARES", "Faults", "Plan", "SeedOutcome", "SimulatedFleet", "run"]

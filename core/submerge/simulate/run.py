@@ -30,26 +30,6 @@ FLUSHED_S = 60.0
 """Time between the forced reports of one level and the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What was compared of the clients of a large fleet that ran a second time.
-
-    Attributes
-    ----------
-    clients : int
-        Clients that ran a second time, with all their matrices.
-    messages, reports : int
-        Messages that were compared, and reports among them.
-    worst : float
-        The largest relative difference of the scatters of two reports.
-    """
-
-    clients: int
-    messages: int
-    reports: int
-    worst: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SeedOutcome:
     """Result of one seed.
@@ -80,8 +60,6 @@ class SeedOutcome:
         Messages of a malicious node, by what became of them.
     transcript : list of str or None
         Events up to the first violation.
-    sample : Sample or None
-        None except of a large fleet.
     """
 
     seed: int
@@ -99,7 +77,6 @@ class SeedOutcome:
     trace: str
     forged: dict[str, int]
     transcript: list[str] | None
-    sample: Sample | None = None
 
 
 def run(
