@@ -54,7 +54,6 @@ SUBCOMMANDS = {
     "fit": Subcommand("fleet.fit.command", "Learn what is normal from files, with limits."),
     "detect": Subcommand("fleet.detect.command", "Find alarms in files, by a model."),
     "score": Subcommand("fleet.score.command", "Score files with a model, a line for each row."),
-    "bench": Subcommand("fleet.bench.command", "Compare methods that learn a subspace."),
     "drill": Subcommand("fleet.drill.command", "Say which faults would raise an alarm."),
     "model": Subcommand("fleet.operate.model", "Show, save and compare what is normal."),
 }
@@ -95,7 +94,7 @@ class LazyGroup(click.Group):
                 raise
             package = PACKAGES.get(module, module.replace("_", "-"))
             name = str(ctx.invoked_subcommand)
-            own = name if name in ("demo", "page", "bench") else "aggregator"
+            own = name if name in ("demo", "page") else "aggregator"
             extra = next((e for e, names in EXTRAS.items() if name in names.split()), own)
             raise click.UsageError(
                 f"this needs {package}, which is not installed: pip install 'submerge[{extra}]'"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from submerge_fleet.bench.contender import Contender
+from contest.contender import Contender
 from submerge_fleet.replay.over_time import ErrorOverTime
 
 Array = np.ndarray

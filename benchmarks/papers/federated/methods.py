@@ -8,14 +8,14 @@ default; but it does not center, since the mean was removed beforehand.
 from collections.abc import Callable
 from functools import partial
 
+from contest.contender import Contender, Submerge
+from contest.trackers.frequent_directions import FrequentDirections
+from contest.trackers.grouse import Grouse
+from contest.trackers.power_method import PowerMethod
+from contest.trackers.spirit import Spirit
 from papers.federated.follow import Array, Followed, follow
 from papers.frame import Curve
 from submerge import SapcaRank
-from submerge_fleet.bench.contender import Contender, Submerge
-from submerge_fleet.bench.trackers.frequent_directions import FrequentDirections
-from submerge_fleet.bench.trackers.grouse import Grouse
-from submerge_fleet.bench.trackers.power_method import PowerMethod
-from submerge_fleet.bench.trackers.spirit import Spirit
 
 ALPHA, BETA = 0.01, 0.10
 """The rank rule's bounds, in the paper's scripts."""
@@ -24,7 +24,7 @@ ENERGY = (0.95, 0.98)
 
 MEASURED = (
     "core/submerge/pca",
-    "fleet/submerge_fleet/bench",
+    "benchmarks/contest",
     "fleet/submerge_fleet/replay/over_time.py",
     "benchmarks/papers/federated/follow.py",
     "benchmarks/papers/federated/methods.py",

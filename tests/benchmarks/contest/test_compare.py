@@ -1,4 +1,4 @@
-"""`submerge bench`: methods side by side, one's own among them; bad input is one line."""
+"""`benchmarks/compare.py`: methods side by side, one's own among them; bad input is one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from support.commands import shell
+import compare
 
 MINE = """
 import numpy as np
@@ -61,7 +61,15 @@ def bench(monkeypatch, capsys, tmp_path):
     (tmp_path / "named.csv").write_text("\n".join(named) + "\n")
     (tmp_path / "flat.csv").write_text("a,b,c\n1,2,3\n2,4,6\n3,6,9\n5,10,15\n")
 
-    run = shell(monkeypatch, capsys, "bench", "--quiet")
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["compare", "--quiet", *map(str, arguments)])
+        status = 0
+        try:
+            compare.main()
+        except SystemExit as ends:
+            status = ends.code
+        return status, *capsys.readouterr()
+
     run.rows = tmp_path / "rows.csv"
     return run
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge_fleet.bench.contender import Array
+from contest.contender import Array
 
 
 class PowerMethod:

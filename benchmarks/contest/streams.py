@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contest.contender import Array
 from submerge import UsageError
 from submerge_client.datasets import read
-from submerge_fleet.bench.contender import Array
 
 ALPHAS = (1e-4, 1e-3, 0.5, 1.0, 2.0, 3.0)
 """The spectra of Grammenos et al.: eigenvalues i^-alpha."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contest.contender import Array, Contender
 from submerge import ShapeError, UsageError
-from submerge_fleet.bench.contender import Array, Contender
 
 CHUNK = 1000
 """Rows whose residual is computed at once."""

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from submerge_fleet.bench.contender import Array
+from contest.contender import Array
 
 
 class Grouse:

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_fleet.bench.contender import Submerge
-from submerge_fleet.bench.line_up import line_up
-from submerge_fleet.bench.streams import spectrum, synth
-from submerge_fleet.bench.trackers.frequent_directions import FrequentDirections
-from submerge_fleet.bench.trackers.grouse import Grouse
-from submerge_fleet.bench.trackers.moses import Moses
-from submerge_fleet.bench.trackers.power_method import PowerMethod
-from submerge_fleet.bench.trackers.spirit import Spirit
-from submerge_fleet.bench.trial import learnt, residual, tails
+from contest.contender import Submerge
+from contest.line_up import line_up
+from contest.streams import spectrum, synth
+from contest.trackers.frequent_directions import FrequentDirections
+from contest.trackers.grouse import Grouse
+from contest.trackers.moses import Moses
+from contest.trackers.power_method import PowerMethod
+from contest.trackers.spirit import Spirit
+from contest.trial import learnt, residual, tails
 from support import oracle
 
 LOW_RANK = synth(400, 12, alpha=0.0, seed=3)[:, :3] @ synth(20, 12, alpha=0.0, seed=4)[:3]

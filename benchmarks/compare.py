@@ -1,14 +1,22 @@
-"""`submerge bench`: methods that learn a subspace, side by side on one stream."""
+"""Methods that learn a subspace, side by side on one stream: `python benchmarks/compare.py --help`.
+
+Needs `submerge[files]`. Run from a clone, with OPENBLAS_NUM_THREADS=1.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
-from submerge import UsageError
+from contest.contender import found, raised
+from contest.line_up import line_up
+from contest.streams import of_files, spectrum
+from contest.trial import BenchTrial, tails, tried
+from submerge import SubmergeError, UsageError
 from submerge_fleet.console.options import QUIET, default_option, json_option, skip_option
 from submerge_fleet.console.progress import advancing
 
@@ -20,8 +28,8 @@ FLAT = 1e-12
 
 @click.command(
     epilog="""\b
-Example: submerge bench readings.csv --rank 8
-         submerge bench --alpha 1 --method mymethods:Tracker"""
+Example: python benchmarks/compare.py readings.csv --rank 8
+         python benchmarks/compare.py --alpha 1 --method mymethods:Tracker"""
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE...]")
 @click.option(
@@ -60,11 +68,6 @@ def command(
     is 1. Rows with a gap are left out and the mean is removed first, since most methods do neither.
     Time is processor time of one thread where OPENBLAS_NUM_THREADS=1.
     """
-    from submerge_fleet.bench.contender import found, raised
-    from submerge_fleet.bench.line_up import line_up
-    from submerge_fleet.bench.streams import of_files, spectrum
-    from submerge_fleet.bench.trial import BenchTrial, tails, tried
-
     if not files and alpha != alpha:  # NaN is in every range
         raise UsageError(f"--alpha must be a number from 0 to {MOST_ALPHA:g}, got {alpha}")
     others = {name: found(name) for name in methods}
@@ -99,3 +102,22 @@ def command(
     for name, trial in results.items():
         figures = f"{trial.rank:>4}  {trial.over_optimum:>16.5f}  {trial.us_a_row:>8.2f}"
         click.echo(f"{name:<{width}}  {figures}  {trial.peak_bytes / 1e3:>7.0f}")
+
+
+def main() -> None:
+    """Run the command; report bad input in one line."""
+    try:
+        command.main(standalone_mode=False)
+    except click.ClickException as error:
+        refuse(error.format_message())
+    except SubmergeError as error:
+        refuse(str(error))
+
+
+def refuse(message: str) -> None:
+    click.echo(f"compare: {message}", err=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

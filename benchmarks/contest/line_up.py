@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from submerge_fleet.bench.contender import Contender, MakeContender, Submerge
-from submerge_fleet.bench.trackers.frequent_directions import FrequentDirections
-from submerge_fleet.bench.trackers.grouse import Grouse
-from submerge_fleet.bench.trackers.moses import Moses
-from submerge_fleet.bench.trackers.oja import Oja
-from submerge_fleet.bench.trackers.power_method import PowerMethod
-from submerge_fleet.bench.trackers.spirit import Spirit
+from contest.contender import Contender, MakeContender, Submerge
+from contest.trackers.frequent_directions import FrequentDirections
+from contest.trackers.grouse import Grouse
+from contest.trackers.moses import Moses
+from contest.trackers.oja import Oja
+from contest.trackers.power_method import PowerMethod
+from contest.trackers.spirit import Spirit
 
 LineUp = Mapping[str, Callable[[], Contender]]
 
