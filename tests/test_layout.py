@@ -19,7 +19,6 @@ PACKAGES = {
 }
 
 PAGE = "submerge_aggregator/page/"
-DEMO_PAGE = "submerge_fleet/demo/page/"
 SCORERS = "submerge_fleet/export/scorer."
 
 
@@ -130,6 +129,6 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
     assert all(
         name.endswith((".py", ".pyi", ".proto", "py.typed"))
         or ".dist-info/" in name
-        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", DEMO_PAGE, SCORERS))
+        or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", SCORERS))
         for name in names
     )

@@ -19,7 +19,6 @@ from submerge_fleet.demo.failures import ProcessFailure
 from submerge_fleet.demo.feed import Stint
 from submerge_fleet.demo.nodes import Node
 from submerge_fleet.demo.processes import OutputLine, ProcessEnd, Processes
-from submerge_fleet.demo.rebuilt import Rebuilt
 from submerge_fleet.demo.scores import InOrder, read_line
 from submerge_fleet.demo.site import MqttWire, Site, SiteMember
 
@@ -114,7 +113,6 @@ class DemoFleet:
         node.start(self.processes.start(node.name, arguments, fed=role == "client"))
         if role == "client":
             node.stints.append(Stint(node.name))
-            node.rebuilt.append(Rebuilt(len(self.site.names)))
 
     def kill(self, node: Node) -> None:
         """Kill a node's process (SIGKILL)."""
@@ -124,12 +122,11 @@ class DemoFleet:
         for stint in node.stints[-1:]:
             stint.killed = True
 
-    def give(self, stint: Stint, row: Array, sound: Array) -> None:
-        """Write a row of readings to a client; NaN is a gap, where `sound` is the truth."""
+    def give(self, stint: Stint, row: Array) -> None:
+        """Write a row of readings to a client; NaN is a gap."""
         node = self.nodes[stint.node]
         if node.process is not None:
             self.processes.write(node.process, self._encode(row.tolist()) + b"\n")
-            node.rebuilt[-1].give(row, sound)
 
     def close(self, show: Callable[[], None]) -> None:
         """End all nodes, clients first, each once it has reported everything to its parent."""
@@ -200,8 +197,6 @@ class DemoFleet:
         self._pass_over(stint, line.row)
         self.scores.put(stint.snapshots[line.row], line)
         stint.scored = line.row + 1
-        if line.withheld:
-            node.rebuilt[-1].withhold(line.row)
         node.note_score(line)
 
     def _pass_over(self, stint: Stint, until: int) -> None:

@@ -8,17 +8,33 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from submerge_fleet.demo.feed import Stint
-from submerge_fleet.demo.outcome import Usage
 from submerge_fleet.demo.processes import Process
-from submerge_fleet.demo.rebuilt import Rebuilt
 from submerge_fleet.demo.scores import ScoreLine
 from submerge_fleet.demo.site import SiteMember
 
 TAIL = 3
 """Log lines that are kept for error messages."""
 
-State = Literal["starting", "running", "killed", "ended", "stopping", "stopped", "failed"]
-"""The last three: asked to end by a viewer of the page, has ended so, has ended by itself."""
+State = Literal["starting", "running", "killed", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Traffic and memory of one node.
+
+    rows : Rows that a client was given; 0 for other nodes.
+    sent_bytes, heard_bytes : Messages to and from its parent.
+    resident_bytes, peak_bytes : Of its newest process when last measured; the peak of all its
+        processes.
+    """
+
+    node: str
+    role: str
+    rows: int
+    sent_bytes: int
+    heard_bytes: int
+    resident_bytes: int
+    peak_bytes: int
 
 
 class LatestScore(NamedTuple):
@@ -34,7 +50,7 @@ class Node:
     """A node.
 
     process : The newest.
-    stints, rebuilt : A client's processes, and the rows that each has learnt.
+    stints : A client's processes.
     memory : Of its newest process when last measured; the peak is that of all its processes.
     model : Version of the model that it scores with: when its root made it, in milliseconds.
     sent, received : Bytes up and down its uplink, by its own log; of a killed process, as logged by
@@ -46,7 +62,6 @@ class Node:
     process: Process | None = None
     state: State = "starting"
     stints: list[Stint] = field(default_factory=list)
-    rebuilt: list[Rebuilt] = field(default_factory=list)
     memory: Resident | None = None
     model: int = 0
     anomaly_score: LatestScore | None = None

@@ -25,7 +25,6 @@ class ScoreLine(msgspec.Struct, frozen=True):
     top : Channels to blame, with their shares, the largest first.
     linear, anomaly_score : In a kernel group: SPE of the readings; and the larger of both kinds of
         SPE, from 0 at the median of recent rows to 1 at their limit, once there are limits.
-    withheld : The row is not learnt.
     over, over_t2 : The highest share of recent rows that SPE, and T2, is above by the fleet's
         limits.
     """
@@ -37,7 +36,6 @@ class ScoreLine(msgspec.Struct, frozen=True):
     top: dict[str, float] = {}
     linear: float | None = None
     anomaly_score: float | None = None
-    withheld: bool = False
     over: float = 0.0
     over_t2: float = 0.0
 

@@ -147,8 +147,8 @@ class Site:
     row_s : Seconds of the room's time between two rows of a client.
     settle_s : Seconds of the room's time that a client watches before it uses alarm limits.
     report_every_s : Of clients.
-    watched : People look at a page: clients show their readings, and score lines blame few
-        channels.
+    page : Where people look at the root's page: clients show their readings then, and score lines
+        blame few channels. Empty: nowhere.
     """
 
     folder: Path
@@ -160,7 +160,7 @@ class Site:
     row_s: float = SNAPSHOT_S
     settle_s: float = 86400.0
     report_every_s: float = REPORT_EVERY_S
-    watched: bool = False
+    page: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -185,8 +185,8 @@ class Site:
         return self._client(member) if member.role == "client" else self._aggregator(member)
 
     def _client(self, member: SiteMember) -> str:
-        blamed = 3 if self.watched else len(self.names)
-        shares = "share_values = true\n" if self.watched else ""
+        blamed = 3 if self.page else len(self.names)
+        shares = "share_values = true\n" if self.page else ""
         return (
             f"node = {json.dumps(member.name)}\n"
             f"group = {json.dumps(GROUP)}\n"
@@ -214,10 +214,11 @@ class Site:
         )
 
     def _aggregator(self, member: SiteMember) -> str:
-        parent = schema = ""
+        parent = schema = page = ""
         onward = round(0.75 * self.report_every_s, 3)
         if member.parent is None:
             # Other aggregators get the schema from the root.
+            page = f'[page]\naddress = "{self.page}"\n\n' if self.page else ""
             schema = f"\n{self._schema_at(f'groups.{GROUP}.schema')}"
         else:
             parent = (
@@ -229,6 +230,7 @@ class Site:
             f"{self.wire.listen(member.name)}\n"
             f"{parent}"
             '[status]\naddress = ""\n\n'
+            f"{page}"
             f"[timing]\nreport_every_s = {onward}\nmodel_every_s = {onward}\n{ADVANCED}\n"
             f"[groups.{GROUP}.summary]\n{self._summary}"
             f"{schema}"

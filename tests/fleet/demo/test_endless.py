@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_fleet.demo.page.endless import EndlessRoom
+from submerge_fleet.demo.page import EndlessRoom
 from submerge_fleet.plants.room import Room
 
 ROOM = Room(seed=1, days=0.05, n_faults=0)
