@@ -25,7 +25,6 @@ ENERGY = (0.95, 0.98)
 MEASURED = (
     "core/submerge/pca",
     "benchmarks/contest",
-    "fleet/submerge_fleet/replay/over_time.py",
     "benchmarks/papers/federated/follow.py",
     "benchmarks/papers/federated/methods.py",
     "benchmarks/papers/federated/streams.py",

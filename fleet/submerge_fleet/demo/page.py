@@ -1,4 +1,4 @@
-"""`submerge demo --page`: a demo that goes on, and that starts again what somebody kills.
+"""`submerge demo --page`: a demo that goes on, and starts a killed process again.
 
 People look at the root's own page. The room's time runs to its last day and then back, since
 nothing jumps where it turns: each fault is found, ends, and is found again.
@@ -79,7 +79,7 @@ class LastingFleet(DemoFleet):
             self.wait()
 
     def _pass_over(self, stint: Any, until: int) -> None:
-        """Nobody waits for scores."""
+        """Do nothing: no score is waited for."""
 
     def _read_score(self, node: Node, raw: bytes) -> None:
         line = read_line(raw)
