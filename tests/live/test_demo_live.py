@@ -21,13 +21,12 @@ from rich.console import Console
 from submerge import UsageError
 from submerge_fleet import cli
 from submerge_fleet.demo.command import command as demo
+from submerge_fleet.demo.fleet import resident
 from submerge_fleet.demo.live import fleet_table
-from submerge_fleet.demo.nodes import resident
 from submerge_fleet.demo.processes import OutputLine, ProcessEnd, Processes
 from submerge_fleet.demo.report import lines, picture
 from submerge_fleet.demo.run import DemoSettings
-from submerge_fleet.demo.site import free_ports
-from submerge_fleet.demo.wires import open_wire
+from submerge_fleet.demo.site import free_ports, open_wire
 from submerge_fleet.plants.room import Room
 from support.demo_accuracy import RecordedDemo
 from support.demo_books import balance_of

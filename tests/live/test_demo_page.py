@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("grpc")
 pytest.importorskip("jinja2")
 
-from submerge_fleet.demo.nodes import resident
+from submerge_fleet.demo.fleet import resident
 from submerge_fleet.demo.page import PageDemo
 from submerge_fleet.demo.run import DemoSettings
-from submerge_fleet.demo.wires import open_wire
+from submerge_fleet.demo.site import open_wire
 from support.demo_books import balance_of
 from support.page_client import PageClient
 from support.patience import PATIENCE_S, until

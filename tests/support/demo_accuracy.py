@@ -17,8 +17,7 @@ import numpy as np
 from submerge import Array, Schema, Subspace
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge_fleet.demo.feed import Stint
-from submerge_fleet.demo.fleet import DemoFleet
-from submerge_fleet.demo.nodes import Node
+from submerge_fleet.demo.fleet import DemoFleet, Node
 from submerge_fleet.demo.run import OVERSAMPLE, Demo
 from submerge_fleet.replay.exact import ratio
 from support.demo_books import Held, merge_held, seen_by_killed, stores_of

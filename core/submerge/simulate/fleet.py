@@ -34,14 +34,12 @@ from submerge.protocol.machine import (
 from submerge.protocol.messages import Message, Model, Report
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.report_bytes import payload
-from submerge.simulate.alarms_by_rule import AlarmRule
 from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Feed
-from submerge.simulate.forgeries import NAME
 from submerge.simulate.hosts import Host
-from submerge.simulate.malicious import MaliciousNode, Wire, carried
+from submerge.simulate.malicious import NAME, MaliciousNode, Wire, carried
 from submerge.simulate.network import Delivery, Network
-from submerge.simulate.nodes import GROUP, NodeMaker
+from submerge.simulate.nodes import GROUP, AlarmRule, NodeMaker
 from submerge.simulate.observer import FleetObserver
 from submerge.simulate.plan import Plan
 from submerge.simulate.transcript import Transcript

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush, Forget, Linked, Records, SetDesired
-from submerge.simulate.channel_operator import ChannelOperator
 from submerge.simulate.faults import quiet
 from submerge.simulate.fleet import SimulatedFleet
-from submerge.simulate.history_operator import HistoryOperator
 from submerge.simulate.hosts import Host
 from submerge.simulate.nodes import GROUP
+from submerge.simulate.operators import ChannelOperator, HistoryOperator
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 

@@ -12,13 +12,13 @@ from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush
 from submerge.protocol.messages import Counts
 from submerge.schema import Schema
-from submerge.simulate.channel_operator import first_schema
 from submerge.simulate.faults import Faults
 from submerge.simulate.feeds import Ids, Rows
 from submerge.simulate.fleet import SimulatedFleet
 from submerge.simulate.injected_failures import HOUR, InjectedFailures
 from submerge.simulate.malicious import MaliciousNode, Wire
 from submerge.simulate.observer import Observers
+from submerge.simulate.operators import first_schema
 from submerge.simulate.oracles.alarm_oracle import AlarmOracle
 from submerge.simulate.oracles.audit import audit
 from submerge.simulate.oracles.history_oracle import HistoryOracle

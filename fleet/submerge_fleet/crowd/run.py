@@ -14,9 +14,14 @@ from statistics import median
 from typing import Any
 
 from submerge import UsageError
-from submerge_fleet.crowd.member import CrowdMember, CrowdPlan, make_member
+from submerge_fleet.crowd.member import (
+    CrowdMember,
+    CrowdPlan,
+    PacedSensor,
+    RealTimePace,
+    make_member,
+)
 from submerge_fleet.crowd.motes import NODES, Building
-from submerge_fleet.crowd.pace import PacedSensor, RealTimePace
 
 LOOK_S = 2.0
 """Seconds between two checks that every node reads rows."""

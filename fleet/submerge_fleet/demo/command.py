@@ -136,7 +136,7 @@ def command(
         check_target(plot)
     from submerge_fleet.demo.fleet import FleetFailed
     from submerge_fleet.demo.run import Demo, DemoSettings
-    from submerge_fleet.demo.wires import open_wire
+    from submerge_fleet.demo.site import open_wire
 
     rank = rank or (KERNEL_RANK if kernel else RANK)
     run["seconds"] = seconds or (run["days"] * DAY_S if page else SECONDS)

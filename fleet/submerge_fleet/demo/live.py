@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from submerge_fleet.demo.nodes import Node
+from submerge_fleet.demo.fleet import Node
 from submerge_fleet.demo.run import Demo
 from submerge_fleet.plants.room import DAY
 

@@ -18,8 +18,7 @@ import click
 from submerge import Array
 from submerge_fleet.demo.failures import DOWN_S
 from submerge_fleet.demo.feed import Dealer
-from submerge_fleet.demo.fleet import DemoFleet
-from submerge_fleet.demo.nodes import Node
+from submerge_fleet.demo.fleet import DemoFleet, Node
 from submerge_fleet.demo.run import DemoSettings, counts_of, site_of, trial_of
 from submerge_fleet.demo.scores import read_line
 from submerge_fleet.demo.site import LOOPBACK, ROOT, Site, SiteMember, Wire, free_ports, members

@@ -10,7 +10,7 @@ import numpy as np
 from submerge_fleet.console.figures import Figure, LogNorm, save
 from submerge_fleet.demo.alarms import FaultVerdict
 from submerge_fleet.demo.run import WEEKDAYS, Demo, DemoOutcome
-from submerge_fleet.demo.watch import LOUD
+from submerge_fleet.demo.scores import LOUD
 from submerge_fleet.plants.room import DAY, MOTES
 from submerge_fleet.plants.room_plan import DEPTH, WIDTH
 

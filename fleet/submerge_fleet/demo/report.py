@@ -9,7 +9,7 @@ from rich.text import Text
 from submerge import Array
 from submerge_fleet.demo.alarms import FaultVerdict
 from submerge_fleet.demo.failures import ProcessFailure
-from submerge_fleet.demo.nodes import Usage
+from submerge_fleet.demo.fleet import Usage
 from submerge_fleet.demo.run import (
     OVERSAMPLE,
     SETTLE_DAYS,
@@ -17,8 +17,8 @@ from submerge_fleet.demo.run import (
     DemoHistory,
     DemoOutcome,
 )
+from submerge_fleet.demo.scores import LOUD
 from submerge_fleet.demo.site import AT_MOST, REPORT_EVERY_S
-from submerge_fleet.demo.watch import LOUD
 from submerge_fleet.plants.room import DAY
 
 BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -22,11 +22,9 @@ from submerge_aggregator.store import Store
 from submerge_fleet.demo.alarms import FaultVerdict, RaisedAlarm, match_faults
 from submerge_fleet.demo.failures import ProcessFailure, plan_failures
 from submerge_fleet.demo.feed import KNOCKS, Dealer, Trial
-from submerge_fleet.demo.fleet import PATIENCE_S, DemoFleet, FleetFailed
-from submerge_fleet.demo.nodes import Usage
-from submerge_fleet.demo.site import FIRST_ROWS, ROOT, Site, SiteMember, Wire, members
-from submerge_fleet.demo.watch import ChannelWatch
-from submerge_fleet.demo.wires import check_sizes
+from submerge_fleet.demo.fleet import PATIENCE_S, DemoFleet, FleetFailed, Usage
+from submerge_fleet.demo.scores import ChannelWatch
+from submerge_fleet.demo.site import FIRST_ROWS, ROOT, Site, SiteMember, Wire, check_sizes, members
 from submerge_fleet.plants.room import DAY, MOTES, SNAPSHOT_S, Room
 from submerge_proto.kept import records
 

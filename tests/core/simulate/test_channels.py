@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from submerge.simulate import Faults, Plan, run
-from submerge.simulate.channel_operator import OTHERS, ChannelOperator
+from submerge.simulate.operators import OTHERS, ChannelOperator
 
 CHANNELS = Faults(loss=0.1, duplicate=0.1, reorder=0.05, channels=1.0)
 """Restarts of nodes with other channels, and an ordinary network."""

@@ -16,9 +16,8 @@ from submerge_client.config.links import UplinkConfig
 from submerge_client.config.tomlfile import read
 from submerge_fleet import cli
 from submerge_fleet.crowd import command as crowd_command
-from submerge_fleet.crowd.member import CrowdPlan, MeanScores
+from submerge_fleet.crowd.member import CrowdPlan, MeanScores, PacedSensor, RealTimePace
 from submerge_fleet.crowd.motes import CHANNELS, FIRST, NODES, RANK, SCHEMA, Building
-from submerge_fleet.crowd.pace import PacedSensor, RealTimePace
 from submerge_fleet.crowd.run import Crowd
 from submerge_fleet.plants.room import PAGE, Room
 

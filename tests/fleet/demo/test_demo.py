@@ -20,10 +20,16 @@ from submerge_fleet.demo import command as demo
 from submerge_fleet.demo.alarms import LEAST, SOON, FleetAlarms, NamedAlarm, incidents, match_faults
 from submerge_fleet.demo.failures import DOWN_S, ProcessFailure, plan_failures
 from submerge_fleet.demo.feed import AHEAD, Dealer, Stint, Trial
-from submerge_fleet.demo.scores import InOrder, ScoreLine, ScoreTable, read_line
-from submerge_fleet.demo.site import GrpcWire, MqttWire, Site, free_ports, members
-from submerge_fleet.demo.watch import LOUD, ChannelWatch, PictureLimits
-from submerge_fleet.demo.wires import check_sizes
+from submerge_fleet.demo.scores import (
+    LOUD,
+    ChannelWatch,
+    InOrder,
+    PictureLimits,
+    ScoreLine,
+    ScoreTable,
+    read_line,
+)
+from submerge_fleet.demo.site import GrpcWire, MqttWire, Site, check_sizes, free_ports, members
 from submerge_fleet.plants.room import Fault
 from support.nodes import EPOCH
 

@@ -23,8 +23,8 @@ from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import MOST_ALARMS, Alarm
 from submerge.protocol.machine import Event, Records, SetDesired
 from submerge.simulate.fleet import SimulatedFleet
-from submerge.simulate.forgeries import NAME
 from submerge.simulate.hosts import Host
+from submerge.simulate.malicious import NAME
 from submerge.simulate.nodes import GROUP
 from submerge.simulate.observer import FleetObserver
 
