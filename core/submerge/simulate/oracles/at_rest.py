@@ -3,8 +3,8 @@
 I3  A node that restarts from its store reports the same.
 I5  Rows, closed incarnations, fences and waiting finals stay within their limits.
 
-`MeasuredIds`: where the ids are that clients have measured while the scaling was open. No parent has
-them before it is settled: they are in a client's memory and on its card, and then in the final
+`MeasuredIds`: where the ids are that clients have measured while the scaling was open. No parent
+has them before it is settled: they are in a client's memory and on its card, and then in the final
 report of a successor.
 """
 
