@@ -17,7 +17,7 @@ test: .venv/dev  ## run all tests, slow ones included
 
 test-flower: .venv-flower/dev  ## run a group inside Flower's simulation; the other tests skip it
 	SUBMERGE_FLOWER=required .venv-flower/bin/pytest -q -n 0 -p no:cacheprovider \
-	  tests/fleet/flower/test_apps.py tests/fleet/flower/test_simulation.py
+	  tests/bridges/flower/test_apps.py tests/bridges/flower/test_simulation.py
 
 check: .venv/dev  ## run before each commit: format, lint, types, imports, fast tests
 	$(BIN)/ruff format --check .

@@ -29,9 +29,9 @@ from submerge.protocol.messages import Answer, Joined, Model, Reason
 from submerge_aggregator.backup.checking import check_models, read_copy
 from submerge_aggregator.config import load
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.backup.fetching import fetch
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import UnixSocket
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import UnixSocket
+from submerge_operate.backup.fetching import fetch
 from submerge_proto.wire import codec
 from wires import OverGrpc
 

@@ -13,7 +13,7 @@ import sys
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Effect, Now
 from submerge.protocol.messages import Joined
-from submerge.simulate import Faults, Plan, run
+from submerge_lab.simulator import Faults, Plan, run
 
 PLANS = {
     "none": Plan(faults="none"),

@@ -24,7 +24,7 @@ from report import Table, command
 from submerge import SAPCA, Array, Schema, Subspace, contributions, hotelling, spe
 from submerge.pca.missing import fill
 from submerge.pca.reconstruct import Reconstruction
-from submerge_fleet.plants.ordered import product
+from submerge_lab.plants.ordered import product
 
 
 def reached(scores: Array) -> Array:

@@ -17,8 +17,8 @@ from contest.line_up import line_up
 from contest.streams import of_files, spectrum
 from contest.trial import BenchTrial, tails, tried
 from submerge import SubmergeError, UsageError
-from submerge_fleet.console.options import QUIET, default_option, json_option, skip_option
-from submerge_fleet.console.progress import advancing
+from submerge_files.console.options import QUIET, default_option, json_option, skip_option
+from submerge_files.console.progress import advancing
 
 MOST_RANK, MOST_ALPHA = 4096, 10.0
 

@@ -40,7 +40,7 @@ def generators() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     from contest.streams import ALPHAS, spectrum
     from papers.federated.fleet import SynthPieces
     from plants.uneven import uneven
-    from submerge_fleet.plants.room import Room
+    from submerge_lab.plants.room import Room
     from support import clusters, kernels
 
     for alpha in ALPHAS:

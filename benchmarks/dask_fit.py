@@ -31,8 +31,8 @@ import pyarrow.parquet as pq
 
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
-from submerge_fleet.files import ReadingOptions, Recordings, open_recordings
-from submerge_fleet.fit.saving import learnt_of
+from submerge_files.fit.saving import learnt_of
+from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_proto.files import learnt as learnt_file
 
 PERIOD_S, EPOCH, CAUSES = 10.0, 1.76e9, 6
@@ -84,9 +84,9 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
     """Learn them on workers; one of these may be killed once the first cells are learnt."""
     from distributed import Client, LocalCluster
 
-    from submerge_fleet.on_dask.cluster import Cluster
-    from submerge_fleet.on_dask.history import ClusterFit
-    from submerge_fleet.on_dask.sources import ClusterRows
+    from submerge_bridges.on_dask.cluster import Cluster
+    from submerge_bridges.on_dask.history import ClusterFit
+    from submerge_bridges.on_dask.sources import ClusterRows
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
@@ -110,8 +110,8 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
 
 def _imported() -> None:
     """Import what tasks need, and call BLAS once."""
-    import submerge_fleet.files.formats.arrow_file as arrow_file
-    import submerge_fleet.on_dask.tasks as _  # noqa: F401
+    import submerge_bridges.on_dask.tasks as _  # noqa: F401
+    import submerge_files.reader.formats.arrow_file as arrow_file
 
     arrow_file.import_pyarrow()
     np.linalg.eigh(np.eye(8))

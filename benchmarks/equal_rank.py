@@ -33,7 +33,7 @@ from contest.trackers.spirit import Spirit
 from contest.trial import BenchTrial, learnt, tails, tried
 from page import page
 from report import Table
-from submerge_fleet.plants.room import Room
+from submerge_lab.plants.room import Room
 
 RANK, CALL = 10, 50
 

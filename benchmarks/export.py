@@ -22,13 +22,13 @@ from pathlib import Path
 import numpy as np
 
 from report import Table, command
-from submerge_fleet.export.c_source import c_source
-from submerge_fleet.export.exported_model import recipe_of
-from submerge_fleet.export.javascript import javascript
-from submerge_fleet.export.onnx_graph.model import onnx_model
-from submerge_fleet.export.recipe import Recipe
-from submerge_fleet.export.sql.script import script
-from submerge_fleet.operate.model_file import SavedModel
+from submerge_bridges.export.c_source import c_source
+from submerge_bridges.export.exported_model import recipe_of
+from submerge_bridges.export.javascript import javascript
+from submerge_bridges.export.onnx_graph.model import onnx_model
+from submerge_bridges.export.recipe import Recipe
+from submerge_bridges.export.sql.script import script
+from submerge_files.model_file import SavedModel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

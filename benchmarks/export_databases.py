@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from report import Table, command
-from submerge_fleet.export.exported_model import recipe_of
-from submerge_fleet.export.interpreter import ExportResult, ExportState, step
-from submerge_fleet.export.recipe import Recipe
-from submerge_fleet.export.sql.script import STATUS, script
+from submerge_bridges.export.exported_model import recipe_of
+from submerge_bridges.export.interpreter import ExportResult, ExportState, step
+from submerge_bridges.export.recipe import Recipe
+from submerge_bridges.export.sql.script import STATUS, script
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from submerge import SAPCA
-from submerge_fleet.plants.ordered import product
+from submerge_lab.plants.ordered import product
 
 Array = np.ndarray
 Stream = Callable[[int, int, np.random.Generator], Array]

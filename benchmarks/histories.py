@@ -24,7 +24,7 @@ from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
-from submerge_fleet.files import ReadingOptions, open_recordings
+from submerge_files.reader import ReadingOptions, open_recordings
 
 ROWS, CHANNELS, RANK = 1_000_000, 100, 10
 IN_MEMORY = 200_000

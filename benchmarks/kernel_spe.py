@@ -23,7 +23,7 @@ from report import Table, command
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from submerge_fleet.plants.room import QUANTITIES
+from submerge_lab.plants.room import QUANTITIES
 from support.off_manifold import Area, Areas, Setting, measured
 
 TWO = ("light", "temperature")

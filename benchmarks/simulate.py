@@ -15,7 +15,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from submerge.simulate import Plan, run
+from submerge_lab.simulator import Plan, run
 
 HEAD = (
     "| clients | readings | counted | violations | core s | seconds | MiB | degrees"

@@ -13,8 +13,8 @@ import blas  # noqa: F401 (before numpy: it sets one thread)
 import measure
 from page import page
 from report import Table
-from submerge.simulate import Plan
-from submerge_fleet.simulate.run import collect
+from submerge_lab.simulate.run import collect
+from submerge_lab.simulator import Plan
 
 PRESETS = {
     "none": "no faults",

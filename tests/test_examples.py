@@ -47,7 +47,7 @@ def test_the_two_commands_of_the_readme_find_the_fault(tmp_path):
     readme = (ROOT / "README.md").read_text()
     (block,) = re.findall(r"<!-- two commands -->\n```\n(.*?)```", readme, re.DOTALL)
     lines = [shlex.split(line, comments=True) for line in block.splitlines()]
-    program = {"submerge": ["-m", "submerge_fleet"], "python": []}
+    program = {"submerge": ["-m", "submerge_operate"], "python": []}
     done = [
         subprocess.run(
             [sys.executable, *program[name], *words],

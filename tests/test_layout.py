@@ -15,11 +15,11 @@ PACKAGES = {
     "submerge_proto",
     "submerge_client",
     "submerge_aggregator",
-    "submerge_fleet",
+    "submerge_operate",
 }
 
 PAGE = "submerge_aggregator/page/"
-SCORERS = "submerge_fleet/export/scorer."
+SCORERS = "submerge_bridges/export/scorer."
 
 
 def modules_after(statement: str) -> set[str]:
@@ -55,7 +55,7 @@ def test_the_door_upward_loads_what_reads_tables_alone():
     """`submerge.Model` is looked up without the extra `files`, and brings no frames along."""
     loaded = modules_after("import submerge; submerge.Model")
 
-    assert "submerge_fleet" in loaded
+    assert "submerge_operate" in loaded
     assert not {"pandas", "polars", "pyarrow", "msgspec", "google", "scipy", "click"} & loaded
 
 
@@ -72,7 +72,7 @@ def test_learning_and_merging_load_no_scipy():
 
 def test_the_command_loads_click_and_nothing_heavy():
     """`submerge --help` answers at once: subcommands load when they are called."""
-    loaded = modules_after("import submerge_fleet.cli")
+    loaded = modules_after("import submerge_operate.cli")
 
     assert "click" in loaded
     assert not {"numpy", "rich", "humanize", "matplotlib", "scipy"} & loaded

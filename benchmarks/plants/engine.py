@@ -32,7 +32,7 @@ from plants.faults import (
 from plants.reversed import KIND as REVERSED
 from plants.reversed import ReversedSensors, with_reversed
 from submerge import Array, Schema
-from submerge_fleet.plants.ordered import product
+from submerge_lab.plants.ordered import product
 
 __all__ = ["KINDS", "Engines"]
 

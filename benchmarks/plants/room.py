@@ -15,11 +15,11 @@ from plants.faults import Injected, Where, check_faults, check_range, place_faul
 from plants.reversed import KIND as REVERSED
 from plants.reversed import ReversedSensors, with_reversed
 from submerge import Array, Schema
-from submerge_fleet.crowd.motes import CHANNELS, NODES, RANK, SCALING
-from submerge_fleet.plants.room import DAY, PAGE, Room
-from submerge_fleet.plants.room_faults import KINDS as ACTING
-from submerge_fleet.plants.room_faults import QUANTITIES, SIZES, SNAPSHOT_S, Fault
-from submerge_fleet.plants.room_plan import ROWS
+from submerge_lab.crowd.motes import CHANNELS, NODES, RANK, SCALING
+from submerge_lab.plants.room import DAY, PAGE, Room
+from submerge_lab.plants.room_faults import KINDS as ACTING
+from submerge_lab.plants.room_faults import QUANTITIES, SIZES, SNAPSHOT_S, Fault
+from submerge_lab.plants.room_plan import ROWS
 
 __all__ = ["KINDS", "RoomNodes"]
 

@@ -64,7 +64,7 @@ else:
             return importlib.import_module("submerge.dask")
         if name != "Model":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return importlib.import_module("submerge_fleet.python").HistoryModel
+        return importlib.import_module("submerge_files.python").HistoryModel
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,7 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib
 
-        return getattr(importlib.import_module("submerge_fleet.on_dask.python"), name)
+        return getattr(importlib.import_module("submerge_bridges.on_dask.python"), name)
 
 
 def __dir__() -> list[str]:

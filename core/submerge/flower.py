@@ -1,7 +1,7 @@
 """`submerge.flower`: a group of submerge inside a Flower federation (extra `flower`).
 
 A door upward, as `submerge.Model` is (docs/decisions/0042, 0055): the code is in
-`submerge_fleet.flower`, and is imported when a name is used. Nothing of this package may use it.
+`submerge_bridges.flower`, and is imported when a name is used. Nothing of this package may use it.
 """
 
 import typing as _typing
@@ -20,7 +20,7 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib
 
-        return getattr(importlib.import_module("submerge_fleet.flower"), name)
+        return getattr(importlib.import_module("submerge_bridges.flower"), name)
 
 
 def __dir__() -> list[str]:

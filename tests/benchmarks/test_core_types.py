@@ -11,7 +11,7 @@ import threadpoolctl
 import core_types
 from hard_streams import _orthogonal
 from report import Table
-from submerge_fleet.plants.ordered import product
+from submerge_lab.plants.ordered import product
 
 
 def chooses_at_run_time() -> bool:

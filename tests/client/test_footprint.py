@@ -39,7 +39,7 @@ def tell(*_):
 
 signal.signal(signal.SIGUSR1, tell)
 sys.argv = ["submerge", "client", "--config", sys.argv[1]]
-from submerge_fleet.cli import main
+from submerge_operate.cli import main
 main()
 """
 

@@ -54,7 +54,7 @@ def write(path: Path, headings: tuple[str, ...], times: list[str], rows: np.ndar
 def shell(commands: str, folder: Path) -> list[subprocess.CompletedProcess[str]]:
     """Run each line in a shell, with the `submerge` and the `python` of this test."""
     python = f'"{sys.executable}"'
-    programs = {r"^submerge ": f"{python} -m submerge_fleet ", r"^python ": f"{python} "}
+    programs = {r"^submerge ": f"{python} -m submerge_operate ", r"^python ": f"{python} "}
     done = []
     for line in commands.splitlines():
         for pattern, program in programs.items():

@@ -15,7 +15,7 @@ set -euo pipefail
 : "${EMULATED:?expected the command that runs another in an arm64 Debian}"
 root=$(cd "$(dirname "$0")/../.." && pwd)
 PYTHON=${PYTHON:-$root/.venv/bin/python}
-SUBMERGE="$PYTHON -m submerge_fleet"
+SUBMERGE="$PYTHON -m submerge_operate"
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder" && cd "$folder"
 rows=${ROWS:-3000} rate=${RATE:-100}
@@ -77,7 +77,7 @@ else
   $install --no-deps --upgrade "$wheel"
 fi
 du -sm site | awk '{print $1 " MiB installed"}'
-$EMULATED env PYTHONPATH=site python3 -m submerge_fleet --version
+$EMULATED env PYTHONPATH=site python3 -m submerge_operate --version
 $EMULATED python3 -c 'import platform; print(platform.machine(), platform.python_version())'
 
 say "an authority, kits, a broker and a root, here"
@@ -177,7 +177,7 @@ for way in grpc mqtt; do
   # shellcheck disable=SC2016
   "$PYTHON" "$root/examples/pump.py" --rows "$rows" --rate "$rate" | $EMULATED sh -c '
     echo $$ > "$1.pid"
-    exec env PYTHONPATH=site OPENBLAS_NUM_THREADS=1 python3 -m submerge_fleet client \
+    exec env PYTHONPATH=site OPENBLAS_NUM_THREADS=1 python3 -m submerge_operate client \
       --config "$1.toml"' sh $node >$node.scores 2>$node.log &
   job=$!
   started+=($job)
@@ -199,5 +199,5 @@ $SUBMERGE nodes list --config root.toml
 say "doctor, there"
 sed -i 's/kind = "ndjson"/kind = "file"\npaths = ["rows.csv"]/' pi-grpc.toml
 printf 'flow,pressure,current,temperature\n40,4.5,10,53\n' >rows.csv
-$EMULATED env PYTHONPATH=site python3 -m submerge_fleet doctor --config pi-grpc.toml
+$EMULATED env PYTHONPATH=site python3 -m submerge_operate doctor --config pi-grpc.toml
 say "all of it done"

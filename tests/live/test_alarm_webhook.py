@@ -21,7 +21,7 @@ from submerge_client.alarms.payloads import Request, payload_of
 from submerge_client.alarms.post import HttpPost
 from submerge_client.alarms.webhook import Webhook, WebhookDelivery
 from submerge_client.config.alarm_sinks import WebhookConfig
-from submerge_fleet.pki.authority import Authority
+from submerge_operate.pki.authority import Authority
 from support.alarms import HISTORY, Log, alarm
 from support.patience import until
 

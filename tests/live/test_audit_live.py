@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 def submerge(*arguments: object) -> str:
     """What a command prints."""
-    command = [sys.executable, "-m", "submerge_fleet", *map(str, arguments)]
+    command = [sys.executable, "-m", "submerge_operate", *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -18,10 +18,10 @@ pytest.importorskip("grpc")
 from submerge_aggregator.backup.checking import read_copy
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.store import Store
-from submerge_fleet import cli
-from submerge_fleet.backup.fetching import fetch
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import NoAnswer, UnixSocket
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import NoAnswer, UnixSocket
+from submerge_operate import cli
+from submerge_operate.backup.fetching import fetch
 from support.kills.configs import OverGrpc
 from support.kills.fleet import Fleet
 from support.kills.judging import holdings, judge
@@ -189,9 +189,9 @@ def test_a_root_that_is_killed_meanwhile_leaves_nothing_half(programs, fleet, mo
 
 KILLED_COMMAND = """
 import os, signal, sys
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import UnixSocket
-from submerge_fleet import cli
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import UnixSocket
+from submerge_operate import cli
 get = AdminClient.get
 def get_and_die(self, *words, **query):
     answer = get(self, *words, **query)
@@ -223,7 +223,7 @@ def test_a_command_that_is_killed_leaves_no_file_that_looks_whole(programs, flee
 
 KILLED_RESTORE = """
 import os, signal, sys
-from submerge_fleet import cli
+from submerge_operate import cli
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] == "link":

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
-from submerge_fleet import cli
-from submerge_fleet.crowd.motes import sections
-from submerge_fleet.pki.authority import Authority
-from submerge_fleet.pki.kit_file import text_of
+from submerge_lab.crowd.motes import sections
+from submerge_operate import cli
+from submerge_operate.pki.authority import Authority
+from submerge_operate.pki.kit_file import text_of
 from support.patience import until
 from support.programs import Program, Programs, free_port
 

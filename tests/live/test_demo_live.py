@@ -19,15 +19,15 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from submerge import UsageError
-from submerge_fleet import cli
-from submerge_fleet.demo.command import command as demo
-from submerge_fleet.demo.fleet import resident
-from submerge_fleet.demo.live import fleet_table
-from submerge_fleet.demo.processes import OutputLine, ProcessEnd, Processes
-from submerge_fleet.demo.report import lines, picture
-from submerge_fleet.demo.run import DemoSettings
-from submerge_fleet.demo.site import free_ports, open_wire
-from submerge_fleet.plants.room import Room
+from submerge_lab.demo.command import command as demo
+from submerge_lab.demo.fleet import resident
+from submerge_lab.demo.live import fleet_table
+from submerge_lab.demo.processes import OutputLine, ProcessEnd, Processes
+from submerge_lab.demo.report import lines, picture
+from submerge_lab.demo.run import DemoSettings
+from submerge_lab.demo.site import free_ports, open_wire
+from submerge_lab.plants.room import Room
+from submerge_operate import cli
 from support.demo_accuracy import RecordedDemo
 from support.demo_books import balance_of
 from support.patience import PATIENCE_S, until
@@ -275,7 +275,7 @@ def shown_by(path):
 
 def test_the_picture_in_the_docs_is_what_the_demo_draws(short, tmp_path):
     """docs/demo.png is of a whole run, as large, with the panels, labels and legends of today."""
-    from submerge_fleet.demo.plot import draw
+    from submerge_lab.demo.plot import draw
 
     draw(tmp_path / "demo.png", short.demo, short.outcome)
     heading, *shape = shown_by(tmp_path / "demo.png")
@@ -342,7 +342,7 @@ def test_however_it_is_stopped_nobody_is_left_behind(place, number, before):
     Below `nohup` it outlives its terminal; and Ctrl-C counts where SIGINT came down ignored.
     """
     folder = place / "kept"
-    command = [sys.executable, "-m", "submerge_fleet", "demo", "--quiet", "--clients", "1"]
+    command = [sys.executable, "-m", "submerge_operate", "demo", "--quiet", "--clients", "1"]
     with subprocess.Popen(
         [*before, *command, "--keep", str(folder)], stderr=subprocess.DEVNULL
     ) as run:

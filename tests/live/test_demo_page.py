@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("grpc")
 pytest.importorskip("jinja2")
 
-from submerge_fleet.demo.fleet import resident
-from submerge_fleet.demo.page import PageDemo
-from submerge_fleet.demo.run import DemoSettings
-from submerge_fleet.demo.site import open_wire
+from submerge_lab.demo.fleet import resident
+from submerge_lab.demo.page import PageDemo
+from submerge_lab.demo.run import DemoSettings
+from submerge_lab.demo.site import open_wire
 from support.demo_books import balance_of
 from support.page_client import PageClient
 from support.patience import PATIENCE_S, until
@@ -39,7 +39,7 @@ class DemoViewer(PageClient):
     """A demo with two clients, and who looks at its page."""
 
     def __init__(self, folder: str) -> None:
-        command = [sys.executable, "-m", "submerge_fleet", "demo", "--page", "--clients", "2"]
+        command = [sys.executable, "-m", "submerge_operate", "demo", "--page", "--clients", "2"]
         self.run = subprocess.Popen(
             [*command, "--keep", f"{folder}/kept"], stdout=subprocess.PIPE, text=True
         )
@@ -106,7 +106,7 @@ def test_a_demo_that_is_killed_leaves_no_process(viewer):
 
 def test_options_of_a_run_that_ends_do_not_go_with_it():
     """In one line, before anything starts."""
-    command = [sys.executable, "-m", "submerge_fleet", "demo", "--page", "--json"]
+    command = [sys.executable, "-m", "submerge_operate", "demo", "--page", "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
 
     assert (2, "") == (done.returncode, done.stdout)

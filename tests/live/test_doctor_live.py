@@ -15,7 +15,7 @@ from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.over_mqtt import MqttUplink as Up
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.doctor import links
+from submerge_operate.doctor import links
 from submerge_proto.wire import codec, topics
 from support.certified import LOOPBACK, Certified
 from support.patience import until

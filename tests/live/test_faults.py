@@ -301,7 +301,7 @@ def test_an_unknown_key_ends_a_program(programs, kind):
 
 IMPATIENT = """
 from submerge_client import reach
-from submerge_fleet.cli import main
+from submerge_operate.cli import main
 
 reach.REMIND_S = 1.0
 main()

@@ -33,7 +33,7 @@ def script() -> str:
     text = "\n".join(lines).replace("examples/", f"{ROOT}/examples/")
     text = re.sub(r" init >", f" init | sed s/8470/{free_port()}/ >", text)
     text = re.sub(r"^(?=SUBMERGE__.* aggregator )", f"{STATUS} ", text, flags=re.MULTILINE)
-    text = re.sub(r"\bsubmerge (?=[acmn])", f"{sys.executable} -m submerge_fleet ", text)
+    text = re.sub(r"\bsubmerge (?=[acmn])", f"{sys.executable} -m submerge_operate ", text)
     return "set -m\n" + re.sub(r"^python ", f"{sys.executable} ", text, flags=re.MULTILINE)
 
 

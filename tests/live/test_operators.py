@@ -23,9 +23,9 @@ from submerge_aggregator.admission.revoked import RevokedList
 from submerge_aggregator.http.bounded import MOST_HEADERS
 from submerge_aggregator.operators.scopes import ROUTES, SCOPES
 from submerge_client.kit import read_kit
-from submerge_fleet.backup.fetching import fetch
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import NoAnswer
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import NoAnswer
+from submerge_operate.backup.fetching import fetch
 from support.certified import LOOPBACK, Certified
 from support.networked import Networked
 from support.patience import PATIENCE_S, until
@@ -217,7 +217,7 @@ def test_a_certificate_that_is_over_is_refused(site):
         client(site, kit=kit).get("nodes")
     way = site.way(kit=kit)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("submerge_fleet.console.ways._check_time", lambda _: None)
+        patch.setattr("submerge_files.console.ways._check_time", lambda _: None)
         with pytest.raises(UsageError, match="does not accept the certificate of"):
             AdminClient(way).get("nodes")
 

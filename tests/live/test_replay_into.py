@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from submerge_aggregator.assembly import server_of
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.tomlfile import read
-from submerge_fleet import cli
+from submerge_operate import cli
 
 SCALED = """
 scaling = "fixed"
@@ -153,7 +153,7 @@ def test_a_kernel_group_is_fed(root, tmp_path):
 @pytest.mark.parametrize("root", ['"auto"'], indirect=True)
 def test_rows_that_only_measured_were_not_told(root, tmp_path, monkeypatch):
     """Too few for the root to settle a gamma by: a line says so, and nothing is claimed."""
-    monkeypatch.setattr("submerge_fleet.replay.dealt.SETTLE_S", 0.5)
+    monkeypatch.setattr("submerge_lab.replay.dealt.SETTLE_S", 0.5)
     table(tmp_path / "rows.csv", n=40)
     options = ("--insecure", "--kernel", "gaussian", "--features", 64)
     done = into(root, tmp_path / "rows.csv", "--group", "rows", *options)

@@ -17,8 +17,8 @@ pytest.importorskip("cryptography")
 
 from submerge.protocol.permission import Permission
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import NoAnswer, UnixSocket
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import NoAnswer, UnixSocket
 from support.certified import LOOPBACK, Certified
 from support.kills import configs
 from support.patience import until

@@ -12,8 +12,8 @@ pytest.importorskip("grpc")
 
 from submerge import SubmergeError
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import UnixSocket
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import UnixSocket
 from support.chain import CHAIN, CLIENT, Chain
 from support.kills.configs import OverGrpc, OverMqtt, Way
 from support.patience import until

@@ -25,8 +25,8 @@ from submerge_aggregator.listening import listen
 from submerge_aggregator.questions.views import socket_of
 from submerge_client.config.decoding import decoded
 from submerge_client.config.links import Endpoint
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import NoAnswer, UnixSocket
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import NoAnswer, UnixSocket
 from support.house import House
 from support.patience import PATIENCE_S
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from submerge.errors import UsageError
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import NoAnswer, UnixSocket
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import NoAnswer, UnixSocket
 from support.following import Event, following
 from support.kills.configs import TIMING, Way
 from support.kills.feeding import PACE_S

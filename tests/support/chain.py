@@ -9,8 +9,8 @@ from typing import Any
 
 from submerge import SubmergeError
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet.console.admin_client import AdminClient
-from submerge_fleet.console.ways import UnixSocket
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.ways import UnixSocket
 from support.kills.configs import Way
 from support.programs import SUBMERGE, Program, Programs
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from submerge_aggregator.questions.views import socket_of
-from submerge_fleet import cli
-from submerge_fleet.console import ways
+from submerge_files.console import ways
+from submerge_operate import cli
 from support.house import House, Response
 
 

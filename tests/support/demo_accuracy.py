@@ -16,10 +16,10 @@ import numpy as np
 
 from submerge import Array, Schema, Subspace
 from submerge.protocol.summaries import Subspaces, Summary
-from submerge_fleet.demo.feed import Stint
-from submerge_fleet.demo.fleet import DemoFleet, Node
-from submerge_fleet.demo.run import OVERSAMPLE, Demo
-from submerge_fleet.replay.exact import ratio
+from submerge_lab.demo.feed import Stint
+from submerge_lab.demo.fleet import DemoFleet, Node
+from submerge_lab.demo.run import OVERSAMPLE, Demo
+from submerge_lab.replay.exact import ratio
 from support.demo_books import Held, merge_held, seen_by_killed, stores_of
 
 

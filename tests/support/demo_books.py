@@ -18,9 +18,9 @@ from submerge.aggregator.pool import Row, Sealed
 from submerge.protocol.messages import Counts
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge_aggregator.store import Store
-from submerge_fleet.demo.feed import Stint
-from submerge_fleet.demo.fleet import DemoFleet
-from submerge_fleet.demo.site import ROOT
+from submerge_lab.demo.feed import Stint
+from submerge_lab.demo.fleet import DemoFleet
+from submerge_lab.demo.site import ROOT
 from submerge_proto.kept import records
 
 

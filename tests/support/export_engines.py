@@ -1,6 +1,6 @@
 """SQL and ONNX exports, run on rows by sqlite3 and ONNX Runtime.
 
-Used by tests/fleet/export and benchmarks/export.py, as `export_runs`, which has other languages.
+Used by tests/bridges/export and benchmarks/export.py, as `export_runs`, which has other languages.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from submerge_fleet.export.onnx_graph.model import first_state, onnx_model
-from submerge_fleet.export.recipe import Recipe
-from submerge_fleet.export.sql.column_names import ColumnNames, identifier
-from submerge_fleet.export.sql.script import STATUS, SqlNames, columns_of, script
+from submerge_bridges.export.onnx_graph.model import first_state, onnx_model
+from submerge_bridges.export.recipe import Recipe
+from submerge_bridges.export.sql.column_names import ColumnNames, identifier
+from submerge_bridges.export.sql.script import STATUS, SqlNames, columns_of, script
 from support.export_runs import ProgramRows
 
 

@@ -1,6 +1,6 @@
 """Exported programs, run on rows by their own compilers and interpreters; and how they agree.
 
-Used by tests/fleet/export and benchmarks/export.py. Each `run_*` takes a recipe and rows, and
+Used by tests/bridges/export and benchmarks/export.py. Each `run_*` takes a recipe and rows, and
 returns a `ProgramRows`; `agreement` compares it with what the product says.
 """
 
@@ -20,10 +20,10 @@ from submerge.judge.prepare import GAPS as GAPS_WHY
 from submerge.judge.prepare import TOO_LARGE as LARGE_WHY
 from submerge.judge.prepare import prepare
 from submerge.schema import Scaling, Schema
-from submerge_fleet.export.c_source import c_source
-from submerge_fleet.export.interpreter import GAPS, SCORED, TOO_LARGE
-from submerge_fleet.export.javascript import javascript
-from submerge_fleet.export.recipe import Recipe
+from submerge_bridges.export.c_source import c_source
+from submerge_bridges.export.interpreter import GAPS, SCORED, TOO_LARGE
+from submerge_bridges.export.javascript import javascript
+from submerge_bridges.export.recipe import Recipe
 from support.exported import ByProduct
 
 GCC = shutil.which("gcc")

@@ -12,11 +12,11 @@ from submerge.history.fit import fit
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import RowScores
-from submerge_fleet.export.recipe import Recipe
-from submerge_fleet.fit.saving import learnt_of
-from submerge_fleet.operate.model_file import SavedModel
-from submerge_fleet.python.fitting import reread
-from submerge_fleet.python.scoring import FrameScorer
+from submerge_bridges.export.recipe import Recipe
+from submerge_files.fit.saving import learnt_of
+from submerge_files.model_file import SavedModel
+from submerge_files.python.fitting import reread
+from submerge_files.python.scoring import FrameScorer
 from support import pump_files
 
 

@@ -220,7 +220,7 @@ def main() -> None:
     # First: until then the signal would end the process by itself.
     signal.signal(signal.SIGUSR1, fuse.arm)
     (AGGREGATOR_POINTS | CLIENT_POINTS | ALARM_POINTS)[point](fuse)
-    from submerge_fleet.cli import main as submerge
+    from submerge_operate.cli import main as submerge
 
     sys.argv[:] = ["submerge", *args]
     submerge()

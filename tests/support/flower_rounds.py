@@ -9,11 +9,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from submerge.protocol.machine import Now
-from submerge_fleet.flower.carrying import Parcel, parcel_of, values_of
-from submerge_fleet.flower.group import FlowerGroup
-from submerge_fleet.flower.keeping import StateRecords
-from submerge_fleet.flower.life import ClientLife
-from submerge_fleet.flower.root import FlowerRoot
+from submerge_bridges.flower.carrying import Parcel, parcel_of, values_of
+from submerge_bridges.flower.group import FlowerGroup
+from submerge_bridges.flower.keeping import StateRecords
+from submerge_bridges.flower.life import ClientLife
+from submerge_bridges.flower.root import FlowerRoot
 
 Fate = Literal["well", "no instruction", "dies", "reply lost", "state lost", "carried out twice"]
 """What becomes of an instruction: it is carried out; never arrives; its process dies before

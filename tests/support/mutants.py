@@ -27,7 +27,7 @@ from submerge.client.pending_finals import CHECKPOINT, PendingFinal, PendingFina
 from submerge.protocol.machine import Keep, Note, Now, Send
 from submerge.protocol.messages import Counts, Incarnation, Left, Reason
 from submerge.protocol.successor import successor
-from submerge.simulate import Plan
+from submerge_lab.simulator import Plan
 
 LINE = ("line", "room")
 

@@ -52,7 +52,7 @@ from submerge.protocol.messages import (
 from submerge.protocol.settings import AggregatorSettings, ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
-from submerge.simulate.samples import Samples, SampleSets
+from submerge_lab.simulator.samples import Samples, SampleSets
 
 EPOCH = 1_700_000_000.0
 GROUP = "room"

@@ -1,6 +1,6 @@
 """Two kinds of fault made from the generated room, and how well each score finds them.
 
-`tests/fleet/replay/test_kernel_spe.py` holds one setting to its figures; `benchmarks/kernel_spe.py`
+`tests/lab/replay/test_kernel_spe.py` holds one setting to its figures; `benchmarks/kernel_spe.py`
 prints many. What learns, scores and takes limits are the parts that clients and roots use.
 """
 
@@ -18,7 +18,7 @@ from submerge.protocol.messages import ScoreSketches
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.quantile_sketch import SketchTally
 from submerge.stats.score_limits import Limits
-from submerge_fleet.plants.room import Room
+from submerge_lab.plants.room import Room
 
 LEARNT, TESTED, RECENT = 8000, 2000, 2048
 """Rows to learn, to spoil, and to take limits from: as many as a client's sketch speaks of."""

@@ -35,7 +35,7 @@ PRODUCT = (
     "proto/submerge_proto",
     "client/submerge_client",
     "aggregator/submerge_aggregator",
-    "fleet/submerge_fleet",
+    "operate/submerge_operate",
 )
 
 _ARGUMENTS = r"(?P<call>\([^`]*\))?"

@@ -14,7 +14,7 @@ from submerge.history.learnt import Learnt
 from submerge.protocol.messages import Counts, Model
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
-from submerge_fleet.operate.model_file import save
+from submerge_files.model_file import save
 from support.nodes import EPOCH
 
 NAMES = tuple("abcdef")

@@ -22,10 +22,10 @@ from submerge.protocol.permission import Permission
 from submerge_client.uplink.broker import Broker, Publication
 from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
-from submerge_fleet.pki.acl import acl_text
-from submerge_fleet.pki.authority import Authority
-from submerge_fleet.pki.issued import Entry
-from submerge_fleet.pki.kit_file import text_of
+from submerge_operate.pki.acl import acl_text
+from submerge_operate.pki.authority import Authority
+from submerge_operate.pki.issued import Entry
+from submerge_operate.pki.kit_file import text_of
 from support.broker import Mosquitto
 from support.patience import PATIENCE_S, until
 

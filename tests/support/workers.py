@@ -9,12 +9,12 @@ from typing import Any
 
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
-from submerge_fleet.files import Recordings
-from submerge_fleet.fit.saving import learnt_of
-from submerge_fleet.on_dask.answers import Task, answer_of
-from submerge_fleet.on_dask.cluster import Call
-from submerge_fleet.on_dask.history import ClusterFit
-from submerge_fleet.on_dask.sources import ClusterRows
+from submerge_bridges.on_dask.answers import Task, answer_of
+from submerge_bridges.on_dask.cluster import Call
+from submerge_bridges.on_dask.history import ClusterFit
+from submerge_bridges.on_dask.sources import ClusterRows
+from submerge_files.fit.saving import learnt_of
+from submerge_files.reader import Recordings
 from submerge_proto.files import learnt as learnt_file
 
 

@@ -38,7 +38,7 @@ from submerge_client.sensors.mqtt.comings import Comings, Remark
 from submerge_client.sensors.mqtt.descriptions import is_description
 from submerge_client.sensors.mqtt.messages import MessageDecoder
 from submerge_client.sensors.tally import ProblemTally, no_log
-from submerge_fleet.up.config import BoxConfig
+from submerge_operate.up.config import BoxConfig
 from support.zigbee import BASE, DEVICES, Message
 
 BEGAN = 1.75e9

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import measure
 from papers.federated.follow import Array
 from submerge_client.datasets import read
-from submerge_fleet.plants.room import DAY, QUANTITIES, Room
+from submerge_lab.plants.room import DAY, QUANTITIES, Room
 
 ALIGNED = 50
 """The scripts cut the rows to a multiple of this."""

@@ -5,5 +5,5 @@
 
 What comes out is `Learnt`: a model to score with, beside all that merges. Rows are judged by the
 client's own monitor (`submerge.client.monitor`); nothing here judges in a way of its own. It reads
-no file: `submerge_fleet.files` does.
+no file: `submerge_files.reader` does.
 """

@@ -19,7 +19,7 @@ from submerge_client.config.client_config import ClientConfig, load
 from submerge_client.config.decoding import decoded
 from submerge_client.config.hints import choices, is_section
 from submerge_client.config.sections import AnyText, Name, Secret, Section, Text
-from submerge_fleet.up.config import BoxConfig
+from submerge_operate.up.config import BoxConfig
 
 CLIENT = {
     "node": "pump",

@@ -12,7 +12,7 @@ from submerge.aggregator.at_once import INTERVALS, Turns
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Note, Received
 from submerge.protocol.messages import Incarnation
-from submerge.simulate import Faults, Plan, run
+from submerge_lab.simulator import Faults, Plan, run
 from support.nodes import Table, new_incarnation
 
 INTERVAL_S = 300.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from submerge.aggregator.histories.table import Histories
 from submerge.protocol.history import Chunk, History
 from submerge.protocol.messages import Counts, Model
-from submerge.simulate.samples import Samples
+from submerge_lab.simulator.samples import Samples
 
 GROUP = "room"
 FILES = 4

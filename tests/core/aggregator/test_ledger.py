@@ -21,8 +21,8 @@ from submerge.protocol.report_bytes import digest
 from submerge.protocol.score_trail import ScoreTrail
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces, Summaries
-from submerge.simulate.samples import SampleSets
 from submerge.stats.moments import Moments
+from submerge_lab.simulator.samples import SampleSets
 from support.alarmed import alarm
 from support.alarmed import alarm_status as status_of
 from support.nodes import EPOCH, GROUP, IDS, new_incarnation, report, samples, write

@@ -46,7 +46,7 @@ from submerge.protocol.messages import (
 )
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Scaling
-from submerge.simulate.samples import SampleSets
+from submerge_lab.simulator.samples import SampleSets
 from support.alarm_statuses import ALARM, ALARM_STATUS
 from support.nodes import (
     EPOCH,

@@ -11,7 +11,7 @@ from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.self_check import MOST_TRIALS, UNSENT
 from submerge.protocol.machine import Note, Received, SetQuarantine
 from submerge.protocol.messages import Answer, Model, Report
-from submerge.simulate.samples import SampleSets, bits_of
+from submerge_lab.simulator.samples import SampleSets, bits_of
 from support.nodes import GROUP, IDS, Host, Table, new_incarnation, report
 
 FAULTY = 10_000

@@ -29,7 +29,7 @@ from submerge.protocol.report_bytes import payload
 from submerge.protocol.session import TWIN_S
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Scaling
-from submerge.simulate.samples import SampleSets
+from submerge_lab.simulator.samples import SampleSets
 from support.nodes import (
     EPOCH,
     GROUP,

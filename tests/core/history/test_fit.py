@@ -19,7 +19,7 @@ from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
 from submerge.history.recorded import Recorded
 from submerge.history.settings import SOON, FitSettings
-from submerge_fleet.fit.saving import learnt_of
+from submerge_files.fit.saving import learnt_of
 from support.six_channels import (
     EPOCH,
     NAMES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submerge.simulate.jobs import JobPlan, run_jobs
+from submerge_lab.simulator.jobs import JobPlan, run_jobs
 from support.job_mutants import MUTANTS
 
 

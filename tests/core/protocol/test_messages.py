@@ -28,9 +28,9 @@ from submerge.protocol.report_bytes import digest, payload, scores_bytes, size
 from submerge.protocol.retry import Retry
 from submerge.protocol.score_trail import ScoreTrail
 from submerge.protocol.summaries import Subspaces
-from submerge.simulate.samples import SampleSets
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch, varint
+from submerge_lab.simulator.samples import SampleSets
 from support.nodes import EPOCH, ME, OTHER, Table, new_incarnation, report, samples
 
 SETS = SampleSets()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submerge.simulate import run
+from submerge_lab.simulator import run
 from support.mutants import MUTANTS, SEED, plan_of
 
 

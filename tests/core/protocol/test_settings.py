@@ -11,7 +11,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Now, Start, Tick
 from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
-from submerge.simulate.samples import SampleSets
+from submerge_lab.simulator.samples import SampleSets
 
 NOW = Now(0.0, 1.7e9)
 

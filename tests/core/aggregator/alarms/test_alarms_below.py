@@ -17,7 +17,7 @@ from submerge.protocol.alarm_status import MOST_ALARMS, STATES, Alarm, AlarmStat
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Reason
 from submerge.protocol.settings import AggregatorSettings
-from submerge.simulate.samples import SampleSets
+from submerge_lab.simulator.samples import SampleSets
 from support.alarmed import FENCE, alarm
 from support.alarmed import alarm_status as status_of
 from support.nodes import EPOCH, GROUP, IDS, new_incarnation, report

@@ -1,0 +1,1 @@
+"""Other worlds: models as programs, Dask, river, PyOD."""

@@ -1,0 +1,162 @@
+"""A recipe carried out row by row in plain NumPy: slow, and what every exported program has to do.
+
+`step(recipe, row, state)` returns the result of one row and the state after it; nothing changes its
+arguments. The golden rows inside each exported file are made with it, and the tests compare it with
+the product's own scoring.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge._linalg import Array
+from submerge.stats.block_maxima import By
+from submerge_bridges.export.recipe import AlarmRecipe, Recipe
+
+SCORED, GAPS, TOO_LARGE = 0, 1, 2
+"""Status of a row: it has scores; it has a gap (NaN); a number of it is infinite or too large."""
+
+
+class EwmaState(NamedTuple):
+    """The last two distances, oldest first, and the moving average after them."""
+
+    earlier: float = 0.0
+    last: float = 0.0
+    average: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExportState:
+    """What the next row's statistics need. A new one is that of no rows.
+
+    Attributes
+    ----------
+    recent : mapping of kind to tuple of float
+        The last of - 1 scores, oldest first; fewer where there were fewer rows.
+    ewma : EwmaState
+    open : bool
+        Whether an alarm is open.
+    quiet : int
+        Rows of the open alarm since a statistic was above its calm value.
+    """
+
+    recent: Mapping[By, tuple[float, ...]] = field(default_factory=dict)
+    ewma: EwmaState = field(default_factory=EwmaState)
+    open: bool = False
+    quiet: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExportResult:
+    """What is known of a row.
+
+    status : `SCORED`, or why there is nothing else.
+    scores : Those that the recipe computes.
+    passed : The highest share of normal rows whose limit the score is above, 0 for none.
+    statistics : What is compared with the alarm limits.
+    over : Statistics above their limit: the row raises an alarm if there is one.
+    alarm : Whether an alarm is open at the row.
+    shares : (d,). Shares of the channels in what is anomalous; all 0 for a row as predicted.
+    blame : The channel with the largest share, the first of several; -1 for none.
+    deviation : How far that channel is from what the others predict, in its units.
+    """
+
+    status: int
+    scores: Mapping[By, float] = field(default_factory=dict)
+    passed: Mapping[By, float] = field(default_factory=dict)
+    statistics: Mapping[By, float] = field(default_factory=dict)
+    over: frozenset[By] = frozenset()
+    alarm: bool = False
+    shares: Array = field(default_factory=lambda: np.zeros(0))
+    blame: int = -1
+    deviation: float = 0.0
+
+
+def step(recipe: Recipe, row: Array, state: ExportState) -> tuple[ExportResult, ExportState]:
+    """Score one row (d,), in units; return the state after it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (np.asarray(row, dtype=np.float64) - recipe.offset) / recipe.scale
+    status = _status(scaled, recipe.largest)
+    if status:
+        return ExportResult(status, alarm=state.open), state
+    scores, off = _scores(recipe, scaled - recipe.mean)
+    passed = {
+        kind: max((share for share, limit in zip(*steps, strict=True) if scores[kind] > limit),
+                  default=0.0)
+        for kind, steps in recipe.limits.items()
+    }  # fmt: skip
+    blame = recipe.blame_weights * off**2
+    total, first = float(blame.sum()), int(blame.argmax())
+    shares = blame / total if total else np.zeros_like(blame)
+    statistics, after = _statistics(recipe.alarm, scores, state)
+    over = frozenset(kind for kind, each in statistics.items() if each > recipe.alarm.limits[kind])
+    high = any(each > recipe.alarm.calm[kind] for kind, each in statistics.items())
+    quiet = 0 if high else state.quiet + 1
+    is_open = bool(over) or (state.open and quiet < recipe.alarm.ends_after)
+    result = ExportResult(
+        SCORED,
+        {kind: scores[kind] for kind in recipe.computed},
+        passed,
+        statistics,
+        over,
+        is_open,
+        shares,
+        first if total else -1,
+        float(recipe.error_weights[first] * off[first] * recipe.scale[first]) if total else 0.0,
+    )
+    return result, replace(after, open=is_open, quiet=quiet if is_open else 0)
+
+
+def _status(scaled: Array, largest: float) -> int:
+    """Return why a row has no scores, in the order of `judge.prepare`."""
+    if np.isinf(scaled).any():
+        return TOO_LARGE
+    if np.isnan(scaled).any():
+        return GAPS
+    return SCORED if (np.abs(scaled) < largest).all() else TOO_LARGE
+
+
+def _scores(recipe: Recipe, centered: Array) -> tuple[dict[By, float], Array]:
+    """Return all scores of a centered row, and what its factors leave of it, (d,)."""
+    y = recipe.inverse_roots * centered
+    z = recipe.gains * (y @ recipe.loadings)
+    off = y - recipe.loadings @ z
+    v = centered @ recipe.basis
+    rest = centered - recipe.basis @ v
+    scores: dict[By, float] = {
+        "distance": float(off @ off + z @ z) / recipe.excess,
+        "spe": 0.0 if recipe.complete else float(rest @ rest) / recipe.excess,
+        "t2": float(v**2 @ recipe.t2_weights) / recipe.excess,
+    }
+    if recipe.channel_weights is not None:
+        scores["channel"] = float((recipe.channel_weights * off**2).max())
+    return scores, off
+
+
+def _statistics(
+    alarm: AlarmRecipe, scores: Mapping[By, float], state: ExportState
+) -> tuple[dict[By, float], ExportState]:
+    """Return the statistic of each kind that raises alarms, and the state with the row's scores."""
+    found: dict[By, float] = {}
+    recent = dict(state.recent)
+    ewma = state.ewma
+    for kind in alarm.kinds:
+        if kind == "smoothed":
+            newest = scores["distance"]
+            median = sorted((ewma.earlier, ewma.last, newest))[1]
+            average = ewma.average
+            if 0 < average < math.inf:
+                median = alarm.weight * median + (1 - alarm.weight) * average
+            ewma = EwmaState(ewma.last, newest, median)
+            found[kind] = median
+        else:
+            window = (*recent.get(kind, ()), scores[kind])[-alarm.of :]
+            ranked = sorted((0.0,) * (alarm.of - len(window)) + window)
+            found[kind] = ranked[alarm.of - alarm.after]
+            recent[kind] = window[len(window) == alarm.of :]
+    return found, replace(state, recent=recent, ewma=ewma)

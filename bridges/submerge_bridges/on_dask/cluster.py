@@ -1,0 +1,168 @@
+"""Cluster: a Dask scheduler that runs our tasks, and their answers in order.
+
+A task whose worker is lost is run again by the scheduler; so is one whose answer was lost before it
+was fetched. Answers are taken as they come, and yielded in the order of the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import submerge
+from submerge import UsageError
+from submerge_bridges.on_dask.answers import Task, answer_of
+
+Advance = Callable[[int], None]
+
+CONNECT_S = 20.0
+"""How long it waits for a scheduler."""
+
+RETRIES = 3
+"""How often a task is run again after an error of the cluster; lost workers count apart."""
+
+
+class Call(NamedTuple):
+    """A task with its arguments.
+
+    arguments : bytes, and partitions of a Dask collection
+    rows : that it reads, for people who wait
+    """
+
+    arguments: tuple[Any, ...]
+    rows: int = 0
+
+
+class Cluster:
+    """Runs tasks on the workers of a scheduler."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._check()
+
+    @property
+    def workers(self) -> int:
+        """Threads of all workers now; at least 1."""
+        return max(1, int(sum(self._client.nthreads().values())))
+
+    def answers(
+        self, task: Task, calls: Sequence[Call], advance: Advance = lambda _: None
+    ) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+        """Run a task for each call; yield what they return, in order.
+
+        Raises
+        ------
+        UsageError
+            If one says that the rows cannot be read, or the cluster cannot run it.
+        """
+        import distributed
+
+        as_completed: Any = distributed.as_completed
+        futures = [self._future(task, call) for call in calls]
+        places = {future.key: place for place, future in enumerate(futures)}
+        waiting: dict[int, tuple[dict[str, Any], list[bytes]]] = {}
+        following = 0
+        try:
+            for future in as_completed(futures, loop=self._client.loop):
+                place = places[future.key]
+                waiting[place] = _answer(future)
+                future.release()
+                advance(calls[place].rows)
+                while following in waiting:
+                    yield waiting.pop(following)
+                    following += 1
+        finally:
+            if left := [each for each in futures if not each.done()]:
+                self._client.cancel(left)
+
+    def share(self, data: bytes) -> Any:
+        """Give all workers the same bytes, which many tasks are given."""
+        return self._client.scatter(data, broadcast=True, hash=False)
+
+    def value(self, partition: Any) -> Any:
+        """Compute one partition of a Dask collection, and fetch it."""
+        return self._client.compute(partition, retries=RETRIES).result()
+
+    def _future(self, task: Task, call: Call) -> Any:
+        if not any(hasattr(each, "__dask_graph__") for each in call.arguments):
+            return self._client.submit(task, *call.arguments, pure=False, retries=RETRIES)
+        from dask.delayed import delayed
+
+        # Partitions are computed where the task runs, and let go with it.
+        later = delayed(task, pure=False, traverse=False)(*call.arguments)
+        return self._client.compute(later, retries=RETRIES)
+
+    def _check(self) -> None:
+        """Refuse a cluster without workers, or with another version of ours."""
+        versions = self._client.run(_version)
+        if not versions:
+            raise UsageError(
+                "expected a Dask scheduler with workers, got one without: start `dask worker`"
+            )
+        others = {version for version in versions.values() if version != submerge.__version__}
+        if others:
+            raise UsageError(
+                f"expected submerge {submerge.__version__} on all workers, got"
+                f" {', '.join(sorted(others))}: install the same version"
+            )
+
+
+@contextmanager
+def connected(where: Any) -> Iterator[Cluster]:
+    """Connect to a scheduler.
+
+    where : its address, such as tcp://10.0.0.5:8786, or a `distributed.Client`, which stays open;
+        None is the client that is in use
+
+    Raises
+    ------
+    UsageError
+        If the extra is missing, or nothing answers there.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"Dask needs {error.name}, which is not installed: pip install 'submerge[dask]'"
+        ) from error
+    if where is None:
+        try:
+            yield Cluster(distributed.get_client())
+        except ValueError as error:
+            raise UsageError(
+                "expected a Dask client, got none: make a distributed.Client first, or give its"
+                " scheduler's address as client"
+            ) from error
+        return
+    if not isinstance(where, str):
+        yield Cluster(where)
+        return
+    try:
+        make: Any = distributed.Client
+        client = make(where, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UsageError(
+            f"expected a Dask scheduler at {where}, got: {reason}; start `dask scheduler`, and"
+            " give its address, such as tcp://10.0.0.5:8786"
+        ) from error
+    with client:
+        yield Cluster(client)
+
+
+def _version() -> str:
+    return submerge.__version__
+
+
+def _answer(future: Any) -> tuple[dict[str, Any], list[bytes]]:
+    """Return what a task returned, or raise what it could not read."""
+    try:
+        data = future.result()
+    except Exception as error:
+        # What fails here is the cluster, or what it runs: the first line says it.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise UsageError(
+            f"expected the workers to run each task, got {reason}: see the workers' logs"
+        ) from error
+    return answer_of(data)

@@ -1,0 +1,157 @@
+"""Portions: which rows a task reads, as JSON, and how a worker reads them.
+
+A portion is some stretches of one machine, in order. A worker opens a file by itself, and reads it
+as the driver's plan says: the plan names columns by their places, so that all workers read alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from submerge.condition import Condition
+from submerge.history.recorded import Recorded
+from submerge_bridges.on_dask.stretch import Stretch, spans_in
+from submerge_bridges.on_dask.tables import table_of
+from submerge_files.python.frame_rows import FrameRows
+from submerge_files.python.frames import frame_of
+from submerge_files.reader.clock_column import clock_of
+from submerge_files.reader.formats.opening import open_file
+from submerge_files.reader.formats.remote_path import path_of
+from submerge_files.reader.options import ReadingOptions
+from submerge_files.reader.parts import MachinePart
+from submerge_files.reader.reading import FileReading
+from submerge_files.reader.time_order import TimeOrder
+
+
+class Portion(NamedTuple):
+    """Stretches of one machine.
+
+    stretches : As `stretch_text` or `partition_text` returns them.
+    own : So many are this portion's; those after them are read on into, to the end of a cell.
+    before : Cell of the row before the first, whose rows are another portion's.
+    begin : Of a piece that is judged, the first row that counts, by its number in the machine.
+    skip : Rows before the piece's lead.
+    """
+
+    machine: str
+    stretches: list[dict[str, Any]]
+    own: int
+    before: list[int] | None = None
+    begin: int = 0
+    skip: int = 0
+
+
+@dataclass(frozen=True)
+class PortionReading:
+    """How all stretches are read.
+
+    names : Of the channels.
+    order : Their places among the columns that are read.
+    frames : Partitions of a Dask collection, if the rows are not in files.
+    """
+
+    names: tuple[str, ...]
+    order: tuple[int, ...]
+    options: ReadingOptions
+    frames: Sequence[Any] = ()
+    _opened: dict[str, FileReading] = field(default_factory=dict)
+
+    def as_text(self) -> dict[str, Any]:
+        """Return it as JSON holds it, without the partitions."""
+        return {"names": self.names, "order": self.order, "options": asdict(self.options)}
+
+    @classmethod
+    def of(cls, text: dict[str, Any], frames: Sequence[Any]) -> PortionReading:
+        """Return what JSON holds."""
+        options: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in text["options"].items()
+        }
+        return cls(tuple(text["names"]), tuple(text["order"]), ReadingOptions(**options), frames)
+
+    def rows(self, machine: str, stretch: dict[str, Any], order: TimeOrder) -> Iterator[Recorded]:
+        """Read the rows of a stretch; `order` refuses times that go back."""
+        if "frame" in stretch:
+            yield from self._frame(machine, stretch)
+            return
+        moved = self.order != tuple(range(len(self.order)))
+        for span, file in spans_in(self._stretch(machine, stretch)):
+            if span.times is not None:
+                order.check(span, file)
+            rows = span.rows[:, list(self.order)] if moved else span.rows
+            first, numbers = int(span.numbers[0]), span.numbers
+            apart = None if (np.diff(numbers) == 1).all() else numbers
+            yield Recorded(machine, rows, span.times, str(file.path), first, apart)
+
+    def looks(
+        self, machine: str, stretch: dict[str, Any], when: Condition | None
+    ) -> Iterator[Recorded]:
+        """Read the times of a stretch, and the channels of a condition; as `Recordings.looks`."""
+        if "frame" in stretch:
+            yield from self._frame(machine, stretch)
+            return
+        asked = sorted({each.column for each in when.comparisons}) if when is not None else []
+
+        def only(reading: FileReading) -> FileReading:
+            return replace(reading, channels=tuple(reading.channels[self.order[i]] for i in asked))
+
+        for span, file in spans_in(self._stretch(machine, stretch), only):
+            rows = np.empty((len(span.numbers), 0))
+            if when is not None:
+                rows = np.full((len(span.numbers), len(self.names)), np.nan)
+                rows[:, asked] = span.rows
+            yield Recorded(machine, rows, span.times, str(file.path), int(span.numbers[0]))
+
+    def file(self, text: dict[str, Any]) -> FileReading:
+        """Open the file of a stretch, to be read as the plan says; the newest one stays open."""
+        path = text["path"]
+        if path not in self._opened:
+            file, clock = open_file(path_of(path)), None
+            if text["timed"]:
+                clock = clock_of(file, self.options).clock
+                if clock is not None and text["order"] is not None:
+                    clock = clock.in_order(text["order"])
+            channels, zero = tuple(text["channels"]), self.options.zero_is_missing
+            self._opened.clear()
+            self._opened[path] = FileReading(
+                file, channels, clock, text["machine"], zero_is_missing=zero
+            )
+        return self._opened[path]
+
+    def _stretch(self, machine: str, text: dict[str, Any]) -> Stretch:
+        part = MachinePart(machine, self.file(text), None, text["whole"])
+        return Stretch(part, text["begin"], text["end"])
+
+    def _frame(self, machine: str, stretch: dict[str, Any]) -> Iterator[Recorded]:
+        partition, options = table_of(self.frames[stretch["frame"]]), self.options
+        names = list(self.names) if isinstance(partition, np.ndarray) else None
+        if not len(partition):
+            return
+        frame, columns = frame_of(partition, names), options.columns or None
+        read = FrameRows(frame, columns, options.time or None, machine)
+        for recorded in read.rows():
+            yield replace(recorded, file=stretch["place"])
+
+
+def stretch_text(stretch: Stretch) -> dict[str, Any]:
+    """Return a stretch of a file as JSON holds it."""
+    part, reading = stretch.part, stretch.part.reading
+    return {
+        "path": str(reading.file.path),
+        "channels": reading.channels,
+        "machine": reading.machine,
+        "timed": reading.clock is not None,
+        "order": None if reading.clock is None else reading.clock.order,
+        "whole": part.whole,
+        "begin": stretch.begin,
+        "end": stretch.end,
+    }
+
+
+def partition_text(number: int) -> dict[str, Any]:
+    """Return a partition of a Dask collection as JSON holds it; the task has it as an argument."""
+    return {"frame": number, "place": f"the frame, part {number}"}

@@ -1,0 +1,98 @@
+"""score_on(): scores of files, each written by the worker that reads it.
+
+There are as many scores as rows: they do not travel. Each FILE has a file of scores in a folder
+that all workers can write to, with the bytes that `submerge score FILE` writes on one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_bridges.on_dask.answers import answering
+from submerge_bridges.on_dask.cluster import Call, Cluster
+from submerge_bridges.on_dask.packing import packed, unpacked
+from submerge_files.model_file import bytes_of
+from submerge_files.reader.formats.remote_path import SCHEME, path_of
+from submerge_files.score.model import of_bytes
+from submerge_files.score.order import ScoreOrder, check_scored
+from submerge_files.score.output import check_target
+from submerge_files.score.summary import ScoreSummary
+
+
+@answering
+def write(job: bytes, model: bytes, file: bytes) -> bytes:
+    """Score one file, and write its scores; return the summary, and remarks."""
+    head, (path, target) = unpacked(job)[0], unpacked(file)[0]["paths"]
+    rank, reading = head["rank"], head["reading"] | {"keep": tuple(head["reading"]["keep"])}
+    reading["skip"] = tuple(reading["skip"])
+    order = ScoreOrder((path_of(path),), rank, head["mean"], head["when"], head["as_json"], reading)
+    normal, place = of_bytes(model, Path(head["model"]), rank), path_of(target)
+    if SCHEME not in target:
+        check_target(place, inputs=[path_of(path)])
+    summary, remarks = order.carried_out(normal, place, needed=False)
+    return packed({"summary": summary.as_object(), "remarks": [*remarks]})
+
+
+def score_on(
+    cluster: Cluster,
+    order: ScoreOrder,
+    model: Path,
+    folder: str,
+    advance: Callable[[int], None] = lambda _: None,
+) -> tuple[ScoreSummary, Iterable[str]]:
+    """Score files by a model file; return the summary of all, and remarks.
+
+    folder : where the scores go, in a file for each
+
+    Raises
+    ------
+    UsageError
+        If it is no folder, or two files have one name, or no row has a score.
+    """
+    data = bytes_of(model)
+    normal = of_bytes(data, model, order.rank)
+    targets = targets_of(order, folder)
+    job = packed(
+        {
+            "rank": order.rank,
+            "mean": order.mean,
+            "when": order.when,
+            "as_json": order.as_json,
+            "reading": order.reading,
+            "model": str(model),
+        }
+    )
+    shared = cluster.share(data)
+    calls = [
+        Call((job, shared, packed({"paths": [str(path), target]})))
+        for path, target in zip(order.files, targets, strict=True)
+    ]
+    summary, remarks = ScoreSummary(normal), dict[str, None]()
+    for head, _ in cluster.answers(write, calls):
+        summary.take(head["summary"])
+        remarks |= dict.fromkeys(head["remarks"])
+        advance(head["summary"]["rows"])
+    check_scored(summary, order.when, normal)
+    return summary, remarks
+
+
+def targets_of(order: ScoreOrder, folder: str) -> Sequence[str]:
+    """Return where the scores of each file go."""
+    if SCHEME not in folder and not Path(folder).is_dir():
+        raise UsageError(
+            f"expected a folder for the scores (-o), got {folder!r}: with --dask each FILE has a"
+            " file of scores there; make it where all workers can write"
+        )
+    ending = "scores.jsonl.gz" if order.as_json else "scores.csv.gz"
+    found: dict[str, Path] = {}
+    for path in order.files:
+        name = f"{path.name.split('.')[0]}.{ending}"
+        if name in found:
+            raise UsageError(
+                f"expected files of different names, got {found[name]} and {path}, whose scores"
+                f" would both be {name}: score them one after another"
+            )
+        found[name] = path
+    return [f"{folder.rstrip('/')}/{name}" for name in found]

@@ -1,0 +1,66 @@
+"""ClusterRows: where the rows of a history are, for tasks to read: in files, or in partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from submerge import UsageError
+from submerge_bridges.on_dask.portions import PortionReading, partition_text, stretch_text
+from submerge_bridges.on_dask.stretch import Stretch, stretches_of
+from submerge_bridges.on_dask.tables import Collection
+from submerge_files.reader import Recordings
+
+
+@dataclass(frozen=True)
+class ClusterRows:
+    """Rows that workers read.
+
+    reading : How all of them are read; without partitions.
+    machines : The stretches of each machine, in order, as JSON holds them.
+    partitions : Of a Dask collection: futures, or what Dask computes.
+    """
+
+    reading: PortionReading
+    machines: Mapping[str, list[dict[str, Any]]]
+    partitions: Sequence[Any] = ()
+
+    @classmethod
+    def of_recordings(cls, rows: object) -> ClusterRows:
+        """Return the rows of what stands for recordings, if that is files, each in one go."""
+        if not isinstance(rows, Recordings):
+            raise UsageError(f"expected files for workers to read, got {type(rows).__name__}")
+        return cls.of_files(rows, cut=False)
+
+    @classmethod
+    def of_files(cls, recordings: Recordings, *, cut: bool = True) -> ClusterRows:
+        """Return the rows of files that were opened here, to be read by workers.
+
+        cut : whether large files are several stretches
+
+        Raises
+        ------
+        UsageError
+            If they have to be put in order, or put together, where all of them are.
+        """
+        options = recordings.options
+        for wanted, name in ((options.sort, "--sort"), (options.long, "--long")):
+            if wanted:
+                raise UsageError(
+                    f"expected rows in the order of time, one for each time, got {name}: workers"
+                    " read files apart; write them so before, or leave --dask out"
+                )
+        machines: dict[str, list[dict[str, Any]]] = {}
+        for part in recordings.parts:
+            known = machines.setdefault(part.machine, [])
+            known += map(stretch_text, stretches_of(part) if cut else [Stretch(part)])
+        return cls(PortionReading(recordings.names, recordings.order, options), machines)
+
+    @classmethod
+    def of_collection(cls, found: Collection) -> ClusterRows:
+        """Return the rows of a Dask collection, whose partitions workers compute."""
+        texts = [partition_text(number) for number in range(len(found.partitions))]
+        order = tuple(range(len(found.names)))
+        reading = PortionReading(found.names, order, found.options)
+        return cls(reading, {found.head.machine: texts}, found.partitions)

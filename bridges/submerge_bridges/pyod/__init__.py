@@ -1,0 +1,15 @@
+"""A detector of anomalous rows as PyOD's detectors are.
+
+This is the only folder of the core that imports PyOD. It adds no mathematics of its own.
+"""
+
+try:
+    from submerge_bridges.pyod.subspace_od import SubspaceOD
+except ImportError as error:
+    if not (error.name or "").startswith(("pyod", "sklearn")):
+        raise
+    raise ImportError(
+        "submerge_bridges.pyod needs PyOD 2.0.6 or later: pip install 'submerge[pyod]'"
+    ) from error
+
+__all__ = ["SubspaceOD"]

@@ -1,0 +1,1 @@
+"""Recorded readings: read, fit, detect, score, drill, and the class `Model`."""

@@ -1,0 +1,152 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from submerge.errors import UsageError
+from submerge_files.console.admin_client import AdminClient, admin_client_of
+from submerge_files.console.ways import https_of
+
+Decorator = Callable[[Any], Any]
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILES = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Return one decorator that does what these do, in the order of `--help`."""
+
+    def add(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return add
+
+
+def default_option(
+    name: str, value: Any, text: str | None = None, *dest: str, **more: Any
+) -> Decorator:
+    """Return an option that shows its default in `--help`."""
+    return click.option(name, *dest, default=value, show_default=True, help=text, **more)
+
+
+def flag_option(name: str, text: str, *dest: str) -> Decorator:
+    """Return an option without a value."""
+    return click.option(name, *dest, is_flag=True, help=text)
+
+
+def json_option(text: str = "Print one JSON object.") -> Decorator:
+    """Return `--json`, as `as_json`."""
+    return flag_option("--json", text, "as_json")
+
+
+QUIET = flag_option("--quiet", "Show nothing while it runs.")
+LOG_JSON = flag_option("--log-json", "Log lines as JSON, one object a line.")
+ZERO_IS_MISSING = flag_option("--zero-is-missing", "Read 0 as a gap, as mote files mean it.")
+RANK = click.option(
+    "--rank", type=click.IntRange(1), help="Directions to score with.  [default: as nodes do]"
+)
+QUANTITY = default_option(
+    "--quantity",
+    "temperature",
+    "Of an Intel Lab log: temperature, humidity, light, voltage, or all.",
+)
+
+
+def skip_option(text: str) -> Decorator:
+    """Return `--skip COLUMN`, which may be repeated."""
+    return click.option("--skip", multiple=True, metavar="COLUMN", help=text)
+
+
+class AggregatorOptions(NamedTuple):
+    """Which running aggregator is meant, and which of its groups."""
+
+    config: Path | None
+    store: Path | None
+    group: str | None
+    at: str | None = None
+    token_file: Path | None = None
+    kit: Path | None = None
+    ca: Path | None = None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The group, as a query has it."""
+        return {} if self.group is None else {"group": self.group}
+
+    def admin(self, *, instead: str = "") -> AdminClient:
+        """Return the client for it, as `admin_client_of`."""
+        network = None
+        if self.at is not None:
+            network = https_of(self.at, self.token_file, self.kit, self.ca)
+        else:
+            for name in ("token_file", "kit", "ca"):
+                if getattr(self, name) is not None:
+                    raise UsageError(f"{_option(name)} is for --at URL, got no --at")
+        return admin_client_of(self.config, self.store, network, instead=instead)
+
+    def refuse(self, other: str) -> None:
+        """Refuse these options beside `other`: they would have no effect."""
+        for name, value in self._asdict().items():
+            if value is not None:
+                raise UsageError(
+                    f"{_option(name)} is for the model of a running aggregator, got {other} as well"
+                )
+
+
+NETWORK = (
+    click.option(
+        "--at", "url", metavar="URL", help="Its address for operators: https://root.example:8472."
+    ),
+    click.option(
+        "--token-file", type=FILE, help="at: a file with a token of `submerge token new`."
+    ),
+    click.option(
+        "--kit", type=FILE, help="at: a kit with role operator or reader, in place of a token."
+    ),
+    click.option("--ca", type=FILE, help="at: authorities to trust.  [default: the kit's]"),
+)
+"""Options for an aggregator on another machine."""
+
+
+def aggregator_options(group: str | None, *, network: bool = True) -> Decorator:
+    """Return what adds --config, --store, --at and --group, and passes them on as `at`.
+
+    group : help text of --group; None: without it, for what holds in all groups
+    network : False where files beside the store are read: then without --at
+    """
+
+    def add(command: Any) -> Any:
+        @functools.wraps(command)
+        def run(config: Path | None, store: Path | None, **given: Any) -> Any:
+            group = given.pop("group", None)
+            url = given.pop("url", None)
+            rest = {name: given.pop(name, None) for name in ("token_file", "kit", "ca")}
+            return command(at=AggregatorOptions(config, store, group, url, **rest), **given)
+
+        return together(
+            click.option(
+                "--config",
+                type=FILE,
+                help="The configuration of the running aggregator, or of `submerge up`.",
+            ),
+            click.option("--store", type=FILE, help="Its store, instead of its configuration."),
+            *(NETWORK if network else ()),
+            *(() if group is None else (click.option("--group", help=group),)),
+        )(run)
+
+    return add
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,107 @@
+"""`submerge detect`: alarms on files, by a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
+from submerge_files.console.options import FILE, default_option, json_option
+from submerge_files.console.printable import printable
+from submerge_files.console.reading_options import READING, reading_options
+
+if TYPE_CHECKING:
+    from submerge_bridges.on_dask.cluster import Cluster
+    from submerge_files.detect.curves import Curves
+    from submerge_files.detect.run import Detected, DetectRequest
+
+ALARMED = 3
+"""Exit status if there were alarms."""
+
+
+@click.command(
+    epilog="""\b
+Example: submerge fit history/*.csv -o plant.model
+         submerge detect monday.csv --model plant.model --plot monday.png"""
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--model", type=FILE, required=True, help="A file of `submerge fit`.")
+@READING
+@click.option("--when", metavar="CONDITION", help='Only rows like "rpm > 50 and load >= 0.2".')
+@default_option(
+    "--at-most", "1 false per week", "The rate of false alarms that is promised.", metavar="RATE"
+)
+@DASK
+@click.option("--plot", type=FILE, help="Draw scores, alarms and channels into this PNG.")
+@json_option("Print JSON, an object for each alarm.")
+def command(
+    files: tuple[str, ...],
+    model: Path,
+    when: str | None,
+    at_most: str,
+    dask: str | None,
+    plot: Path | None,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say which alarms a client with this model would have raised on FILEs.
+
+    Each alarm has its times, the channels to blame at its onset, and for the first of them the
+    value and what the other channels say that it should be. Alarms by provisional limits are
+    marked; they are of models with few rows.
+
+    With --dask, each machine's rows are judged by one of its workers.
+
+    The exit status is 3 if there were alarms, and 0 if there were none. Nothing is learnt.
+    """
+    from submerge_files.detect.lines import as_object, as_text
+    from submerge_files.detect.run import request_of
+    from submerge_files.reader.formats.remote_path import path_of
+
+    curves: Curves | None = None
+    if plot is not None:
+        # Refuse a missing extra or an impossible path before the work.
+        from submerge_files.console.picture import check_target as check_picture
+        from submerge_files.detect import plot as _  # noqa: F401
+        from submerge_files.detect.curves import Curves
+
+        check_picture(plot, inputs=list(map(path_of, files)))
+        curves = Curves()
+    options = reading_options(**reading)
+    with cluster_at(dask, plot=plot, sort=options.sort, long=options.long) as cluster:
+        digests = digests_on(cluster, options)
+        request = request_of(files, model, options, at_most, when, digests)
+        detection = _detect(request, curves, cluster)
+    for note in detection.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    for found in detection.alarms:
+        text = json.dumps(as_object(found)) if as_json else as_text(found, detection)
+        click.echo(text)
+    if not as_json:
+        for name, value in detection.summary:
+            click.echo(f"{name:<10} {value}", err=True)
+    if plot is not None and curves is not None:
+        from submerge_files.detect.plot import draw
+
+        draw(plot, curves, detection)
+        click.echo(f"{'picture':<10} {plot}", err=True)
+    if detection.alarms:
+        sys.exit(ALARMED)
+
+
+def _detect(request: DetectRequest, curves: Curves | None, cluster: Cluster | None) -> Detected:
+    from submerge_files.console.progress import counting
+    from submerge_files.detect.run import detect
+
+    with counting("rows judged") as advance:
+        if cluster is None:
+            return detect(request, curves, advance=advance)
+        from submerge_bridges.on_dask.detection import detect_on
+        from submerge_bridges.on_dask.sources import ClusterRows
+
+        rows = ClusterRows.of_recordings(request.recordings)
+        return detect_on(cluster, request, rows, advance)

@@ -1,0 +1,83 @@
+"""Answers of drills for people and for machines, in the units of the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submerge.drill.drill import BLIND, LARGEST
+from submerge_files.console.printable import name_text
+from submerge_files.console.units import figure
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SIZES = ("bias", "drift", "noise")
+
+LEGEND = (
+    "bias, drift, noise: the smallest that raises an alarm in 9 of 10 tries (a drift: what it"
+    " reaches by then); stuck, swap: the share of tries in which one is found. R2: the share of"
+    f" its variance that the other channels explain; below {BLIND:g} it is blind: only a fault that"
+    " takes the channel out of its own range is found."
+)
+
+
+SEVERAL = "Of several nodes: the median, and in brackets the worst."
+
+NONE = f"none: no fault of up to {LARGEST:g} standard deviations of the channel is found"
+
+
+def print_table(channels: Sequence[dict[str, Any]], *, several: bool) -> None:
+    """Print the objects of `in_units`, and what the table means; `several`: of several nodes."""
+    from rich.console import Console
+
+    Console(highlight=False).print(table_of(channels, several=several))
+    click.echo(LEGEND)
+    if several:
+        click.echo(SEVERAL)
+    # Some node finds no size of some fault.
+    if any(each[kind]["worst"] is None for each in channels for kind in SIZES):
+        click.echo(NONE)
+
+
+def table_of(channels: Sequence[dict[str, Any]], *, several: bool) -> Table:
+    """Return the objects of `in_units` as a table; `several`: with the worst node."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("channel", overflow="fold")
+    for heading in (*SIZES, "stuck", "swap", "R2"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for each in channels:
+        unit = f" [{name_text(each['unit'])}]" if each["unit"] else ""
+        cells = [name_text(each["channel"]) + unit]
+        cells += [_size(each[kind], several=several) for kind in SIZES]
+        cells += [_share(each[kind]) for kind in ("stuck", "swap")]
+        cells += [f"{each['r2']:.2f}", _remark(each)]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _remark(channel: dict[str, Any]) -> str:
+    blind, nodes = channel["blind"], channel["nodes"]
+    if not blind:
+        return ""
+    return "blind" if nodes == blind else f"blind at {blind} of {nodes}"
+
+
+def _size(spread: dict[str, float | None], *, several: bool) -> str:
+    median = _figure(spread["median"])
+    return f"{median} ({_figure(spread['worst'])})" if several else median
+
+
+def _figure(size: float | None) -> str:
+    return "none" if size is None else figure(size)
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"

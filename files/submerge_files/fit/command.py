@@ -1,0 +1,160 @@
+"""`submerge fit`: a model of what is normal, from files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from submerge.errors import UsageError
+from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
+from submerge_files.console.options import FILE, flag_option, json_option
+from submerge_files.console.reading_options import READING, reading_options
+
+if TYPE_CHECKING:
+    from submerge.history.settings import FitSettings
+    from submerge_files.fit.time_spans import Label
+    from submerge_files.reader import Recordings
+
+
+@click.command(
+    epilog="""\b
+Example: submerge fit history/*.csv -o plant.model
+         submerge fit history/*.csv -o plant.model --labels faults.csv --plot history.png
+         submerge detect monday.csv --model plant.model --plot monday.png"""
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-o", "--output", type=FILE, required=True, help="Where the model goes.")
+@READING
+@click.option("--rank", type=click.IntRange(1), help="Directions of SPE and T2.  [default: chosen]")
+@click.option("--when", metavar="CONDITION", help='Only rows like "rpm > 50 and load >= 0.2".')
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="FROM..TO",
+    help='Leave a span of time out, such as "2026-03-04..2026-03-05 12:00"; an end may be open.',
+)
+@click.option(
+    "--labels",
+    type=FILE,
+    help="A CSV of known faults (from,to,text): not learnt, and compared with alarms.",
+)
+@click.option(
+    "--keep-all/--leave-out",
+    default=None,
+    help="Learn also spans of time that are unlike all others, or do not."
+    "  [default: leave out, but keep with --labels]",
+)
+@click.option(
+    "--like",
+    type=FILE,
+    metavar="MODEL",
+    help="Learn with the channels, units, scaling and mean of this model, to push into its fleet.",
+)
+@flag_option("--detect", "Print the alarms on FILEs themselves, as `submerge detect` does.")
+@click.option("--plot", type=FILE, help="Draw scores, alarms and channels of FILEs into this PNG.")
+@DASK
+@flag_option("--no-drill", "Do not try which faults would be found.")
+@json_option()
+def command(
+    files: tuple[str, ...],
+    output: Path,
+    rank: int | None,
+    when: str | None,
+    exclude: tuple[str, ...],
+    labels: Path | None,
+    keep_all: bool | None,
+    like: Path | None,
+    detect: bool,
+    plot: Path | None,
+    dask: str | None,
+    no_drill: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Learn what is normal from FILEs, and write it as a model.
+
+    FILEs are CSV, TSV, Parquet, Arrow, .npy or mote logs, plain or gzip; folders and patterns
+    are searched. Each column of numbers is a channel; a column of times is found.
+
+    Rows are read twice: they are summarised, and then each span of time is scored by a model of
+    the others, so that limits are of rows that were not learnt. Spans that are unlike all others
+    are left out, and named. Memory does not grow with the number of rows.
+
+    Of --exclude, rows are neither learnt nor scored. Of --labels, they are not learnt, and the
+    report says which faults alarms by the model find. --detect, --labels and --plot read FILEs
+    once more; alarms on the history leave the exit status at 0.
+
+    With --dask, workers read FILEs where they lie, and the model is the same, byte for byte.
+
+    The model is for `submerge detect`, `submerge score` and `submerge drill`.
+    """
+    from submerge_files.fit.likeness import open_like
+    from submerge_files.fit.run import FitRequest, run
+    from submerge_files.fit.saving import check_target
+    from submerge_files.fit.time_spans import labels_of
+    from submerge_files.reader.formats.remote_path import path_of
+
+    check_target(output)
+    paths, options = [path_of(file) for file in files], reading_options(**reading)
+    _check_picture(plot, paths)
+    with cluster_at(dask, plot=plot, sort=options.sort, long=options.long) as cluster:
+        recordings, schema = open_like(paths, options, like, digests_on(cluster, options))
+        faults = () if labels is None else labels_of(labels)
+        settings = _settings(
+            rank,
+            when,
+            exclude,
+            faults,
+            recordings,
+            leaves_out=labels is None if keep_all is None else not keep_all,
+        )
+        settings = replace(settings, schema=schema)
+        request = FitRequest(
+            recordings, settings, output, faults, plot, detect, not no_drill, cluster
+        )
+        run(request, as_json=as_json)
+
+
+def _check_picture(plot: Path | None, inputs: list[Path]) -> None:
+    """Refuse a missing extra or an impossible path before the work."""
+    if plot is None:
+        return
+    from submerge_files.console.picture import check_target
+    from submerge_files.detect import plot as _  # noqa: F401
+
+    check_target(plot, inputs=inputs)
+
+
+def _settings(
+    rank: int | None,
+    when: str | None,
+    exclude: tuple[str, ...],
+    faults: tuple[Label, ...],
+    recordings: Recordings,
+    *,
+    leaves_out: bool,
+) -> FitSettings:
+    from submerge.history.settings import FitSettings
+    from submerge_files.console.conditions import condition_of
+    from submerge_files.fit.time_spans import excluded
+
+    names = recordings.names
+    if rank is not None and rank >= len(names) > 1:
+        raise UsageError(
+            f"expected --rank below the number of channels, {len(names)}, got {rank}:"
+            " leave it out to have it chosen"
+        )
+    condition = condition_of(when, names, recordings.columns)
+    if condition is not None:
+        recordings.note_only(condition.holds)
+    return FitSettings(
+        rank or 0,
+        rank_max=max(FitSettings().rank_max, rank or 0),
+        when=condition,
+        leaves_out=leaves_out,
+        exclude=excluded(exclude),
+        faults=tuple(label.span for label in faults),
+    )

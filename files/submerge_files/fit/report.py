@@ -1,0 +1,133 @@
+"""What a person wants to know of a history that was learnt."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.history.detection import watching
+from submerge.history.fit import Fitted
+from submerge.history.folds import Deviant
+from submerge_client.datasets.table import counted
+from submerge_files.console.printable import name_text
+from submerge_files.console.units import in_words, moment, size_of
+from submerge_files.fit.saving import learnt_of
+from submerge_files.reader import Recordings
+
+MOST_SPANS = 6
+"""Spans that were left out, which the report lists."""
+
+
+def limits_of(fitted: Fitted) -> AlarmLimits:
+    """Return the alarm limits at the default rate of false alarms."""
+    return watching(learnt_of(fitted)).limits
+
+
+def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> dict[str, Any]:
+    """Return the report as JSON holds it; times are seconds since 1970."""
+    first, folds, model = fitted.first, fitted.folds, fitted.model
+    limits = limits_of(fitted)
+    return {
+        "rows": first.rows,
+        "learnt": model.counts.learnt,
+        "left_out": dict(first.left_out)
+        | {"unlike the others": sum(span.rows for span in folds.deviant.values())},
+        "spans_left_out": [_span_object(span) for span in folds.deviant.values()],
+        "gaps": first.gaps,
+        "period_s": first.period_s,
+        "first": _known(first.seen.first),
+        "last": _known(first.seen.last),
+        "channels": list(recordings.names),
+        "constant": list(constant(fitted)),
+        "rank": folds.rank,
+        "explained": fitted.explained,
+        "block_s": model.block_s,
+        "promised": limits.promised,
+        "provisional_s": limits.provisional_s,
+        "counted": limits.counted,
+        "model": str(path),
+        "bytes": size,
+    }
+
+
+def as_text(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> list[tuple[str, str]]:
+    """Return the report as lines: names and values."""
+    first, folds = fitted.first, fitted.folds
+    files = counted(len(recordings.files), "file")
+    lines = [("rows", f"{first.rows:,} in {files}{_span(fitted)}")]
+    learnt = [f"{fitted.model.counts.learnt:,} rows"]
+    learnt += [f"{n:,} not ({why})" for why, n in sorted(first.left_out.items())]
+    if first.gaps:
+        learnt.append(f"{first.gaps:,} gaps, learnt as what they hide on average")
+    lines.append(("learnt", "; ".join(learnt)))
+    lines += _left_out(fitted)
+    flat = constant(fitted)
+    lines.append(
+        (
+            "channels",
+            f"{len(recordings.names)}"
+            + (f"; constant: {', '.join(map(name_text, flat))}" if flat else ""),
+        )
+    )
+    directions = counted(folds.rank, "direction")
+    lines.append(("explained", f"{fitted.explained:.0%} of the variance by {directions}"))
+    lines.append(("limits", _limits(fitted)))
+    lines.append(("model", f"{path}, {size_of(size)}"))
+    return lines
+
+
+def constant(fitted: Fitted) -> tuple[str, ...]:
+    """Return the names of channels that did not vary."""
+    variance = fitted.folds.moments.variance
+    names = fitted.folds.schema.names
+    return tuple(name for name, each in zip(names, variance.tolist(), strict=True) if not each)
+
+
+def _span(fitted: Fitted) -> str:
+    if not fitted.first.period_s:
+        return ", without times"
+    begin, end = map(moment, fitted.first.seen)
+    return f", {begin} to {end}, one every {in_words(fitted.first.period_s)}"
+
+
+def _span_object(span: Deviant) -> dict[str, Any]:
+    times = {"first": _known(span.first), "last": _known(span.last)}
+    return span._asdict() | times
+
+
+def _known(seconds: float) -> float | None:
+    """Return a time as JSON holds it: null without times."""
+    return seconds if math.isfinite(seconds) else None
+
+
+def _left_out(fitted: Fitted) -> list[tuple[str, str]]:
+    """Return a line for each span that is unlike all others."""
+    spans, lines = list(fitted.folds.deviant.values()), []
+    for i, span in enumerate(spans[:MOST_SPANS]):
+        when = f"{moment(span.first)} to {moment(span.last)}, " if fitted.first.period_s else ""
+        text = f"{when}{counted(span.rows, 'row')} unlike all others; --keep-all learns them"
+        lines.append(("left out" if i == 0 else "", text))
+    if len(spans) > MOST_SPANS:
+        lines.append(("", f"and {len(spans) - MOST_SPANS} more spans"))
+    return lines
+
+
+def _limits(fitted: Fitted) -> str:
+    limits = limits_of(fitted)
+    rate = rate_of(limits, fitted.first.period_s)
+    if not limits.known:
+        return rate
+    how = "counted" if limits.counted else "extrapolated"
+    return f"{rate} ({how})"
+
+
+def rate_of(limits: AlarmLimits, period_s: float) -> str:
+    """Return the rate of false alarms that limits keep."""
+    if limits.promised:
+        return "at most 1 false alarm per week"
+    if not limits.known:
+        return "none: too few rows"
+    rows = round(limits.provisional_s / (period_s or 1.0))
+    return f"provisional: about 1 false alarm in {rows:,} rows; more rows make it rarer"

@@ -1,0 +1,326 @@
+"""HistoryModel: `submerge.Model`, what is normal for a machine, learnt from files or frames.
+
+1. A model in memory is what its file would hold: `fit` packs it and reads it back, so that a model
+   that was saved and loaded gives the same numbers, bit for bit.
+2. Channels go by name: other columns are passed over, and one that is missing is an error.
+3. What reads model files and raises alarms is imported when it is called: it needs the extra
+   `files`, and documentation is made without.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from submerge import UsageError
+from submerge_files.python.alarm import AlarmSpan
+from submerge_files.python.sources import source_of
+
+if TYPE_CHECKING:
+    from submerge_files.model_file import SavedModel
+
+
+class HistoryModel:
+    """What is normal for a machine, learnt from files or frames. `submerge.Model` is its name.
+
+    `fit` makes one, or `load`. It does what the commands `submerge fit`, `score` and `detect` do.
+
+    Rows are of one machine, in the order of time. They are a frame of pandas (its index may be of
+    times) or of polars, an array (n, channels), or files: a path, or a list of paths. NaN is a gap.
+
+    Attributes
+    ----------
+    channels : tuple of str
+    rank : int
+        Directions that SPE and T2 are of.
+    limits : str
+        The rate of false alarms that its alarm limits keep.
+    period_s : float
+        Time that a row stands for, seconds; 0 without times.
+    machines : tuple of str
+        Those that were learnt.
+
+    See Also
+    --------
+    submerge.sklearn.SubspaceDetector : The same scores, as an estimator of scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np, submerge
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((4000, 1)) + 0.1 * rng.standard_normal((4000, 3))
+    >>> model = submerge.Model.fit(rows, names=["flow", "speed", "power"])
+    >>> day = rows[:1000].copy()
+    >>> day[500:600, 0] += 2
+    >>> [alarm] = model.detect(day, names=model.channels)
+    >>> 500 <= alarm.began < 510, next(iter(alarm.channels))
+    (True, 'flow')
+    """
+
+    def __init__(self, saved: SavedModel) -> None:
+        from submerge_files.python.judging import FrameJudge
+
+        self._saved = saved
+        self.judge = FrameJudge.of(saved)
+
+    # -- making one ------------------------------------------------------------------
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        time: str | None = None,
+        names: Sequence[str] | None = None,
+        rank: int | None = None,
+        when: str | None = None,
+        keep_all: bool = False,
+        node_by: str | None = None,
+        sort: bool = False,
+    ) -> Self:
+        """Learn what is normal from rows, oldest first.
+
+        Parameters
+        ----------
+        rows : frame, array, path or list of paths
+        columns : sequence of str, optional
+            The channels; all columns of numbers by default.
+        time : str, optional
+            The column of times. By default it is found: a frame's index of times, or its only
+            column of a time type. "none": there is none.
+        names : sequence of str, optional
+            Of an array's columns.
+        rank : int, optional
+            Directions of SPE and T2; by default chosen by the likelihood of rows that were not
+            learnt.
+        when : str, optional
+            Only rows in this state are learnt, such as "rpm > 50 and load >= 0.2".
+        keep_all : bool
+            Whether spans of time that are unlike all others are learnt too.
+        node_by : str, optional
+            Of files: "file", or a column, by which they are of several machines.
+        sort : bool
+            Of files: whether rows out of order are sorted.
+
+        Raises
+        ------
+        UsageError
+            If the rows are no table of numbers in order of time, or nothing can be learnt.
+
+        Warns
+        -----
+        UserWarning
+            About each column that is left out, or says nothing.
+        """
+        _check_extra()
+        from submerge_files.python.fitting import learnt_from, reread
+
+        source = source_of(rows, names, columns, time, node_by=node_by or "", sort=sort)
+        learnt = learnt_from(source, rank=rank, when=when, keep_all=keep_all)
+        for note in source.notes:
+            warnings.warn(note, UserWarning, stacklevel=2)
+        return cls(reread(learnt))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model of `save`, `submerge fit` or `submerge model save`."""
+        _check_extra()
+        from submerge_files import model_file
+
+        return cls(model_file.read(Path(path)))
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file; only a new file or an older model may be written."""
+        from submerge_files import model_file
+
+        model_file.save(Path(path), self.judge.learnt, self._saved.shown)
+
+    @property
+    def packed(self) -> bytes:
+        """The bytes of its file."""
+        from submerge_proto.files import learnt as learnt_file
+
+        return learnt_file.packed(self.judge.learnt)
+
+    # -- what it says of itself ------------------------------------------------------
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Their names, in the order of the model."""
+        return self._saved.schema.names
+
+    @property
+    def rank(self) -> int:
+        """Directions that SPE and T2 are of."""
+        return self._saved.model.rank
+
+    @property
+    def period_s(self) -> float:
+        """Time that a row stands for, seconds; 0 without times."""
+        return self.judge.learnt.period_s
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines that were learnt."""
+        return tuple(name for name, _ in self.judge.learnt.monitors)
+
+    @property
+    def limits(self) -> str:
+        """The rate of false alarms that its alarm limits keep."""
+        from submerge.history.detection import watching
+        from submerge_files.fit.report import rate_of
+
+        return rate_of(watching(self.judge.learnt).limits, self.period_s)
+
+    def __repr__(self) -> str:
+        rows = self._saved.model.counts.learnt
+        every = f", one every {self.period_s:g} s" if self.period_s else ""
+        return (
+            f"<submerge.Model of {len(self.channels)} channels, rank {self.rank},"
+            f" {rows:,} rows{every}; limits: {self.limits}>"
+        )
+
+    # -- rows ------------------------------------------------------------------------
+
+    def score(
+        self,
+        rows: Any,
+        *,
+        time: str | None = None,
+        names: Sequence[str] | None = None,
+        when: str | None = None,
+        machine: str | None = None,
+    ) -> Any:
+        """Score each row by itself.
+
+        Parameters
+        ----------
+        rows : frame or array
+        time, names
+            As in `fit`. An array without names has the model's channels, in its order.
+        when : str, optional
+            Rows in another state have no score.
+        machine : str, optional
+            Which one they are of, for a model of several.
+
+        Returns
+        -------
+        frame of the same kind, with the rows' index; a dict of arrays for an array
+            `distance`, `spe`, `t2`: of the row, its gaps filled; NaN if it cannot be scored.
+            `over`, `over_spe`, `over_t2`: the highest share of normal rows that the distance, SPE
+            or T2 is above, such as .99; 0 for none. `filled`: how many gaps were filled.
+
+        Warns
+        -----
+        UserWarning
+            If the rows are at another level than those that were learnt.
+        """
+        framed, scorer = self.judge.frame(rows, time, names), self.judge.scorer(machine)
+        level = self.judge.level(scorer)
+        condition = self.judge.condition(when)
+        level.add(framed.values[... if condition is None else condition.holds(framed.values)])
+        found = scorer.columns(framed.values, condition)
+        level.warn(stacklevel=2)
+        return framed.frame.scores(found, framed.clock)
+
+    def detect(
+        self,
+        rows: Any,
+        *,
+        at_most: str = "1 false per week",
+        time: str | None = None,
+        names: Sequence[str] | None = None,
+        when: str | None = None,
+        machine: str | None = None,
+    ) -> list[AlarmSpan]:
+        """Return the alarms that a client with this model would have raised on rows.
+
+        Parameters
+        ----------
+        rows : frame, array, path or list of paths
+        at_most : str
+            The rate of false alarms that is promised, such as "1 false per week".
+        time, names, when, machine
+            As in `score`.
+
+        Returns
+        -------
+        list of AlarmSpan, in the order in which they began.
+
+        Warns
+        -----
+        UserWarning
+            If the rows are at another level than those that were learnt.
+        """
+        level = self.judge.level_of(machine)
+        source = self.judge.source(rows, time, names, machine)
+        alarms = self.judge.alarms(source, level, self.judge.condition(when), at_most)
+        if level is not None:
+            level.warn(stacklevel=2)
+        return alarms
+
+    def explain(
+        self,
+        rows: Any,
+        row: Any,
+        *,
+        time: str | None = None,
+        names: Sequence[str] | None = None,
+        machine: str | None = None,
+    ) -> Any:
+        """Say of each channel what was read in a row, and what the other channels say.
+
+        Parameters
+        ----------
+        rows : frame or array
+        row : int, or sequence of int
+            Which row or rows, by number from 0.
+        time, names, machine
+            As in `score`.
+
+        Returns
+        -------
+        frame of the same kind; a dict of arrays for an array
+            `channel`, `value`, `expected`, their `difference` in units, and the `share` of the
+            channel in what is anomalous about the row, the largest first. With several rows
+            `row` too. A frame of pandas has them as its index.
+        """
+        framed = self.judge.frame(rows, time, names)
+        many = hasattr(row, "__iter__")
+        which = [_row(each, len(framed.values)) for each in (row if many else [row])]
+        table = self.judge.scorer(machine).explained(framed, which)
+        if not many:
+            del table["row"]
+        return framed.frame.table(table, ["row", "channel"] if many else ["channel"])
+
+
+# What a person sees of the class: in errors, in the API's pages, and in pickles of the class.
+HistoryModel.__name__ = HistoryModel.__qualname__ = "Model"
+HistoryModel.__module__ = "submerge"
+
+
+def _check_extra() -> None:
+    """Refuse to begin where the extra is missing."""
+    try:
+        import google.protobuf  # noqa: F401
+        import msgspec  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"submerge.Model needs {error.name}, which is not installed:"
+            " pip install 'submerge[files]'"
+        ) from error
+
+
+def _row(row: Any, n: int) -> int:
+    """Return the number of a row, counted from the end if it is negative."""
+    if not isinstance(row, int | np.integer) or not -n <= row < n:
+        raise UsageError(
+            f"expected the number of a row, from 0 to {n - 1}, got {row!r}:"
+            " frame.index.get_loc(label) is that of a label"
+        )
+    return int(row) % n

@@ -1,0 +1,48 @@
+"""Where rows come from: files that are opened, or a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from submerge import UsageError
+from submerge_files.python.frame_rows import FrameRows
+from submerge_files.python.frames import frame_of
+from submerge_files.reader import ReadingOptions, Recordings, open_recordings
+
+Source = FrameRows | Recordings
+
+
+def paths_of(rows: Any) -> list[Path] | None:
+    """Return the files that are meant; None if rows are no paths."""
+    if isinstance(rows, str | Path):
+        return [Path(rows)]
+    if isinstance(rows, list | tuple) and rows and all(isinstance(r, str | Path) for r in rows):
+        return [Path(each) for each in rows]
+    return None
+
+
+def source_of(
+    rows: Any,
+    names: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    time: str | None = None,
+    *,
+    node_by: str = "",
+    sort: bool = False,
+) -> Source:
+    """Open files, or take a frame; options as in `Model.fit`."""
+    paths = paths_of(rows)
+    if paths is None:
+        if node_by or sort:
+            raise UsageError(
+                "node_by and sort are for files: learn one machine's frame, in order of time"
+            )
+        return FrameRows(frame_of(rows, names), columns, time)
+    if names is not None:
+        raise UsageError("names are for an array: files have headings; leave names out")
+    if isinstance(columns, str):
+        raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
+    options = ReadingOptions(tuple(columns or ()), time=time or "", node_by=node_by, sort=sort)
+    return open_recordings(paths, options)

@@ -1,0 +1,239 @@
+"""ClockColumn: which column holds the times, and how its values become seconds since 1970.
+
+1. A column of a time type, or of text that reads as times, is found by its content. A column of
+   numbers is found by its name (time, timestamp, date, ts, ...) and its size.
+2. Of several, the first that goes on from row to row counts, and not one that stands still, as the
+   start of an export does. A note names the others.
+3. Numbers are dates without separators if all are; else seconds, milliseconds, microseconds or
+   nanoseconds since 1970 by their size; smaller ones are seconds from an unknown start.
+4. A column of dates and one of times of day are read as one.
+5. Slashed dates are read in the order that a number above 12 says, in any of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge import Array
+from submerge_client.datasets.day_order import orders_of
+from submerge_client.datasets.instants import is_clock, is_slashed, is_time
+from submerge_files.reader import time_errors
+from submerge_files.reader.formats.tables import Kind, RawRows, TableFile, names_of
+from submerge_files.reader.options import NO_TIME, ReadingOptions
+from submerge_files.reader.selecting import place_of
+from submerge_files.reader.time_form import (
+    COMPACT,
+    TEXT,
+    TYPED,
+    TimeForm,
+    parsed_by,
+    since_1970,
+    slashed,
+)
+from submerge_files.reader.time_signs import (
+    going_on,
+    is_called_time,
+    is_compact,
+    is_elapsed,
+    is_serial,
+    places_called_time,
+    scale_of,
+    values_of,
+)
+
+YEAR_2200 = 7.3e9
+"""Seconds since 1970 from which a time is none: dates without separators look like that."""
+
+
+@dataclass(frozen=True)
+class ClockColumn:
+    """The column or columns of a file that say when its rows were.
+
+    places : one column, or a date's and a time of day's
+    form : how values become times
+    order : of slashed dates, whether the day is first; None for others
+    either : a slashed date that may be read in both orders, as all of the column; "" for others
+    """
+
+    places: tuple[int, ...]
+    form: TimeForm
+    order: bool | None = None
+    either: str = ""
+
+    def seconds(self, file: TableFile, raw: RawRows, numbers: Array | None) -> Array:
+        """Return the times (n,) of some rows in seconds since 1970.
+
+        raw : Its first texts are this column's, if it is text.
+        numbers : (n,) or None. Its values, if it is numeric.
+
+        Raises
+        ------
+        UsageError
+            At the first row without a time.
+        """
+        texts = []
+        if numbers is None:
+            texts = raw.texts[0]
+            if len(self.places) == 2:
+                texts = [f"{day} {clock}" for day, clock in zip(*raw.texts[:2], strict=True)]
+        seconds = self.form.seconds(texts if numbers is None else numbers)
+        bad = np.flatnonzero(~np.isfinite(seconds))
+        if len(bad):
+            row = int(bad[0])
+            text = texts[row] if texts else ""
+            raise time_errors.no_time(file, self.places[0], raw.places[row], text)
+        return seconds
+
+    def in_order(self, order: bool) -> ClockColumn:
+        """Return the column with its slashed dates in one order."""
+        return ClockColumn(self.places, slashed(order), order)
+
+
+class Found(NamedTuple):
+    """What times a file has.
+
+    clock : None if it has none
+    notes : what was guessed
+    others : places of further columns of times
+    """
+
+    clock: ClockColumn | None
+    notes: tuple[str, ...] = ()
+    others: tuple[int, ...] = ()
+
+
+def clock_of(file: TableFile, options: ReadingOptions) -> Found:
+    """Find the time column of a file, or read the one that is named.
+
+    Raises
+    ------
+    UsageError
+        If there is no such column, or it holds no times that we can read.
+    """
+    option = options.time
+    form = parsed_by(options.time_format) if options.time_format else None
+    if option == NO_TIME and NO_TIME not in names_of(file):
+        return Found(None)
+    if option:
+        return _named(file, option, form)
+    # By type, then by content, then by name: the surest first.
+    by_content = (*_by_type(file), *_by_content(file), *_by_name(file))
+    places = [*dict.fromkeys(by_content if form is None else _by_form(file, form))]
+    if not places:
+        time_errors.check_passed_over(file, places_called_time(file), options.time_format)
+        return Found(None, tuple(_channels_called_time(file, ())))
+    goes_on = going_on([len({*file.columns[i].full}) for i in places])
+    place = places[goes_on[0]]
+    found = _read_as(file, place, form)
+    read = found.clock.places if found.clock else ()
+    others = tuple(place for place in places if place not in read)
+    numbers = [file.columns[i].name for i in others if file.columns[i].kind == Kind.NUMBERS]
+    notes = [f"column {name} holds times too and is left out" for name in numbers]
+    if {places[i] for i in goes_on} & {*others}:
+        name = file.columns[place].name
+        notes.append(f"times are of column {name}, the first that goes on: --time names another")
+    notes += _channels_called_time(file, (*read, *others))
+    return Found(found.clock, (*found.notes, *notes), others)
+
+
+def _named(file: TableFile, option: str, form: TimeForm | None) -> Found:
+    day, plus, clock = option.partition("+")
+    if plus and option not in names_of(file):
+        places = (place_of(file, day, "--time"), place_of(file, clock, "--time"))
+        return Found(_of_text(file, places) if form is None else ClockColumn(places, form))
+    return _read_as(file, place_of(file, option, "--time"), form)
+
+
+def _by_type(file: TableFile) -> Iterator[int]:
+    return (i for i, column in enumerate(file.columns) if column.typed)
+
+
+def _by_content(file: TableFile) -> Iterator[int]:
+    for i, column in enumerate(file.columns):
+        some_text = column.kind == Kind.TEXT and is_called_time(column)
+        if column.kind == Kind.TIMES or (some_text and any(map(is_time, column.full))):
+            yield i
+
+
+def _by_name(file: TableFile) -> Iterator[int]:
+    for i in places_called_time(file):
+        column, values = file.columns[i], values_of(file.columns[i])
+        if column.kind != Kind.NUMBERS:
+            continue
+        at_once = scale_of(values) or is_compact(values) or is_serial(column, values)
+        if at_once or is_elapsed(column, values):
+            yield i
+
+
+def _by_form(file: TableFile, form: TimeForm) -> Iterator[int]:
+    """Yield columns whose values are of a form: those that are called time first."""
+    called = [*places_called_time(file)]
+    # Any number is a time since 1970.
+    others = [] if form.numeric else [i for i in range(len(file.columns)) if i not in called]
+    for i in (*called, *others):
+        column = file.columns[i]
+        if column.typed or (column.full and np.isfinite(form.of_text(column.full)).any()):
+            yield i
+
+
+def _channels_called_time(file: TableFile, taken: Sequence[int]) -> Iterator[str]:
+    for i in places_called_time(file):
+        column = file.columns[i]
+        if column.kind == Kind.NUMBERS and i not in taken:
+            yield f"{column.name} holds numbers that are no times and is read as a channel"
+
+
+def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
+    column = file.columns[place]
+    if form is not None:
+        time_errors.check_form(file, place, form)
+        return Found(ClockColumn((place,), form))
+    if column.typed:
+        return Found(ClockColumn((place,), TYPED))
+    if column.kind == Kind.NUMBERS:
+        return _of_numbers(file, place)
+    if not any(map(is_time, column.full)):
+        raise time_errors.not_times(file, place)
+    days_only = all(len(value) <= 10 for value in column.full)
+    beside = [
+        i for i, each in enumerate(file.columns) if each.full and all(map(is_clock, each.full))
+    ]
+    if days_only and beside:
+        return Found(_of_text(file, (place, beside[0])))
+    return Found(_of_text(file, (place,)))
+
+
+def _of_numbers(file: TableFile, place: int) -> Found:
+    column, values = file.columns[place], values_of(file.columns[place])
+    if is_compact(values):
+        return Found(ClockColumn((place,), COMPACT))
+    if is_serial(column, values):
+        raise time_errors.serial_date(file, place)
+    if scale := scale_of(values):
+        if values.max() / scale > YEAR_2200:
+            raise time_errors.too_late(file, place)
+        return Found(ClockColumn((place,), since_1970(scale)))
+    note = f"{column.name} holds seconds from an unknown start: shown as if from 1970"
+    return Found(ClockColumn((place,), since_1970(1.0)), (note,))
+
+
+def _of_text(file: TableFile, places: tuple[int, ...]) -> ClockColumn:
+    column = file.columns[places[0]]
+    some = next((value for value in column.full if is_slashed(value)), "")
+    clocks = (file.columns[place].full[0] for place in places[1:])
+    clock = ClockColumn(places, TEXT, either=" ".join([some, *clocks]) if some else "")
+    if not some:
+        return clock
+    orders = orders_of(column.full)
+    if len(orders) == 2 and not file.whole:
+        for raw in file.blocks((), places[:1]):
+            orders &= orders_of(raw.texts[0])
+            if len(orders) < 2:
+                break
+    if not orders:
+        raise time_errors.both_orders(file, places[0])
+    return clock if len(orders) == 2 else clock.in_order(*orders)

@@ -1,0 +1,118 @@
+"""Finding: which files are meant by paths, folders and patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from submerge import UsageError
+from submerge_client.datasets.source import refusal
+from submerge_client.datasets.table import counted
+from submerge_files.reader.formats.remote_path import is_remote, remote_matches
+
+SUFFIXES = frozenset(
+    ".csv .tsv .txt .dat .npy .parquet .pq .arrow .arrows .feather .ipc .log".split()  # noqa: SIM905
+)
+"""What a folder's tables are called, before `.gz`. A file that is named may be called anything."""
+
+
+class FoundFiles(NamedTuple):
+    """The files that paths mean, each once.
+
+    files : folders and globs in the order of names
+    notes : what was named twice, or passed over, a sentence each
+    """
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def files_of(paths: Sequence[Path]) -> FoundFiles:
+    """Return the files that paths mean.
+
+    Raises
+    ------
+    UsageError
+        If a glob matches nothing, or a folder has no tables.
+    """
+    if not paths:
+        raise UsageError("expected at least one file to read, got none; name one")
+    found: dict[str, Path] = {}
+    notes = []
+    for path in (each for named in paths for each in _meant(named)):
+        place = str(path) if is_remote(path) else os.path.realpath(path)
+        if place in found:
+            notes.append(f"{path} is named twice, and read once")
+        found.setdefault(place, path)
+    for path in paths:
+        if path.is_dir() and (folders := _folders(path)):
+            few = counted(len(folders), "folder")
+            notes.append(f"{few} in {path} passed over: '{path}/*/*' means their files")
+    return FoundFiles(tuple(found.values()), tuple(dict.fromkeys(notes)))
+
+
+def _meant(path: Path) -> Sequence[Path]:
+    if is_remote(path):
+        return remote_matches(path)
+    if path.is_dir():
+        tables = sorted(each for each in path.iterdir() if _is_table(each))
+        if not tables:
+            raise _no_tables(path)
+        return tables
+    several = [Path(part) for part in str(path).split(",")]
+    if len(several) > 1 and not path.exists() and all(each.exists() for each in several):
+        raise refusal(path, expected="a file", got="several", hint="write blanks between them")
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
+    files = [match for match in matches if match.is_file()]
+    if not files:
+        raise refusal(
+            path,
+            expected="files that match",
+            got=counted(len(matches), "folder") if matches else "none",
+            hint=f"name their files: '{path}/*.csv'"
+            if matches
+            else "check the pattern and its folder",
+        )
+    return files
+
+
+def _no_tables(path: Path) -> UsageError:
+    """Return the error for a folder without tables, by what is in it."""
+    inside = [each for each in sorted(path.iterdir()) if not each.name.startswith(".")]
+    folders = _folders(path)
+    if folders:
+        got = f"{counted(len(folders), 'folder')} ({folders[0].name}, ...)"
+        hint = f"name their files: '{path}/*/*.csv'"
+    elif inside:
+        tables = ".csv, .tsv, .parquet, .arrow, .feather, .npy or .txt"
+        got = f"none that ends in {tables}, but {inside[0].name}"
+        hint = "name the files"
+    else:
+        got, hint = "an empty one", "check its name"
+    return refusal(path, expected="a folder of tables", got=got, hint=hint)
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return the folders in a folder that have tables, or further folders."""
+    return [each for each in sorted(path.iterdir()) if each.is_dir() and _has_tables(each)]
+
+
+def _has_tables(path: Path) -> bool:
+    return any(_is_table(each) or each.is_dir() for each in _listed(path))
+
+
+def _listed(path: Path) -> Iterator[Path]:
+    try:
+        yield from path.iterdir()
+    except PermissionError:
+        return
+
+
+def _is_table(path: Path) -> bool:
+    name = path.name.lower().removesuffix(".gz")
+    return path.is_file() and not name.startswith(".") and Path(name).suffix in SUFFIXES

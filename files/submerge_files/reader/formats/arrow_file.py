@@ -1,0 +1,275 @@
+"""ArrowFile: Parquet and Arrow IPC, read by pyarrow a row group or record batch at a time.
+
+1. pyarrow is imported here alone, when a file of these formats is opened.
+2. Columns of an extension type are refused: what they mean is code elsewhere.
+3. A row group whose columns in use take more than `MOST_BYTES` unpacked, or a record batch that
+   does, is refused by what the file says of itself, before it is unpacked.
+4. Times are kept to a microsecond, and a time without a zone is taken as UTC.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from submerge import UsageError
+from submerge_client.datasets.source import Source, refusal
+from submerge_client.datasets.table import check_distinct
+from submerge_files.reader.formats.arrow_columns import (
+    check_types,
+    column_of,
+    kind_of,
+    numbers_in,
+    strings_in,
+)
+from submerge_files.reader.formats.arrow_sizes import DAMAGE, unpacked_sizes
+from submerge_files.reader.formats.remote_path import is_remote
+from submerge_files.reader.formats.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
+
+PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+FEATHER_1 = b"FEA1"
+FILE_START = 8
+"""Where the messages of a file begin: after its first bytes and their padding."""
+
+MOST_BYTES = 1 << 30
+"""Most bytes of a row group's columns in use, or of a record batch, unpacked."""
+
+
+def recognizes(source: Source) -> bool:
+    """Return whether a file is Parquet or Arrow, by its first bytes."""
+    return source.head.startswith((PARQUET, FILE, STREAM, FEATHER_1))
+
+
+def opened(source: Source) -> ArrowFile:
+    """Look at a file's schema and first rows.
+
+    Raises
+    ------
+    UsageError
+        If pyarrow is not there, or the file is damaged, or packed again, or has an extension
+        type.
+    """
+    pa = import_pyarrow()
+    path = source.path
+    if source.packed:
+        raise refusal(
+            path, expected="a plain file of this format", got="gzip", hint="unpack it first"
+        )
+    if is_remote(path) and not source.head.startswith(PARQUET):
+        raise refusal(
+            path,
+            expected="Parquet, or a table in text, at a remote place",
+            got="Arrow",
+            hint="copy it to a disk, or write it as Parquet",
+        )
+    if source.head.startswith(FEATHER_1):
+        raise refusal(
+            path, expected="Feather 2", got="Feather 1", hint="write it again with pyarrow"
+        )
+    file = ArrowFile(path, (), 0, True, _format(source))
+    with _blaming(path):
+        schema = file._schema()
+        check_distinct(path, schema.names)
+        check_types(pa, path, schema)
+        readable = [i for i, field in enumerate(schema) if kind_of(pa, field.type) != Kind.OTHER]
+        file._check_batches(pa)
+        head = file._first([schema.names[i] for i in readable], HEAD_ROWS + 1)
+    n = sum(batch.num_rows for batch in head)
+    if n == 0:
+        raise refusal(path, expected="rows", got="none", hint="check how it was written")
+    known = {schema.names[i] for i in readable}
+    columns = tuple(
+        column_of(pa, field, [b.column(field.name) for b in head] if field.name in known else None)
+        for field in schema
+    )
+    return ArrowFile(path, columns, min(n, HEAD_ROWS), n <= HEAD_ROWS, file._format)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowFile:
+    """A table of typed columns. Its fields are those of `TableFile`."""
+
+    path: Path
+    columns: tuple[ColumnHead, ...]
+    head: int
+    whole: bool
+    _format: bytes
+    notes: tuple[str, ...] = ()
+    named: bool = True
+    unit: str = "row"
+
+    @property
+    def rows(self) -> int:
+        """Rows of a Parquet file, as it says itself; 0 for the other formats."""
+        if self._format != PARQUET:
+            return 0
+        with _blaming(self.path), self._parquet() as file:
+            return int(file.metadata.num_rows)
+
+    def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
+        """Read columns as numbers and as text."""
+        return self.blocks_from(0, numbers, texts)
+
+    def blocks_from(
+        self, begin: int, numbers: Sequence[int], texts: Sequence[int]
+    ) -> Iterator[RawRows]:
+        """Read them from a row on, counted from 0: of Parquet, from the row group it is in."""
+        pa = import_pyarrow()
+        names = [column.name for column in self.columns]
+        wanted = [names[i] for i in dict.fromkeys([*numbers, *texts])]
+        first = begin + 1
+        with _blaming(self.path):
+            for batch in self._batches(wanted, block_rows(len(wanted)), begin):
+                n = batch.num_rows
+                rows = np.empty((n, len(numbers)))
+                for i, place in enumerate(numbers):
+                    rows[:, i] = numbers_in(pa, batch.column(names[place]))
+                strings = tuple(strings_in(batch.column(names[place])) for place in texts)
+                yield RawRows(rows, strings, range(first, first + n))
+                first += n
+
+    def _schema(self) -> Any:
+        pa = import_pyarrow()
+        if self._format == PARQUET:
+            with self._parquet() as file:
+                return file.schema_arrow
+        with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
+            return reader.schema
+
+    def _batches(self, wanted: Sequence[str], most: int, begin: int = 0) -> Iterator[Any]:
+        """Yield record batches of at most `most` rows, with the columns wanted."""
+        found = self._from_group if self._format == PARQUET else self._from_start
+        return found(wanted, most, begin)
+
+    def _parquet(self) -> Any:
+        """Open a Parquet file."""
+        pa = import_pyarrow()
+        if is_remote(self.path):
+            # Ranges of all columns wanted are asked for at once: each request takes its time.
+            return pa.parquet.ParquetFile(self.path.open("rb"), pre_buffer=True)
+        # A buffer for each column, in place of the whole row group's bytes.
+        return pa.parquet.ParquetFile(self.path, buffer_size=1 << 16, pre_buffer=False)
+
+    def _from_group(self, wanted: Sequence[str], most: int, begin: int) -> Iterator[Any]:
+        """Yield the batches of a Parquet file from a row on."""
+        with self._parquet() as file:
+            self._check_groups(file.metadata, wanted)
+            sizes = (file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
+            ends = list(accumulate(sizes))
+            first = bisect_right(ends, begin)
+            skipped = begin - (ends[first - 1] if first else 0)
+            groups = list(range(first, len(ends)))
+            for batch in file.iter_batches(most, row_groups=groups, columns=list(wanted)):
+                n = min(skipped, batch.num_rows)
+                skipped -= n
+                if n < batch.num_rows:
+                    yield batch.slice(n)
+
+    def _from_start(self, wanted: Sequence[str], most: int, begin: int) -> Iterator[Any]:
+        """Yield the batches of another file from a row on."""
+        pa = import_pyarrow()
+        with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
+            for batch in _each(reader):
+                used = batch.select(list(wanted))
+                skipped = min(begin, used.num_rows)
+                begin -= skipped
+                for at in range(skipped, used.num_rows, most):
+                    yield used.slice(at, most)
+
+    def _first(self, wanted: Sequence[str], most: int) -> list[Any]:
+        """Return the first rows, in as many batches as they are in."""
+        found, n = [], 0
+        for batch in self._batches(wanted, most):
+            found.append(batch)
+            n += batch.num_rows
+            if n >= most:
+                break
+        return found
+
+    def _check_batches(self, pa: Any) -> None:
+        if self._format == PARQUET:
+            return
+        start = 0 if self._format == STREAM else FILE_START
+        try:
+            for number, size in enumerate(unpacked_sizes(pa, str(self.path), start)):
+                if size > MOST_BYTES:
+                    raise self._too_large(f"message {number + 1}", size)
+        except DAMAGE as error:
+            raise refusal(
+                self.path,
+                expected="a whole Arrow file",
+                got=f"a damaged header ({error})",
+                hint="copy or write it again",
+            ) from error
+
+    def _check_groups(self, metadata: Any, wanted: Sequence[str]) -> None:
+        known = {*wanted}
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            parts = (row_group.column(i) for i in range(row_group.num_columns))
+            size = sum(p.total_uncompressed_size for p in parts if p.path_in_schema in known)
+            if size > MOST_BYTES:
+                raise self._too_large(f"row group {group + 1}", size)
+
+    def _too_large(self, what: str, size: int) -> UsageError:
+        return refusal(
+            f"{self.path}, {what}",
+            expected=f"at most {MOST_BYTES >> 20} MiB at once, unpacked",
+            got=f"{size >> 20} MiB",
+            hint="write it again in smaller pieces (row_group_size, chunksize)",
+        )
+
+
+def _format(source: Source) -> bytes:
+    return next(magic for magic in (PARQUET, FILE, STREAM) if source.head.startswith(magic))
+
+
+def import_pyarrow() -> Any:
+    """Return pyarrow, or refuse with the extra that brings it."""
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "pyarrow":
+            raise
+        raise UsageError(
+            "Parquet and Arrow files need pyarrow, which is not installed:"
+            " pip install 'submerge[files]'"
+        ) from error
+    return pyarrow
+
+
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    """Make pyarrow's errors about a file ours."""
+    pa = import_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else "damage"
+        raise refusal(
+            path,
+            expected="a whole Parquet or Arrow file",
+            got=f"one that pyarrow cannot read ({reason})",
+            hint="copy or write it again",
+        ) from error
+
+
+def _reader(pa: Any, form: bytes, stream: Any) -> Any:
+    return pa.ipc.open_file(stream) if form == FILE else pa.ipc.open_stream(stream)
+
+
+def _each(reader: Any) -> Iterator[Any]:
+    if hasattr(reader, "num_record_batches"):
+        for i in range(reader.num_record_batches):
+            yield reader.get_batch(i)
+    else:
+        yield from reader

@@ -1,0 +1,158 @@
+"""FileReading: one file's rows with the columns that were chosen, as spans of rows and times."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge import Array
+from submerge_client.datasets.source import refusal
+from submerge_files.reader.clock_column import ClockColumn
+from submerge_files.reader.formats.arrow_file import ArrowFile
+from submerge_files.reader.formats.tables import RawRows, TableFile
+
+Indices = npt.NDArray[np.intp]
+Names = npt.NDArray[np.object_]
+
+
+class Span(NamedTuple):
+    """Rows of a file that follow one another.
+
+    rows : (n, channels)
+    times : (n,) in seconds since 1970, or None
+    machines : (n,) names, or None if the file is of one machine
+    keys : (n,) names of channels, of a long table; else None
+    places : (n,), the line or row of each, as a person counts
+    numbers : (n,), the number of each in its file, from 1
+    """
+
+    rows: Array
+    times: Array | None
+    machines: Names | None
+    keys: Names | None
+    places: Indices
+    numbers: Indices
+
+    def only(self, chosen: Indices | slice) -> Span:
+        """Return some of the rows, by their indices."""
+        parts: Iterator[Any] = (None if part is None else part[chosen] for part in self)
+        return Span(*parts)
+
+
+def joined(spans: Sequence[Span]) -> Span:
+    """Return the rows of all spans as one."""
+    columns: Iterator[Any] = zip(*spans, strict=True)
+    parts: Iterator[Any] = (None if part[0] is None else np.concatenate(part) for part in columns)
+    return Span(*parts)
+
+
+@dataclass(frozen=True)
+class FileReading:
+    """How one file is read.
+
+    file : what was opened
+    channels : their places in the file, in the order in which they are read
+    clock : the column of times, if there is one
+    machine : the place of the column that names machines, if there is one
+    key : of a long table, the place of the column that names channels
+    zero_is_missing : whether 0 is a gap
+    """
+
+    file: TableFile
+    channels: tuple[int, ...]
+    clock: ClockColumn | None = None
+    machine: int | None = None
+    key: int | None = None
+    zero_is_missing: bool = False
+
+    def spans(self, begin: int = 0) -> Iterator[Span]:
+        """Read the file from its start, or from a row of it, counted from 0.
+
+        Raises
+        ------
+        UsageError
+            At the first value that is no finite number, or row without a time.
+        """
+        clock, n = self.clock, begin
+        numbers, texts = list(self.channels), list[int]()
+        if clock is not None:
+            (numbers if clock.form.numeric else texts).extend(clock.places)
+        texts += [place for place in (self.machine, self.key) if place is not None]
+        for raw in blocks_from(self.file, begin, numbers, texts):
+            fields = list(raw.texts)
+            keys = _names(fields.pop()) if self.key is not None else None
+            machines = _names(fields.pop()) if self.machine is not None else None
+            times = None
+            if clock is not None:
+                at = raw.numbers[:, -1] if clock.form.numeric else None
+                times = clock.seconds(self.file, raw, at)
+            rows = self._readings(raw.numbers[:, : len(self.channels)], raw.places)
+            numbered = np.arange(n + 1, n + 1 + len(rows))
+            yield Span(rows, times, machines, keys, _indices(raw.places), numbered)
+            n += len(rows)
+
+    def without_rows(self) -> FileReading:
+        """Return the reading of times and machines alone."""
+        return replace(self, channels=())
+
+    def digest(self) -> bytes:
+        """Return a hash of the parsed rows: the same for any format, packed or not."""
+        # A hash for each part: where a block ends depends on the format.
+        parts = [hashlib.sha256() for _ in range(4)]
+        for span in self.spans():
+            parts[0].update(np.ascontiguousarray(span.rows).tobytes())
+            parts[1].update(b"" if span.times is None else span.times.tobytes())
+            for part, names in zip(parts[2:], (span.machines, span.keys), strict=True):
+                part.update(
+                    "".join(f"{name}\0" for name in (() if names is None else names)).encode()
+                )
+        return b"".join(part.digest() for part in parts)
+
+    def _readings(self, values: Array, places: Sequence[int]) -> Array:
+        """Return values as readings: one NaN, no negative zero, no infinity."""
+        rows = values + 0.0
+        if self.zero_is_missing:
+            rows[rows == 0] = np.nan
+        if np.isfinite(rows).all():
+            return rows
+        infinite = np.argwhere(np.isinf(rows))
+        if len(infinite):
+            row, channel = map(int, infinite[0])
+            name = self.file.columns[self.channels[channel]].name
+            raise refusal(
+                f"{self.file.path}, {self.file.unit} {places[row]}, column {name}",
+                expected="a finite number",
+                got=str(rows[row, channel]),
+                hint="infinity is no reading: leave a gap for a missing value",
+            )
+        rows[np.isnan(rows)] = np.nan
+        return rows
+
+
+def blocks_from(
+    file: TableFile, begin: int, numbers: Sequence[int], texts: Sequence[int]
+) -> Iterator[RawRows]:
+    """Read columns of a file from one of its rows, counted from 0."""
+    if isinstance(file, ArrowFile):
+        yield from file.blocks_from(begin, numbers, texts)
+        return
+    for raw in file.blocks(numbers, texts):
+        n = len(raw.places)
+        if begin < n:
+            yield raw if begin <= 0 else raw.after(begin)
+        begin -= n
+
+
+def _names(fields: list[str]) -> Names:
+    return np.array(fields, dtype=object)
+
+
+def _indices(places: Sequence[int]) -> Indices:
+    if isinstance(places, range):
+        return np.arange(places.start, places.stop)
+    return np.array(places, dtype=np.intp)

@@ -1,0 +1,219 @@
+"""Recordings: the rows of files, machine by machine and in the order of time.
+
+1. A machine's files are in the order of their first times. Files without times are independent
+   pieces in the order of a hash of their rows: the order of arguments does not matter.
+2. Two files of the same rows are read once, whatever their names and formats; a note says so.
+3. Rows that go back in time are refused, or sorted on request (`time_order`).
+4. Memory does not grow with the number of rows, but for `sort`, `.npy` and logs.
+5. With a column of machines, files are read once to find them and once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from submerge import Array, Channel
+from submerge.condition import Condition
+from submerge.headings import called, channels_of
+from submerge.history.recorded import Recorded
+from submerge.judge.decision import Mask
+from submerge_files.reader import long_table
+from submerge_files.reader.ahead import ahead
+from submerge_files.reader.column_ranges import ColumnRanges
+from submerge_files.reader.finding import files_of
+from submerge_files.reader.formats.opening import open_file
+from submerge_files.reader.formats.tables import TableFile, names_of
+from submerge_files.reader.freed_memory import keep_freed_memory
+from submerge_files.reader.options import ReadingOptions
+from submerge_files.reader.parts import Digests, MachinePart, digests_here, parts_of
+from submerge_files.reader.plan import planned
+from submerge_files.reader.reading import FileReading, Span
+from submerge_files.reader.time_order import TimeOrder, sorted_spans
+
+
+class Recordings:
+    """Files that were opened to be read together.
+
+    headings : Of the channels' columns.
+    channels : What they are, with their units.
+    columns : All columns of the first file.
+    timed : Whether rows have times.
+    machines : In the order in which their rows come.
+    files : Those that are read, each once.
+    """
+
+    def __init__(
+        self,
+        headings: tuple[str, ...],
+        parts: Sequence[MachinePart],
+        notes: tuple[str, ...],
+        options: ReadingOptions,
+    ) -> None:
+        self.headings, self.channels = headings, channels_of(headings)
+        self.timed = parts[0].first is not None
+        self.machines = tuple(dict.fromkeys(part.machine for part in parts))
+        self.files = tuple(dict.fromkeys(part.reading.file.path for part in parts))
+        self.columns = names_of(parts[0].reading.file)
+        self._parts, self._notes = parts, notes
+        self._found: tuple[str, ...] = ()
+        self._ranged: tuple[str, ...] | None = None
+        self._options = options
+        self._counted: Callable[[Array], Mask] | None = None
+        self._read, self._order = headings, list(range(len(headings)))
+
+    def ordered(self, channels: Sequence[Channel]) -> Recordings:
+        """Return the same rows with the columns of channels, in the order of these."""
+        other, names = copy(self), called(channels, self._read)
+        other._order = [names.index(channel.name) for channel in channels]
+        other.headings = tuple(self._read[place] for place in other._order)
+        other.channels = tuple(channels)
+        return other
+
+    @property
+    def parts(self) -> tuple[MachinePart, ...]:
+        """Which rows of which file are which machine's, in the order in which they are read."""
+        return tuple(self._parts)
+
+    @property
+    def options(self) -> ReadingOptions:
+        """What was asked for."""
+        return self._options
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The places of the channels among those that the parts read."""
+        return tuple(self._order)
+
+    def note_only(self, counted: Callable[[Array], Mask]) -> None:
+        """Have notes on values tell of some rows alone.
+
+        counted : returns which of rows (n, channels) they are, (n,)
+        """
+        self._counted = counted
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels' names."""
+        return tuple(channel.name for channel in self.channels)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences: what was left out or guessed; after a whole `rows()`, what it found too."""
+        return (*self._notes, *self._found, *(self._ranged or ()))
+
+    def rows(self) -> Iterator[Recorded]:
+        """Read all rows from the start, in blocks; the next is read while one is in use.
+
+        Raises
+        ------
+        UsageError
+            At the first row that cannot be read, or goes back in time. One line: the place, what
+            was expected, what came, what to do.
+        """
+        keep_freed_memory()
+        return ahead(self._rows())
+
+    def looks(self, when: Condition | None = None) -> Iterator[Recorded]:
+        """Read the times of all rows, and of their channels those of a condition.
+
+        Rows are (n, 0), or of all channels with NaN for those that the condition does not name.
+        """
+        if self._options.sort or self._options.long:
+            # Which rows there are shows when all of them are there.
+            yield from self._rows()
+            return
+        for machine in self.machines:
+            parts = [part for part in self._parts if part.machine == machine]
+            for span, file in spans_of(parts, partial(self._only, when)):
+                rows = np.empty((len(span.numbers), 0))
+                if when is not None:
+                    rows = np.full((len(span.numbers), len(self.headings)), np.nan)
+                    rows[:, self._asked(when)] = span.rows
+                if len(rows):
+                    yield Recorded(machine, rows, span.times, str(file.path), int(span.numbers[0]))
+
+    def _asked(self, when: Condition | None) -> list[int]:
+        """Return the places of a condition's channels."""
+        relations = () if when is None else when.comparisons
+        return sorted({relation.column for relation in relations})
+
+    def _only(self, when: Condition | None, reading: FileReading) -> FileReading:
+        """Return the reading of a condition's channels alone."""
+        places = [reading.channels[self._order[i]] for i in self._asked(when)]
+        return replace(reading, channels=tuple(places))
+
+    def _rows(self) -> Generator[Recorded, None, None]:
+        ranges = None if self._ranged is not None else ColumnRanges(self.names)
+        said = list[str]()
+        for machine in self.machines:
+            parts = [part for part in self._parts if part.machine == machine]
+            for span, file in self._in_order(machine, parts, said.append):
+                rows = span.rows if self.headings == self._read else span.rows[:, self._order]
+                if ranges is not None:
+                    ranges.add(rows if self._counted is None else rows[self._counted(rows)])
+                first, numbers = int(span.numbers[0]), span.numbers
+                apart = None if (np.diff(numbers) == 1).all() else numbers
+                yield Recorded(machine, rows, span.times, str(file.path), first, apart)
+        if ranges is not None:
+            self._ranged = tuple(ranges.notes())
+        self._found = tuple(said)
+
+    def _in_order(
+        self, machine: str, parts: Sequence[MachinePart], note: Callable[[str], None]
+    ) -> Iterator[tuple[Span, TableFile]]:
+        spans = spans_of(parts)
+        if self._options.sort and self.timed:
+            spans = sorted_spans(spans, machine, note)
+        if self._options.long:
+            # After sorting: values of one time may be far apart.
+            spans = long_table.widened(spans, self._read)
+        order = TimeOrder()
+        for span, file in spans:
+            if len(span.rows) == 0:
+                continue
+            if self.timed:
+                order.check(span, file)
+            yield span, file
+
+
+def open_recordings(
+    paths: Sequence[Path], options: ReadingOptions, digests: Digests = digests_here
+) -> Recordings:
+    """Open files, folders and globs to read their rows together.
+
+    paths : CSV, TSV, whitespace tables, `.npy` and Intel Lab logs, plain or gzip; Parquet and
+        Arrow.
+    options : Which columns are read, and as what.
+    digests : As in `parts`; by default, files are read here.
+
+    Raises
+    ------
+    UsageError
+        If a file is no table, a column is not there, or the files do not go together. One line:
+        the place, what was expected, what came, what to do.
+    """
+    found = files_of(paths)
+    plan = planned([open_file(path) for path in found.files], options)
+    parts, notes = parts_of(plan.readings, options, digests)
+    return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
+
+
+def spans_of(
+    parts: Sequence[MachinePart], changed: Callable[[FileReading], FileReading] = lambda each: each
+) -> Iterator[tuple[Span, TableFile]]:
+    """Yield the rows of parts of one machine, in their order.
+
+    changed : returns a reading of other columns of the same file
+    """
+    for part in parts:
+        for span in changed(part.reading).spans():
+            if span.machines is None or part.whole:
+                yield span, part.reading.file
+            elif len(chosen := np.flatnonzero(span.machines == part.machine)):
+                yield span.only(chosen), part.reading.file

@@ -1,0 +1,227 @@
+"""Selecting: columns by names, globs and ranges; and which of a file's columns are channels."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import shlex
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from submerge import UsageError, headings
+from submerge.judge.prepare import LARGEST_SCALED
+from submerge_client.datasets.fields import is_number
+from submerge_client.datasets.source import Place, refusal
+from submerge_files.reader.doubtful import doubts, is_index
+from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, names_of
+from submerge_files.reader.options import ReadingOptions
+
+RANGE = ".."
+SHOWN = 5
+"""Names that one message lists."""
+
+
+class OneColumn(UsageError):
+    """A file has one column of numbers alone."""
+
+
+def place_of(file: TableFile, name: str, option: str) -> int:
+    """Return the place of one column, or refuse a name that the file does not have."""
+    names = names_of(file)
+    place = place_in(names, name)
+    if place is None:
+        raise unknown(file.path, name, names, option)
+    return place
+
+
+def place_in(names: Sequence[str], name: str) -> int | None:
+    """Return the place of a heading, which may be written without its unit."""
+    if name in names:
+        return names.index(name)
+    return headings.place_of(headings.channel_of(name), names)
+
+
+def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
+    """Return the places of columns, in the file's order.
+
+    patterns : Names with or without units, globs such as "temp*", ranges such as "a..f". A column's
+        whole name goes first.
+    option : What a message calls them, such as "--columns".
+
+    Raises
+    ------
+    UsageError
+        If one matches nothing.
+    """
+    return matching(file.path, names_of(file), patterns, option)
+
+
+def matching(path: Path, names: tuple[str, ...], patterns: Sequence[str], option: str) -> list[int]:
+    """Return the places of some names, as `places_of` does for a file's."""
+    return sorted({place for each in patterns for place in _matches(path, each, names, option)})
+
+
+def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> Sequence[int]:
+    place = place_in(names, pattern)
+    if place is not None:
+        return [place]
+    begin, dots, end = pattern.partition(RANGE)
+    if dots and begin and end:
+        first, last = (place_in(names, edge) for edge in (begin, end))
+        if first is None or last is None:
+            raise unknown(path, begin if first is None else end, names, option)
+        if first > last:
+            raise refusal(
+                path,
+                expected=f"a range in the file's order for {option}",
+                got=f"{pattern!r}, where {end!r} is first",
+                hint=f"write {end}{RANGE}{begin}",
+            )
+        return range(first, last + 1)
+    # A unit is in brackets, as the letters of a pattern are.
+    if any(mark in headings.channel_of(pattern).name for mark in "*?["):
+        found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+        if not found:
+            raise refusal(
+                path,
+                expected=f"columns that match {pattern!r} ({option})",
+                got="none",
+                hint=f"it has {some(names)}",
+            )
+        return found
+    raise unknown(path, pattern, names, option)
+
+
+def unknown(path: Path, name: str, names: Collection[str], option: str) -> UsageError:
+    """Return the error for a column that is not there."""
+    if not name.isidentifier() and {*name.split()} <= {*names}:
+        hint = f"write commas between names: {','.join(name.split())}"
+        return refusal(path, expected=f"columns ({option})", got=repr(name), hint=hint)
+    near = difflib.get_close_matches(name, names, n=1)
+    folded = [each for each in names if each.casefold() == name.casefold()]
+    near = folded[:1] or near
+    return refusal(
+        path,
+        expected=f"a column {name!r} ({option})",
+        got="no such column",
+        hint=f"did you mean {near[0]!r}?" if near else f"it has {some(names)}",
+    )
+
+
+def some(names: Collection[str]) -> str:
+    """Return the first of some names."""
+    listed = list(names)
+    more = len(listed) - SHOWN
+    return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def channels_of(
+    file: TableFile, options: ReadingOptions, taken: Collection[int]
+) -> tuple[list[int], list[str]]:
+    """Return the places of a file's channels, and notes on what is left out.
+
+    taken : Places that are read as something else: times, machines.
+
+    Raises
+    ------
+    UsageError
+        If a name matches nothing, a column that was asked for has no numbers, or none has.
+    """
+    skipped = {*places_of(file, options.skip, "--skip")}
+    if options.columns:
+        asked = places_of(file, options.columns, options.columns_are)
+        chosen = [i for i in asked if i not in skipped and i not in taken]
+        for i in chosen:
+            check_numbers(file, i)
+            _check_size(file, i)
+        return chosen, []
+    chosen, notes = [], []
+    for i, column in enumerate(file.columns):
+        if i in skipped or i in taken:
+            continue
+        if reason := _no_channel(file, column):
+            notes.append(reason)
+        else:
+            _check_size(file, i)
+            chosen.append(i)
+    if len(chosen) < 2:
+        error = refusal(
+            file.path,
+            expected="at least two columns of numbers",
+            got=some([file.columns[i].name for i in chosen]) if chosen else "none",
+            hint="; ".join(filter(None, [*notes, _long_hint(file, chosen)]))
+            or "check its separator and headings",
+        )
+        raise OneColumn(str(error)) if chosen else error
+    return chosen, [*notes, *doubts([file.columns[i] for i in chosen])]
+
+
+def _long_hint(file: TableFile, chosen: Sequence[int]) -> str:
+    """Return what to do about a table of names and values."""
+    names = [column.name for column in file.columns if column.kind == Kind.TEXT]
+    if len(chosen) != 1 or not names:
+        return ""
+    value = file.columns[chosen[0]].name
+    return f"if a row is one value of one channel: --long {shlex.quote(f'{names[0]},{value}')}"
+
+
+def _no_channel(file: TableFile, column: ColumnHead) -> str:
+    """Return why a column is no channel unless it is named, or an empty string."""
+    match column.kind:
+        case Kind.NUMBERS:
+            if file.named and is_index(column):
+                return f"column {column.name} counts the rows and is left out"
+            return ""
+        case Kind.EMPTY:
+            if file.whole or not column.heading:
+                return f"column {column.name} has no value and is left out"
+            return ""
+        case Kind.TEXT:
+            values = {*column.full}
+            got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
+            numbers = ": cast it, if it holds numbers" if is_number(column.full[0]) else ""
+            return f"column {column.name} is text ({got}) and is left out{numbers}"
+        case Kind.TIMES:
+            return f"column {column.name} holds times too and is left out"
+        case Kind.OTHER:
+            return f"column {column.name} holds {column.kind.value} and is left out"
+
+
+def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
+    """Refuse a column without numbers; one without any value only if that is not asked for."""
+    column = file.columns[place]
+    if column.kind == Kind.NUMBERS or (column.kind == Kind.EMPTY and (empty or not file.whole)):
+        return
+    got = column.kind.value
+    if column.kind == Kind.TEXT:
+        got = f"text such as {column.full[0]!r}"
+    elif column.kind == Kind.EMPTY:
+        got = "no value in any row"
+    raise refusal(
+        Place(file.path, column=place + 1, name=column.name),
+        expected="a column of numbers",
+        got=got,
+        hint="leave it out (--skip)",
+    )
+
+
+def _check_size(file: TableFile, place: int) -> None:
+    """Refuse a column that mostly has numbers that no reading has."""
+    column = file.columns[place]
+    large = [value for value in column.full if is_number(value) and _is_large(value)]
+    if 2 * len(large) > len(column.full):
+        raise refusal(
+            Place(file.path, column=place + 1, name=column.name),
+            expected=f"readings below {LARGEST_SCALED:g}",
+            got=f"{large[0]}, ..., as ids and times have",
+            hint=f"leave it out (--skip {shlex.quote(column.name)}), or say that it is the time"
+            " (--time)",
+        )
+
+
+def _is_large(value: str) -> bool:
+    try:
+        return LARGEST_SCALED <= abs(float(value)) < math.inf
+    except ValueError:  # true and false
+        return False

@@ -1,0 +1,143 @@
+"""The model that `submerge score` scores with: a saved one, a running fleet's, or an engine's.
+
+Scores are comparable only if they use the same number of directions. A model also holds spare
+directions, which nodes do not score with and which its limits do not include. A model file that
+does not have the number of directions to score with (form 1) needs --rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from submerge import PeerError, Schema, UsageError, loads
+from submerge.client.monitor_state import MonitorState
+from submerge.pca.factor import Factors
+from submerge.protocol.summaries import Subspaces, Summary
+from submerge.stats.score_limits import Limits
+from submerge_aggregator.questions.views import ShownRank
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.printable import printable
+from submerge_files.model_file import SavedModel, bytes_of, decoded
+
+ZIP = b"PK\x03\x04"
+"""How an engine's file begins: `submerge.dumps` writes `.npz`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """A model with what scoring needs.
+
+    about : Its description, for people.
+    limits : None if none were measured.
+    shown : Has the number of directions to score with.
+    factors : Empty where they are not known.
+    notes : Sentences for the reader of the scores.
+    states : What a fitted model knows of each machine of its history.
+    """
+
+    about: str
+    schema: Schema
+    summary: Summary
+    limits: Limits | None
+    shown: Subspaces
+    factors: tuple[Factors, ...] = ()
+    notes: tuple[str, ...] = ()
+    states: Mapping[str, MonitorState] = field(default_factory=dict)
+
+
+def of_file(path: Path, rank: int | None) -> Normal:
+    """Return the model in a file, as saved or as an engine's `submerge.dumps`.
+
+    rank : Directions to score with, instead of the number in the file.
+
+    Raises
+    ------
+    UsageError
+        If it is neither, or has learnt nothing, or has fewer directions.
+    """
+    return of_bytes(bytes_of(path), path, rank)
+
+
+def of_bytes(data: bytes, path: Path, rank: int | None) -> Normal:
+    """Return the model in the bytes of a file; as `of_file`."""
+    if data.startswith(ZIP):
+        return _of_engine(path, data, rank)
+    named = decoded(data, str(path))
+    return _of_model(named, named.shown, rank)
+
+
+def of_saved(named: SavedModel) -> Normal:
+    """Return a model that was read from a file."""
+    return _of_model(named, named.shown, None)
+
+
+def of_running(admin: AdminClient, group: str | None, rank: int | None) -> Normal:
+    """Return the newest model of a running aggregator."""
+    group = admin.group(group)
+    named = decoded(admin.get("model", group), f"the aggregator on {admin.way.name}")
+    return _of_model(named, admin.shown(group), rank)
+
+
+def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> Normal:
+    model, summary = named.model, named.model.summary
+    if summary is None:
+        raise UsageError(f"{named.whence} has learnt nothing yet: score with a later one")
+    if rank is None and shown is None:
+        raise UsageError(
+            f"expected --rank, since an earlier version wrote {named.whence} without the number"
+            f" of directions, of its {_rank(summary)}, that nodes score with: give summary.rank"
+            " of their configuration"
+        )
+    notes = []
+    if model.limits is None:
+        notes.append("no limits: none were measured for this model, and `over` stays empty")
+    if shown is None:
+        shown = ShownRank(rank or 1)
+    if rank is not None and rank != shown.rank and model.limits is not None:
+        notes.append(f"the limits are of scores at rank {shown.rank}, with which nodes score")
+    shown = ShownRank(_fits(rank, summary) or shown.rank, shown.linear_rank)
+    about = f"{printable(model.group)}, version {model.version}, {named.whence}"
+    scoring = summary, model.limits, _summaries(shown), model.factors
+    states = {} if named.learnt is None else dict(named.learnt.monitors)
+    return Normal(about, named.schema, *scoring, tuple(notes), states)
+
+
+def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:
+    """Return an engine's model, which has no limits and often no names."""
+    try:
+        engine = loads(data)
+    except PeerError as error:
+        raise UsageError(f"{path} is neither a model file nor a saved engine: {error}") from None
+    schema = engine.schema
+    if schema is None or engine.subspace.weight == 0:
+        raise UsageError(f"{path} has learnt nothing yet: score with a later one")
+    if not schema.linear:
+        raise UsageError(
+            f"expected an engine of readings in {path}, got one of features: save the model of a"
+            " kernel group instead"
+        )
+    shown = ShownRank(_fits(rank, engine.subspace) or engine.target)
+    about = f"an engine that has learnt {engine.n_samples_seen:,} rows, {path}"
+    notes = ("an engine has no measured limits: `over` stays empty",)
+    shows = _summaries(shown)
+    factors = shows.factors(engine.subspace)
+    return Normal(about, schema, engine.subspace, None, shows, factors, notes)
+
+
+def _fits(rank: int | None, summary: Summary) -> int | None:
+    if rank is not None and not 1 <= rank <= _rank(summary):
+        raise UsageError(
+            f"--rank must be from 1 to the {_rank(summary)} directions that the model holds,"
+            f" got {rank}"
+        )
+    return rank
+
+
+def _rank(summary: Summary) -> int:
+    return summary.parts[0].rank
+
+
+def _summaries(shown: ShownRank) -> Subspaces:
+    return Subspaces(shown.rank, linear_rank=shown.linear_rank)

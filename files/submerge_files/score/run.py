@@ -1,0 +1,175 @@
+"""Scoring as a stream: files in, scored blocks out. This module does not print or write.
+
+Each file is a node of its own: its rows are numbered from 1, lags do not reach into another file,
+and an own mean is of this file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from submerge import Array
+from submerge.condition import Condition
+from submerge.judge.prepare import Block
+from submerge_client.sensors.lags import Lags
+from submerge_files.reader.finding import files_of
+from submerge_files.reader.formats.remote_path import source_of
+from submerge_files.reader.selecting import matching
+from submerge_files.score.centers import Centers
+from submerge_files.score.columns import Columns, columns_of
+from submerge_files.score.level import Levels
+from submerge_files.score.mean import Mean
+from submerge_files.score.model import Normal
+from submerge_files.score.rows import FileRows, FileScorer
+from submerge_files.score.table import Carried, ScoredFile, TableOptions, open_table
+
+BLOCK = 64
+"""Rows whose features are in memory at once, as on a device."""
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """The options of `submerge score`; `--help` describes each.
+
+    mean : None: the model's, or if center = "own" that of each machine or file; else as `Mean`
+    table : how files are read
+    allow_missing : whether a channel without a column is a gap in every row
+    """
+
+    mean: Mean | None = None
+    when: Condition | None = None
+    table: TableOptions = field(default_factory=TableOptions)
+    skip: tuple[str, ...] = ()
+    zero_is_missing: bool = False
+    allow_missing: bool = False
+
+
+class RowBlock(NamedTuple):
+    """Some rows of a file, ready to be prepared.
+
+    lead : rows without a full past
+    rows : (n, channels), those after them, with their lags
+    carried : what all of them bring along
+    """
+
+    lead: int
+    rows: Array
+    carried: Carried
+
+
+def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: None) -> list[Path]:
+    """Return the files that paths mean: folders and globs too. One named twice is read twice.
+
+    note : takes sentences on what was passed over
+
+    Raises
+    ------
+    UsageError
+        If one is not there.
+    """
+    meant = [files_of([path]) for path in paths]
+    for said in dict.fromkeys(said for each in meant for said in each.notes):
+        note(said)
+    found = [file for each in meant for file in each.files]
+    for path in found:
+        source_of(path)  # refuses a missing file before hours of work on others
+    return found
+
+
+def opened(path: Path, normal: Normal, wanted: ScoreRequest) -> tuple[ScoredFile, Columns]:
+    """Open one file and find the channels of the model in it."""
+    file = open_table(path, wanted.table, normal.schema.names)
+    asked = wanted.table.reading.columns or file.names
+    skipped = matching(path, file.names, wanted.skip, "--skip")
+    left = [i for i in matching(path, file.names, asked, "--columns") if i not in skipped]
+    columns = columns_of(file, normal.schema, left, allow_missing=wanted.allow_missing)
+    return file, columns
+
+
+def score(
+    files: Sequence[Path],
+    normal: Normal,
+    wanted: ScoreRequest,
+    *,
+    note: Callable[[str], None],
+    warn: Callable[[str], None] = lambda _: None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Iterator[tuple[Path, FileRows]]:
+    """Score all rows of all files, a block at a time.
+
+    files : Tables in text and Parquet are streamed; logs, packed `.npy` and long tables' names are
+        held in memory, one file at a time.
+    note, warn : Take sentences for the reader of the scores. A warning says that scores may not
+        mean what they seem to.
+    advance : Takes numbers of rows that were read.
+
+    Raises
+    ------
+    UsageError
+        If a file is not a table, or its columns are not the model's; or if the mean of a file is
+        requested, but the model has learnt all nodes about one mean.
+    """
+    centers, levels = Centers(normal, wanted.mean, note), Levels(normal)
+    for path in files:
+        file, columns = opened(path, normal, wanted)
+        for remark in (*file.notes, *columns.notes):
+            note(remark)
+
+        def prepared(
+            most: int | None, file: ScoredFile = file, columns: Columns = columns
+        ) -> Iterable[Block]:
+            scorer = FileScorer(normal, wanted.when)
+            blocks = row_blocks(file, columns, normal, wanted, advance)
+            return (scorer.prepare(block.rows) for block in first_rows(blocks, most))
+
+        center, elsewhere = centers.of(path, prepared)
+        scorer, number = FileScorer(normal, wanted.when, center), 1
+        levels.begin(center)
+        for block in row_blocks(file, columns, normal, wanted, advance):
+            scored = scorer.score(block.rows, number, block.lead, block.carried)
+            number += len(scored.why)
+            if elsewhere:
+                levels.add(scored.block)
+            yield path, scored
+        levels.end(path)
+    if levels.warning is not None:
+        warn(levels.warning)
+
+
+def row_blocks(
+    file: ScoredFile,
+    columns: Columns,
+    normal: Normal,
+    wanted: ScoreRequest,
+    advance: Callable[[int], None],
+) -> Iterator[RowBlock]:
+    """Yield the rows of a file with their lags."""
+    lags = Lags(columns.lags, columns.width)
+    for part in file.blocks(columns.used):
+        n = len(part.rows)
+        most = n if normal.schema.linear else BLOCK
+        for begin in range(0, n, max(most, 1)):
+            rows = columns.placed(part.rows[begin : begin + most])
+            if wanted.zero_is_missing:
+                rows = np.where(rows == 0, np.nan, rows)
+            whole = lags.embed(rows)
+            advance(len(rows))
+            carried = part.carried.part(begin, begin + most)
+            yield RowBlock(len(rows) - len(whole), whole, carried)
+
+
+def first_rows(blocks: Iterator[RowBlock], most: int | None) -> Iterator[RowBlock]:
+    """Yield the first so many rows of a file; all of them for None."""
+    read = 0
+    for block in blocks:
+        n = block.lead + len(block.rows)
+        if most is not None and read + n >= most:
+            yield block._replace(rows=block.rows[: max(most - read - block.lead, 0)])
+            return
+        yield block
+        read += n

@@ -1,0 +1,216 @@
+"""ScoredFile: one file of any format, with the columns that are scored and those carried along.
+
+1. Files are opened by `submerge_files.reader`, so that `score` reads what `fit` reads. Unlike there,
+   each file is by itself, its rows keep their order, and a row without a time is no error.
+2. Times and kept columns are text, as they stand in the file. Times of a time type are ISO 8601 in
+   UTC.
+3. An Intel Lab log has a row an epoch, in the order of their numbers; a row may lack a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from submerge import Array, UsageError
+from submerge_client.datasets import intel_lab, text
+from submerge_client.datasets.reading import check_quantity, format_of
+from submerge_client.datasets.source import Source, refusal
+from submerge_files.reader import ReadingOptions, open_recordings
+from submerge_files.reader.clock_column import ClockColumn, clock_of
+from submerge_files.reader.formats import arrow_file
+from submerge_files.reader.formats.opening import is_log, open_file
+from submerge_files.reader.formats.remote_path import source_of
+from submerge_files.reader.formats.tables import TableFile, names_of
+from submerge_files.reader.plan import time_sharing
+from submerge_files.reader.reading import FileReading
+from submerge_files.reader.selecting import check_numbers, place_of
+from submerge_files.reader.time_errors import either_order
+from submerge_files.reader.time_form import TEXT, TimeForm
+from submerge_files.reader.time_order import iso
+
+
+class Carried(NamedTuple):
+    """What some rows bring along beside their readings.
+
+    times : n texts; "" where a row has none; empty if the file has no times
+    kept : of each kept column, its n texts
+    form : how the texts of times become seconds
+    """
+
+    times: Sequence[str] = ()
+    kept: tuple[Sequence[str], ...] = ()
+    form: TimeForm = TEXT
+
+    def part(self, begin: int, end: int) -> Carried:
+        """Return what some of the rows bring."""
+        kept = tuple(column[begin:end] for column in self.kept)
+        return Carried(self.times[begin:end], kept, self.form)
+
+    @property
+    def seconds(self) -> Array:
+        """(n,), times in seconds since 1970; NaN for what is no time."""
+        return self.form.of_text(list(self.times))
+
+
+class TableRows(NamedTuple):
+    """Some rows of a file: (n, columns used), and what they bring along."""
+
+    rows: Array
+    carried: Carried
+
+
+@dataclass(frozen=True)
+class ScoredFile:
+    """One file, opened but not yet read.
+
+    path : as the caller named it
+    names : of the columns; `x0, x1, ...` if the file has none
+    named : whether the file has names
+    notes : what was left out or guessed, a sentence each
+    taken : places of columns that are carried along and are no channels
+    timed : whether its rows have times
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    named: bool
+    notes: tuple[str, ...]
+    taken: frozenset[int]
+    timed: bool
+    _read: Callable[[Sequence[int]], Iterator[TableRows]]
+
+    def blocks(self, used: Sequence[int]) -> Iterator[TableRows]:
+        """Read the file from its start: the columns `used`, in that order.
+
+        Raises
+        ------
+        UsageError
+            At the first value that is no number, after the rows before its block.
+        """
+        return self._read(used)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How files are read for scoring.
+
+    quantity : of an Intel Lab log
+    reading : of its fields, columns, time, time_format and long
+    keep : columns that are carried along
+    """
+
+    quantity: str = "temperature"
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    keep: tuple[str, ...] = ()
+
+
+def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> ScoredFile:
+    """Open a file, or refuse one that is no table, or lacks a column that is to be kept.
+
+    channels : of the model; a column of that name is no time unless it is named as one
+    """
+    source = source_of(path)
+    if options.reading.long is not None:
+        return _long(path, options)
+    if not arrow_file.recognizes(source):
+        with source.damage_first():
+            if format_of(source) == "log" and is_log(source.head):
+                return _log(source, options)
+    file = open_file(path)
+    clock, notes = _clock(file, options.reading, channels)
+    kept = tuple(place_of(file, name, "--keep") for name in options.keep)
+    taken = frozenset([*(clock.places if clock else ()), *kept])
+
+    def read(used: Sequence[int]) -> Iterator[TableRows]:
+        return _blocks(file, used, clock, kept)
+
+    said = (*file.notes, *notes)
+    return ScoredFile(path, names_of(file), file.named, said, taken, clock is not None, read)
+
+
+def _clock(
+    file: TableFile, options: ReadingOptions, channels: Sequence[str]
+) -> tuple[ClockColumn | None, tuple[str, ...]]:
+    """Return the column of times, and notes."""
+    asked = options.time or options.time_format
+    try:
+        clock, notes, _ = clock_of(file, options)
+        if clock is not None and clock.either:
+            raise either_order(file, clock.places, clock.either)
+    except UsageError as error:
+        if asked:
+            raise
+        # Scores need no times: a column that cannot be read as such is left out as others are.
+        return None, (f"no times are carried along, since one column is unclear: {error}",)
+    if clock is not None:
+        notes += time_sharing([FileReading(file, (), clock)])
+    if clock is None or asked:
+        return clock, notes
+    # A model may have a channel that is called like a time.
+    taken = {file.columns[i].name for i in clock.places} & {*channels}
+    return (None, ()) if taken else (clock, notes)
+
+
+def _blocks(
+    file: TableFile, used: Sequence[int], clock: ClockColumn | None, kept: Sequence[int]
+) -> Iterator[TableRows]:
+    typed = clock is not None and clock.form.typed
+    places = () if clock is None else clock.places
+    numbers, texts = [*used], [*kept]
+    (numbers if typed else texts).extend(places)
+    for place in used:
+        check_numbers(file, place, empty=True)
+    for raw in file.blocks(numbers, texts):
+        rows, carried = raw.numbers[:, : len(used)], tuple(raw.texts[: len(kept)])
+        if typed:
+            times = [iso(value) if value == value else "" for value in raw.numbers[:, -1].tolist()]
+            yield TableRows(rows, Carried(times, carried))
+            continue
+        times = [" ".join(parts).strip() for parts in zip(*raw.texts[len(kept) :], strict=True)]
+        yield TableRows(rows, Carried(times, carried, TEXT if clock is None else clock.form))
+
+
+def _log(source: Source, options: TableOptions) -> ScoredFile:
+    """Return an Intel Lab log, a row an epoch; its times are those of its first lines."""
+    if options.keep:
+        raise refusal(
+            source.path,
+            expected=f"a column {options.keep[0]!r} (--keep)",
+            got="a log of motes, which has no such columns",
+            hint="leave --keep out: times are carried along",
+        )
+    check_quantity(options.quantity)
+    table, epochs = intel_lab.read_epochs(source, options.quantity)
+
+    def read(used: Sequence[int]) -> Iterator[TableRows]:
+        stamps = intel_lab.first_stamps(source)
+        for begin in range(0, len(table.rows), text.BLOCK):
+            part = slice(begin, begin + text.BLOCK)
+            times = [stamps.get(epoch, "") for epoch in epochs[part].tolist()]
+            yield TableRows(table.rows[part, list(used)], Carried(times))
+
+    return ScoredFile(source.path, table.names, True, table.notes, frozenset(), True, read)
+
+
+def _long(path: Path, options: TableOptions) -> ScoredFile:
+    """Return a long table, a row a time and a column a channel."""
+    if options.keep:
+        raise refusal(
+            path,
+            expected="a row for each time, to keep columns of it",
+            got="--keep of a long table",
+            hint="leave --keep out: times are carried along",
+        )
+    recordings = open_recordings([path], replace(options.reading, skip=(), columns=()))
+
+    def read(used: Sequence[int]) -> Iterator[TableRows]:
+        for recorded in recordings.rows():
+            times = [] if recorded.times is None else list(map(iso, recorded.times.tolist()))
+            yield TableRows(recorded.rows[:, list(used)], Carried(times))
+
+    return ScoredFile(
+        path, recordings.names, True, recordings.notes, frozenset(), recordings.timed, read
+    )

@@ -1,0 +1,1 @@
+"""The laboratory: demo, replay, crowds, simulated fleets, plans and generated plants."""

@@ -1,0 +1,105 @@
+"""FleetObserver: receives the events of a simulated fleet; the oracles are three."""
+
+from __future__ import annotations
+
+from submerge.protocol.machine import Effect, Event, Note, Records
+from submerge_lab.simulator.hosts import Host
+
+
+class FleetObserver:
+    """Receives the events of a fleet, and does nothing with them."""
+
+    def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
+        """Handle a node's decision; nothing is performed yet."""
+
+    def on_note(self, host: Host, note: Note) -> None:
+        """Handle what a process says, or answers to an operator."""
+
+    def on_write(self, host: Host) -> None:
+        """Handle a changed store."""
+
+    def on_failed_write(self, host: Host) -> None:
+        """Handle a failed write."""
+
+    def on_death(self, host: Host) -> None:
+        """Handle a process that is about to die."""
+
+    def on_disk_change(self, host: Host, before: Records, after: Records, why: str) -> None:
+        """Handle a disk that was replaced by another, or is gone."""
+
+    def on_clone(self, host: Host) -> None:
+        """Handle a copied disk, on which a second process is about to run."""
+
+    def on_double(self, host: Host) -> None:
+        """Handle a machine copied with its memory: two processes continue one incarnation."""
+
+    def on_move(self, host: Host) -> None:
+        """Handle a node that has another parent from now on."""
+
+    def on_forget(self, node: str) -> None:
+        """Handle an operator's order to forget a client, before it is carried out."""
+
+    def on_order(self, event: Event) -> None:
+        """Handle an operator's order that the root has kept."""
+
+
+class Observers(FleetObserver):
+    """Several observers as one."""
+
+    def __init__(self, *observers: FleetObserver) -> None:
+        self._observers = observers
+
+    def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_step(host, event, effects)
+
+    def on_note(self, host: Host, note: Note) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_note(host, note)
+
+    def on_write(self, host: Host) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_write(host)
+
+    def on_failed_write(self, host: Host) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_failed_write(host)
+
+    def on_death(self, host: Host) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_death(host)
+
+    def on_disk_change(self, host: Host, before: Records, after: Records, why: str) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_disk_change(host, before, after, why)
+
+    def on_clone(self, host: Host) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_clone(host)
+
+    def on_double(self, host: Host) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_double(host)
+
+    def on_move(self, host: Host) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_move(host)
+
+    def on_forget(self, node: str) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_forget(node)
+
+    def on_order(self, event: Event) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.on_order(event)

@@ -1,0 +1,232 @@
+"""Checks of an aggregator: store, addresses, parent; if it runs, whether it is ready."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from submerge import UsageError
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.listening import listen
+from submerge_aggregator.notify.over_apprise import open_service
+from submerge_aggregator.notify.sinks import urls_of
+from submerge_aggregator.operators.tls_files import operators_tls
+from submerge_aggregator.questions.views import socket_of
+from submerge_aggregator.storage.ballast import Ballast, ballast_of
+from submerge_aggregator.storage.room import room_for
+from submerge_aggregator.store import APPLICATION_ID, FORM
+from submerge_client import clock
+from submerge_client.config.links import Endpoint
+from submerge_client.config.sizes import size_of_report
+from submerge_client.uplink.factory import tls_of
+from submerge_client.uplink.tls import Tls
+from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.units import size_of
+from submerge_files.console.ways import NoAnswer, UnixSocket
+from submerge_operate.doctor import links, machine
+from submerge_operate.doctor.certificates import ShownCertificate, check_certificates
+from submerge_operate.doctor.findings import Finding, fails, ok, warning
+from submerge_operate.doctor.histories import histories
+from submerge_operate.doctor.operators import operators
+
+HOLDS = 96 << 20
+"""Bytes of memory without children; a thousand over gRPC need 80 MiB more
+(benchmarks/footprint.md)."""
+
+PATIENCE_S = 5.0
+
+
+def run_checks(config: AggregatorConfig) -> Iterator[Finding]:
+    """Check all that an aggregator needs, the cheapest first."""
+    parent = config.parent
+    above = "the root" if parent is None else f"to {parent.name} at {parent.url}"
+    yield ok("aggregator", f"{config.node}, {above}, groups {', '.join(config.groups)}")
+    yield from check_certificates(certificates_of(config), config.node, time.time(), kit=config.kit)
+    yield from machine.clock(clock.now())
+    size = config.store.stat().st_size if config.store.exists() else 0
+    held = Ballast(ballast_of(config.store)).held
+    yield from machine.disk("store", config.store, spare=size + room_for(size) - held)
+    yield from machine.memory(HOLDS + size)
+    yield from messages(config)
+    running = is_running(config)
+    yield from store(config.store, running=running)
+    yield from histories(config.store, config.groups, running=running)
+    yield from places(config, running=running)
+    yield from apprise(config)
+    yield from operators(config, time.time())
+    mqtt = config.listen.mqtt
+    if mqtt is not None:
+        yield from links.broker(
+            mqtt, "broker", node=config.node, fleet=mqtt.fleet, kit=config.kit, now=time.time()
+        )
+    if parent is not None:
+        yield from links.parent(
+            parent,
+            name=parent.name,
+            node=config.node,
+            groups=tuple(config.groups),
+            kit=config.kit,
+            now=time.time(),
+        )
+
+
+def certificates_of(config: AggregatorConfig) -> list[ShownCertificate]:
+    """Return the certificates that its links show."""
+    grpc, mqtt, parent = config.listen.grpc, config.listen.mqtt, config.parent
+    found = []
+    if grpc is not None:
+        own = grpc.cert is not None
+        tls = Tls(grpc.ca, grpc.cert, grpc.key) if own else Tls(kit=config.kit)
+        bare = None if grpc.insecure else tls
+        # A certificate that is configured here names the host, not the node.
+        found.append(
+            ShownCertificate("listen.grpc", grpc.endpoint.host, bare, not own, serves=True)
+        )
+    if config.operators is not None:
+        shown = operators_tls(config.operators, grpc, config.kit)
+        host = config.operators.endpoint.host
+        by_kit = shown is not None and shown.kit is not None
+        found.append(ShownCertificate("operators", host, shown, by_kit, serves=True))
+    if mqtt is not None:
+        found.append(ShownCertificate("listen.mqtt", mqtt.host, tls_of(mqtt, config.kit)))
+    if parent is not None and parent.scheme != "memory":
+        found.append(ShownCertificate("parent", parent.host, tls_of(parent, config.kit)))
+    return found
+
+
+def messages(config: AggregatorConfig) -> Iterator[Finding]:
+    """Return the size of its largest report; the configuration refuses more than the limit."""
+    if config.parent is None:
+        return
+    sizes = [
+        size_of_report(
+            group.schema.dim,
+            min(group.summary.kept, group.schema.dim),
+            merged=True,
+            linear=group.summary.linear(group.schema),
+        )
+        for group in config.groups.values()
+        if group.schema is not None
+    ]
+    limit = config.parent.limit
+    if sizes:
+        yield ok("messages", f"reports upward have at most {max(sizes)} of {limit} bytes")
+    else:
+        yield ok("messages", f"at most {limit} bytes; a report's size depends on the root's schema")
+
+
+def apprise(config: AggregatorConfig) -> Iterator[Finding]:
+    """Check that Apprise accepts the configured URLs; only their schemes are shown."""
+    settings = config.alarms.apprise
+    if settings is None:
+        return
+    try:
+        urls = urls_of(config)
+        for url in urls:
+            open_service(url)
+    except UsageError as error:
+        message, _, hint = str(error).partition("; ")
+        yield fails("apprise", message, hint or "put one URL on each line")
+    else:
+        kinds = ", ".join(sorted({url.scheme for url in urls}))
+        some = f"{len(urls)} service{'s' * (len(urls) > 1)}"
+        yield ok("apprise", f"{some} in {settings.urls_file.name}: {kinds}; nothing was sent")
+
+
+def is_running(config: AggregatorConfig) -> bool:
+    """Return whether an aggregator answers on the socket beside the store."""
+    try:
+        AdminClient(UnixSocket(socket_of(config.store))).get()
+    except (NoAnswer, UsageError):
+        return False
+    return True
+
+
+def store(path: Path, *, running: bool) -> Iterator[Finding]:
+    """Check that the store is an undamaged store; one in use is left to its owner."""
+    if running:
+        yield ok("store", f"{path.name} is in use: the aggregator runs")
+        return
+    if path.is_symlink():
+        hint = "name the file itself in `store`"
+        yield fails("store", f"{path} is a symbolic link, which an aggregator refuses", hint)
+        return
+    if not path.exists():
+        yield ok("store", f"{path.name} does not exist yet: it will be created")
+        return
+    try:
+        # Read-only, and no lock is held for longer than the check.
+        sql = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, timeout=0)
+        try:
+            (owner,) = sql.execute("PRAGMA application_id").fetchone()
+            (form,) = sql.execute("PRAGMA user_version").fetchone()
+            (verdict,) = sql.execute("PRAGMA quick_check(1)").fetchone()
+            rows = 0
+            if owner == APPLICATION_ID:
+                (rows,) = sql.execute("SELECT count(*) FROM records").fetchone()
+        finally:
+            sql.close()
+    except sqlite3.Error as error:
+        if "locked" in str(error):
+            hint = "find the process: fuser, or systemctl status submerge-aggregator"
+            yield warning("store", f"another process holds {path} and does not answer", hint)
+            return
+        owner, form, verdict, rows = APPLICATION_ID, FORM, str(error), 0
+    if owner != APPLICATION_ID or form > FORM:
+        whose = "another program's" if owner != APPLICATION_ID else "a later submerge's"
+        yield fails("store", f"{path} is {whose} database", "name another, or update submerge")
+    elif verdict != "ok":
+        yield fails(
+            "store",
+            f"{path} is damaged: {verdict.splitlines()[-1]}",
+            "move it away: a new one is created, and children start new incarnations",
+        )
+    else:
+        size = size_of(path.stat().st_size)
+        yield ok("store", f"{path.name}: {rows} records in {size}; SQLite finds no damage")
+
+
+def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
+    """Check that its addresses are free; if it runs, that it is ready."""
+    grpc, status = config.listen.grpc, config.status.endpoint
+    if running:
+        if status is not None:
+            yield _readiness(status)
+        return
+    places = [] if grpc is None else [("listen.grpc.address", grpc.endpoint)]
+    if status is not None:
+        places.append(("status.address", status))
+    if config.operators is not None:
+        places.append(("operators.address", config.operators.endpoint))
+    for setting, endpoint in places:
+        try:
+            listen(endpoint, setting=setting).close()
+        except UsageError as error:
+            why = str(error).partition(";")[0]
+            hint = f"ss -ltnp 'sport = :{endpoint.port}' shows what listens; or change {setting}"
+            yield fails("listen", why, hint)
+        else:
+            yield ok("listen", f"{endpoint.host}:{endpoint.port} is free")
+
+
+def _readiness(endpoint: Endpoint) -> Finding:
+    """Ask the running aggregator whether it is ready."""
+    # A wildcard address includes this machine's loopback.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)  # noqa: S104
+    at = f"http://{f'[{host}]' if ':' in host else host}:{endpoint.port}/readyz"
+    connection = http.client.HTTPConnection(host, endpoint.port, timeout=PATIENCE_S)
+    try:
+        connection.request("GET", "/readyz")
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        hint = "was it started with this configuration?"
+        return warning("status", f"{at} does not answer: {error}", hint)
+    finally:
+        connection.close()
+    if answer.get("ready"):
+        return ok("status", f"{at}: ready")
+    return fails("status", f"{at}: {answer.get('why', 'not ready')}", "see its log and its parent")

@@ -1,0 +1,211 @@
+"""Checks of links: whether the other end answers, proves its name, and has the right name.
+
+Step by step, so that the first failure is the one to correct: the host name, the port, TLS, and
+then what the program itself would receive. Nothing is sent, so a running client is not disturbed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from submerge import PeerError, UsageError
+from submerge.protocol.messages import Hello, Model
+from submerge_client.config.links import Link, UplinkConfig
+from submerge_client.uplink import Came, Heard, Opened, Parted, SendRefused
+from submerge_client.uplink.broker import Broker
+from submerge_client.uplink.factory import make_uplink, password_of, tls_of
+from submerge_client.uplink.identity import identity
+from submerge_client.uplink.tls import Tls
+from submerge_files.console.units import in_words
+from submerge_operate.doctor.findings import Finding, fails, ok, warning
+from submerge_operate.doctor.ways import (
+    TurnedAway,
+    Unreached,
+    connect,
+    ending_soon,
+    is_broker,
+    without_role,
+)
+from submerge_proto.wire import codec, topics
+
+PATIENCE_S = 5.0
+"""Seconds to wait for the other end."""
+
+BEHIND_S = 60.0
+"""Seconds by which a clock may be behind that of the model's maker."""
+
+UNCHECKED = "not checked: whether it accepts this group and schema"
+"""Only a join shows that, and doctor sends nothing."""
+
+BROKER = "BROKER"
+"""In hints, for the name of a broker's kit, which this node does not know."""
+
+RUNNING = "is the parent running under that name? run submerge doctor there"
+
+
+def parent(
+    link: UplinkConfig,
+    *,
+    name: str,
+    node: str,
+    groups: Sequence[str],
+    kit: Path | None,
+    now: float,
+) -> Iterator[Finding]:
+    """Check that a parent answers under its name; nothing is sent to it."""
+    if link.scheme == "memory":
+        yield ok("parent", f"{link.url} is inside one process")
+        return
+    try:
+        way = connect(link, tls_of(link, kit), BROKER if is_broker(link) else name)
+        yield from ending_soon(link, way, now)
+        yield from without_role(link, tls_of(link, kit), way, name)
+        heard = _greeting(link, name=name, node=node, groups=groups, kit=kit)
+        hello = _hello(heard)
+        if hello.node != name:
+            raise Unreached(
+                f"{link.host}:{link.port} is {hello.node}, but the configured parent is {name}",
+                f'correct the url, or name "{hello.node}" as the parent',
+            )
+    except Unreached as error:
+        yield fails("parent", error.message, _hint(error, tls_of(link, kit), node, now))
+        return
+    except UsageError as error:
+        yield fails("parent", str(error), "see above, or the configuration")
+        return
+    kind = "the root" if hello.top else "an aggregator"
+    # A broker keeps a hello even if its sender no longer runs.
+    what = "the broker has the hello of" if is_broker(link) else "hello from"
+    yield ok("parent", f"{what} {name}, {kind}; {in_words(way.took_s)} to connect; {UNCHECKED}")
+    for greeting in heard:
+        if isinstance(greeting, Model) and greeting.created > now + BEHIND_S:
+            behind = in_words(greeting.created - now)
+            message = f"it is {behind} behind the clock of the newest model's maker"
+            yield warning("clock", message, "timedatectl status, here and at the root")
+
+
+def broker(
+    link: Link, what: str, *, node: str, fleet: str, kit: Path | None, now: float
+) -> Iterator[Finding]:
+    """Check that a broker accepts a node; `what` is the name of the check."""
+    try:
+        way = connect(link, tls_of(link, kit), BROKER)
+        yield from ending_soon(link, way, now)
+        _from_broker(link, (), fleet=fleet, node=node, kit=kit)
+    except Unreached as error:
+        yield fails(what, error.message, _hint(error, tls_of(link, kit), node, now))
+    except UsageError as error:
+        yield fails(what, str(error), "see above, or the configuration")
+    else:
+        yield ok(what, f"the broker on {link.host}:{link.port} accepts {node}")
+
+
+def _hint(error: Unreached, tls: Tls | None, node: str, now: float) -> str:
+    """Return what to do; a bad certificate of this node explains a refusal."""
+    if isinstance(error, TurnedAway) and tls is not None and tls.proves:
+        try:
+            own = identity(tls)
+        except UsageError:
+            return "see certificate above"
+        if own.node != node or not own.begins <= now < own.until:
+            return "see certificate above"
+    return error.hint
+
+
+def _greeting(
+    link: UplinkConfig, *, name: str, node: str, groups: Sequence[str], kit: Path | None
+) -> list[Hello | Model]:
+    if is_broker(link):
+        topic = topics.hello(link.fleet, name)
+        greetings = _from_broker(link, (topic,), fleet=link.fleet, node=node, kit=kit)
+        if not greetings:
+            raise Unreached(
+                f"the broker accepts {node}, but has no hello of {name!r} in fleet {link.fleet!r}",
+                RUNNING,
+            )
+        return greetings
+    heard: SimpleQueue[Heard] = SimpleQueue()
+    uplink = make_uplink(link, parent=name, node=node, groups=tuple(groups[:1]), kit=kit)
+    uplink.open(heard.put)
+    try:
+        greetings = _receive(heard)
+    finally:
+        uplink.close()
+    if not greetings:
+        raise Unreached(
+            f"{link.host}:{link.port} accepts {node}, but sends no hello",
+            "it may wait for its own parent: run submerge doctor there",
+        )
+    return greetings
+
+
+def _from_broker(
+    link: Link, wanted: tuple[str, ...], *, fleet: str, node: str, kit: Path | None
+) -> list[Hello | Model]:
+    """Return the messages that a broker has on topics, once connected."""
+    from submerge_client.uplink.line import BrokerConnection
+
+    heard: SimpleQueue[Heard] = SimpleQueue()
+    line = BrokerConnection(
+        Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
+        # Not the program's client id: a broker would disconnect the program.
+        name=f"submerge:{fleet}:doctor:{node}",
+        topics=wanted,
+        will=None,
+        opened=lambda: heard.put(Opened()),
+        parted=lambda why: heard.put(Parted(why)),
+        came=lambda _, data: heard.put(Came("watch", data)),
+    )
+    line.open()
+    try:
+        return _receive(heard, for_hello=bool(wanted))
+    finally:
+        line.close()
+
+
+def _receive(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hello | Model]:
+    """Return messages until a moment after the hello; none if no hello comes."""
+    greetings: list[Hello | Model] = []
+    until = time.monotonic() + PATIENCE_S
+    opened = False
+    while time.monotonic() < until:
+        try:
+            item = heard.get(timeout=max(0.01, until - time.monotonic()))
+        except Empty:
+            break
+        match item:
+            case Parted(why) | SendRefused(why):
+                raise TurnedAway(why, "submerge pki show KIT; is it banned, or of another fleet?")
+            case Opened():
+                opened = True
+                if not for_hello:
+                    return greetings
+            case Came("watch", data):
+                greetings.append(_read(data))
+                # A model, if there is one, follows at once.
+                until = min(until, time.monotonic() + 0.3)
+    if not opened:
+        raise Unreached(f"no answer in {PATIENCE_S:g} s", RUNNING)
+    return greetings
+
+
+def _read(data: bytes) -> Hello | Model:
+    try:
+        greeting = codec.decode("watch", data)
+    except PeerError as error:
+        raise Unreached(
+            f"it sends something else than a hello: {error}", "has it the same version?"
+        ) from error
+    if not isinstance(greeting, Hello | Model):
+        raise Unreached("it sends something else than a hello", "has it the same version?")
+    return greeting
+
+
+def _hello(greetings: list[Hello | Model]) -> Hello:
+    for greeting in greetings:
+        if isinstance(greeting, Hello):
+            return greeting
+    raise Unreached("it has a model, but sends no hello", RUNNING)

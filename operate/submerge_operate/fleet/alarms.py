@@ -1,0 +1,308 @@
+"""`submerge alarms`: list the alarms below an aggregator, accept them or reject them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from submerge.errors import UsageError
+from submerge_files.console.admin_client import AdminClient, ListedFirst, console_of
+from submerge_files.console.options import (
+    AggregatorOptions,
+    aggregator_options,
+    flag_option,
+    json_option,
+)
+from submerge_operate.fleet.alarms_past import past
+from submerge_operate.fleet.alarms_table import (
+    CAUSES,
+    line_of,
+    lines_of,
+    table_of,
+    table_of_nodes,
+    value_lines,
+)
+from submerge_operate.fleet.orders import desired_state_command, when_applied
+from submerge_operate.fleet.watching import WATCH, LiveView, watch
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from submerge_aggregator.questions.alarm_views import AlarmView
+    from submerge_operate.fleet.alarms_follow import Event
+
+NARROW = 120
+"""On fewer columns an alarm may take several lines."""
+
+
+@click.group(cls=ListedFirst, epilog="Example: submerge alarms --follow --config root.toml")
+def command() -> None:
+    """See the alarms of all nodes below an aggregator, and accept or reject them.
+
+    Any aggregator will do: reports carry alarms up to the root. It is reached through the
+    socket beside its store, as the user that it runs as, or with --at from another machine.
+    Without a command: list, with its options (--watch, --follow, --open, --nodes, --wide, --json,
+    --group).
+    """
+
+
+@command.command(
+    "list", epilog=f"{CAUSES}\n\nExample: submerge alarms list --open --config root.toml"
+)
+@aggregator_options("Of this group only.")
+@flag_option("--open", "Only open alarms.", "open_only")
+@flag_option("--all", "Also provisional alarms that are over: most of these were false.", "of_all")
+@flag_option(
+    "--nodes",
+    "False alarms allowed, alarms raised and time until armed, for each node here.",
+    "of_nodes",
+)
+@flag_option("--follow", "Print each start and end, until Ctrl-C.")
+@WATCH
+@flag_option("--wide", "With node, onset, values, model, readings withheld, and who reported it.")
+@json_option("Print JSON; with --follow or --watch, a line each.")
+def list_alarms(
+    at: AggregatorOptions,
+    open_only: bool,
+    of_all: bool,
+    of_nodes: bool,
+    follow: bool,
+    watched: bool,
+    wide: bool,
+    as_json: bool,
+) -> None:
+    """List alarms, open ones first.
+
+    Each node reports the last eight of those that are over. `over` is the worst score over its
+    limit, `channels` names those to blame, with the difference of each from what the others say of
+    it, in its unit. A line below the table says what the first of them reads, and what was
+    expected. The lines above show how each group is watched: what
+    was promised, and what was raised. `--nodes` has that for each node that reports here. Where
+    there is no terminal, --watch is --follow.
+    """
+    admin, query = at.admin(), at.query
+    if watched and sys.stdout.isatty() and not (as_json or follow):
+        if of_nodes:
+            raise UsageError("--watch shows alarms: leave out --nodes, or use `nodes --watch`")
+        look = functools.partial(
+            _listing, admin, query, open_only=open_only, of_all=of_all, wide=wide
+        )
+        watch(LiveView(look, _drawn, lambda *_: []), as_json=False)
+    elif follow or watched:
+        if open_only or of_all or of_nodes:
+            raise UsageError("--follow prints starts and ends: leave out --open, --all and --nodes")
+        _follow(admin, query, as_json=as_json)
+    elif as_json and of_nodes:
+        groups, nodes = (json.loads(admin.get(each, **query)) for each in ("alarm-status", "nodes"))
+        click.echo(json.dumps({"groups": groups, "nodes": nodes}))
+    elif as_json:
+        click.echo(json.dumps(json.loads(_get_alarms(admin, query, open_only=open_only))))
+    else:
+        if of_nodes:
+            click.echo("".join(f"{line}\n" for line in _group_lines(admin, query)), nl=False)
+            _show_nodes(admin, query, wide=wide)
+        else:
+            listed = _listing(admin, query, open_only=open_only, of_all=of_all, wide=wide)
+            _show(listed, wide=wide)
+
+
+command.add_command(past)
+
+_verdict_command = functools.partial(
+    desired_state_command,
+    command,
+    target=click.argument("ids", metavar="ID...", nargs=-1, required=True),
+    group_help="Its group; needed if no node reports it here, and there are several.",
+    anyway="Also if no node reports it here.",
+    json="Print the desired state of the nodes, as JSON.",
+)
+
+
+@_verdict_command("alarms accept pump-3-19aa41f2c30")
+def accept(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
+    """Accept ID: it is no fault, but normal from now on, and learnt.
+
+    The alarm ends, and readings like these raise no other. An alarm that is over is only marked:
+    what was withheld during it is not learnt. This cannot be taken back.
+    """
+    _set_verdicts(at, ids, "accept", anyway=anyway, as_json=as_json)
+
+
+@_verdict_command("alarms reject pump-3-19aa41f2c30")
+def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
+    """Reject ID: it is a fault, and never learnt, however long it lasts.
+
+    It stays open until readings are normal again, and counts as confirmed. Without a verdict
+    it ends as settled once readings have kept to a new level for a day, and for `max_withheld`.
+    """
+    _set_verdicts(at, ids, "reject", anyway=anyway, as_json=as_json)
+
+
+# -- inside ----------------------------------------------------------------------------
+
+
+def _get_alarms(admin: AdminClient, query: dict[str, str], *, open_only: bool = False) -> bytes:
+    return admin.get("alarms", **query, **({"open": "1"} if open_only else {}))
+
+
+def _alarms(answer: bytes) -> list[AlarmView]:
+    import msgspec
+
+    from submerge_aggregator.questions.alarm_views import AlarmView
+
+    return msgspec.json.decode(answer, type=list[AlarmView])
+
+
+def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
+    """Return how each group is watched."""
+    import msgspec
+
+    from submerge_aggregator.questions.alarm_views import GroupWatch
+
+    groups = msgspec.json.decode(admin.get("alarm-status", **query), type=list[GroupWatch])
+    return [line for each in groups for line in lines_of(each)]
+
+
+def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> None:
+    """Print how each node watches."""
+    import msgspec
+
+    from submerge_aggregator.questions.views import NodeView
+
+    nodes = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
+    console_of(wide=wide).print(table_of_nodes(nodes) if nodes else "no node has reported yet")
+
+
+class Listing(NamedTuple):
+    """A list of alarms: lines above, the table if there are any, lines below."""
+
+    head: list[str]
+    table: Table | None
+    tail: list[str]
+
+
+def _listing(
+    admin: AdminClient, query: dict[str, str], *, open_only: bool, of_all: bool, wide: bool
+) -> Listing:
+    """Return alarms, without provisional ones that are over unless `of_all` asks for them."""
+    head = _group_lines(admin, query)
+    known = _alarms(_get_alarms(admin, query, open_only=open_only))
+    views = [view for view in known if of_all or view.open or not view.provisional]
+    table, tail = None, ["no open alarms" if open_only else "no alarms"]
+    if views:
+        narrow = console_of(wide=wide).width < NARROW
+        table = table_of(views, now=time.time(), wide=wide, narrow=narrow)
+        tail = value_lines(views)
+    if left_out := len(known) - len(views):
+        tail.append(f"without {left_out:,} that ended and were provisional: --all lists them")
+    return Listing(head, table, tail)
+
+
+def _show(listed: Listing, *, wide: bool) -> None:
+    """Print alarms."""
+    click.echo("".join(f"{line}\n" for line in listed.head), nl=False)
+    if listed.table is not None:
+        console_of(wide=wide).print(listed.table)
+    click.echo("".join(f"{line}\n" for line in listed.tail), nl=False)
+
+
+def _drawn(listed: Listing) -> RenderableType:
+    """Return alarms for a terminal that is drawn again."""
+    from rich.console import Group
+    from rich.text import Text
+
+    middle = [] if listed.table is None else [listed.table]
+    return Group(Text("\n".join(listed.head)), *middle, Text("\n".join(listed.tail)))
+
+
+def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None:
+    from submerge_operate.fleet.alarms_follow import follow
+
+    def show(event: Event, view: AlarmView) -> None:
+        if as_json:
+            import msgspec
+
+            from submerge_client.alarms.event import stamp
+
+            at = stamp(view.began if event == "start" else view.ended or view.began)
+            whole: dict[str, Any] = {"event": event, "at": at} | msgspec.to_builtins(view)
+            click.echo(json.dumps(whole))
+        else:
+            click.echo(line_of(event, view))
+
+    known = [b""]
+
+    def look() -> list[AlarmView] | None:
+        mark = admin.get("alarms", "mark", **query)
+        if mark == known[0]:
+            return None
+        views, known[0] = _alarms(_get_alarms(admin, query)), mark
+        return views
+
+    follow(look, show, lambda words: click.echo(f"submerge: {words}", err=True))
+
+
+def _set_verdicts(
+    at: AggregatorOptions, ids: tuple[str, ...], verb: str, *, anyway: bool, as_json: bool
+) -> None:
+    import msgspec
+
+    from submerge_aggregator.questions.alarm_views import DesiredStateView
+
+    admin = at.admin()
+    views = _alarms(_get_alarms(admin, at.query))
+    for each in ids:
+        _check_id(each, views)
+    known = {each: [view for view in views if view.id == each] for each in ids}
+    groups = {each: _group_of(admin, each, found, at.group) for each, found in known.items()}
+    desired_states = []
+    # Unknown alarms come first: one that is refused stops the command before it changes anything.
+    for each in sorted(ids, key=lambda each: bool(known[each])):
+        if not known[each] and admin.knows(groups[each], each):
+            raise UsageError(f"{each} is a node, and it reports no alarm")
+        anyhow = {"anyway": "1"} if anyway else {}
+        answer = admin.post("alarms", groups[each], each, verb, **anyhow)
+        desired_states.append(json.loads(answer))
+        if not as_json:
+            desired = msgspec.json.decode(answer, type=DesiredStateView)
+            open_ = any(view.open for view in known[each])
+            click.echo(
+                f"{_outcome(each, desired.node, verb, is_open=open_)}. {when_applied(desired)}"
+            )
+    if as_json:
+        click.echo(json.dumps(desired_states))
+
+
+def _check_id(name: str, views: list[AlarmView]) -> None:
+    """Refuse what is no alarm's id; for a node's name say which alarm it has."""
+    from submerge.protocol.alarm_status import parse_alarm_name
+
+    of_node = [view for view in views if view.node == name]
+    if of_node:
+        which = "open" if of_node[0].open else "last"
+        raise UsageError(f"{name} is a node; its {which} alarm is {of_node[0].id}")
+    parse_alarm_name(name)
+
+
+def _outcome(name: str, node: str, verb: str, *, is_open: bool) -> str:
+    if verb == "reject":
+        never = f": {node} does not learn it, however long it lasts" if is_open else ""
+        return f"{name} is rejected, a fault{never}"
+    return f"{name} is accepted{f': {node} learns it as normal' if is_open else ''}"
+
+
+def _group_of(admin: AdminClient, name: str, found: list[AlarmView], group: str | None) -> str:
+    groups = sorted({view.group for view in found})
+    if len(groups) == 1:
+        return groups[0]
+    if group is not None:
+        return group
+    if groups:
+        raise UsageError(f"expected --group: {name} is in several, {', '.join(groups)}")
+    return admin.group(None)

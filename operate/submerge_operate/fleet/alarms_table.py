@@ -1,0 +1,306 @@
+"""Alarms for a person: one line each on a terminal of 80 columns, and how groups are watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from submerge_files.console.printable import name_text, printable
+from submerge_files.console.units import ago, figure, moment
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from submerge.protocol.alarm_status import State
+    from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
+    from submerge_aggregator.questions.views import NodeView
+
+CAUSES = """\b
+In the column cause:
+  spe      squared prediction error: channels disagree more than usual
+  t2       Hotelling's T-squared: they agree, but lie further out than usual
+  linear   as spe, of the readings themselves where the model is of features
+  distance  rows lie further from normal than usual, whichever way
+  smoothed  they do so little by little: the mean of recent distances
+  channel  one sensor differs from what the others predict: look there first
+  stuck    a channel keeps its value while others move"""
+
+NEWS = 2.0
+"""Least evidence that is shown: less is no evidence of anything."""
+
+ORDINARY = 26
+"""Most characters of an alarm's id that stay on one line. An id is there to copy: never cut."""
+
+SETTLED = "settled at a new level"
+
+WEEK_S = 7 * 86400.0
+
+SILENT_S = 900.0
+"""If the node that reports an alarm is silent for longer, the table says so: three reports are
+missing, unless a configuration says otherwise."""
+
+
+def table_of(
+    views: Sequence[AlarmView], *, now: float, wide: bool = False, narrow: bool = False
+) -> Table:
+    """Return alarms as a table, at a wall time.
+
+    wide : with node, channels at the onset, values, model, readings withheld and who reported it
+    narrow : on a terminal of 80 columns, where one alarm takes several lines
+    """
+    from rich.text import Text
+
+    several = len({view.group for view in views}) > 1
+    table = _table()
+    if several:
+        table.add_column("group", overflow="fold")
+    ids = [_in_two_lines(view) if narrow else view.id for view in views]
+    whole = not narrow or max(len(line) for name in ids for line in name.split("\n")) <= ORDINARY
+    table.add_column("id", no_wrap=whole, overflow="fold")
+    if wide:
+        table.add_column("node", overflow="fold")
+    for heading in ("since", "lasted", "over"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("cause", no_wrap=True)
+    table.add_column("channels", overflow="fold")
+    for heading in ("at onset", "values", "model", "withheld", "reported by") if wide else ():
+        folds = heading in ("at onset", "values", "reported by")
+        table.add_column(heading, no_wrap=not folds, overflow="fold")
+    table.add_column("state", overflow="fold")
+    for view, name in zip(views, ids, strict=True):
+        cells = [view.group] if several else []
+        cells += [name, *([view.node] if wide else [])]
+        cells += [
+            ago(max(0.0, now - view.began)),
+            duration_text(view) or "-",
+            excess_text(view) or "-",
+        ]
+        # One channel on a line, so that no name is broken where there is little room.
+        cells += [view.cause, channels_text(view, "\n" if narrow else ", ") or "-"]
+        if wide:
+            cells += [shares_text(view.first) or "-", values_text(view) or "-"]
+            cells += [str(view.model), f"{view.withheld:,}", view.reported_by]
+        table.add_row(*map(Text, [*cells, (",\n" if narrow else ", ").join(_state(view))]))
+    return table
+
+
+def table_of_nodes(views: Sequence[NodeView]) -> Table:
+    """Return what was promised for each node, beside what was raised."""
+    from rich.text import Text
+
+    table = _table()
+    several = len({view.group for view in views}) > 1
+    for heading in (*(["group"] if several else []), "node"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("watched", "promised", "raised", "faults", "evidence"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("state", overflow="fold")
+    for view in views:
+        cells = [view.group] if several else []
+        watch = view.watch
+        if watch is None:
+            cells += [view.node, "-", "-", "-", "-", "-", "no model yet, or alarms are off"]
+        else:
+            cells += [view.node, f"{watch.watched_s / 3600:,.0f} h", _count_text(watch.allowed)]
+            cells += [f"{watch.raised:,}", f"{watch.confirmed:,}", _odds(watch)]
+            cells += [", ".join(status_words(view))]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def lines_of(group: GroupWatch) -> list[str]:
+    """Return how a group is watched, what was promised, and what was raised."""
+    watch = group.watch
+    if watch is None or not watch.nodes:
+        return [f"{group.group}: no node reports an alarm status", *left_out_lines(group)]
+    states = _state_counts(watch, "alarm", "armed", "learning", "paused", "stale")
+    if group.clients > watch.nodes:
+        silent = group.clients - watch.nodes
+        states.append(f"{silent:,} {'reports' if silent == 1 else 'report'} no alarm status")
+    lines = [f"{group.group}: {', '.join(states)}"]
+    if group.waiting:
+        lines.append(f"  {printable(group.waiting)}")
+    if watch.watched_s:
+        rate = watch.allowed / watch.watched_s * WEEK_S
+        faults = "a fault" if watch.confirmed == 1 else "faults"
+        lines.append(
+            f"  promised {rate:.3g} per week and node: at most {_count_text(watch.allowed)} false"
+            f" alarms in {watch.watched_s / 3600:,.0f} hours\n"
+            f"  watched; {watch.raised:,} raised, {watch.confirmed:,} confirmed as {faults}"
+        )
+        if watch.evidence >= NEWS:
+            lines.append(f"  {_odds(watch)} that more alarms come than promised")
+    if group.widened > 1:
+        lines.append(
+            f"  limits are {group.widened - 1:.0%} wider, for more alarms came than promised and"
+            " they were not confirmed"
+        )
+    return lines + left_out_lines(group)
+
+
+def left_out_lines(group: GroupWatch) -> list[str]:
+    """Return which children report alarms that are not believed: a line for each, and why."""
+    lines = []
+    for by in sorted({each.by for each in group.left_out}):
+        several = [each for each in group.left_out if each.by == by]
+        first = several[0]
+        more = f" and {len(several) - 1:,} more" if len(several) > 1 else ""
+        state = "open" if first.open else "over"
+        lines.append(f"  not believed: {by} reports {first.id} ({state}){more}\n    {first.why}")
+    return lines
+
+
+def line_of(event: str, view: AlarmView) -> str:
+    """Return an event of an alarm as a line; `event`: start, end or gone."""
+    if event == "start":
+        facts = [f"{view.cause} {excess_text(view)}".strip(), channels_text(view)]
+        facts += ["provisional"] if view.provisional else []
+        return f"{moment(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
+    if event == "gone":
+        return f"{moment(view.began)} gone  {view.id}: no node reports it any more"
+    facts = [
+        f"lasted {duration_text(view)}",
+        f"{view.cause} {excess_text(view)}".strip(),
+        SETTLED if view.settled else "",
+        view.verdict,
+    ]
+    return f"{moment(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
+
+
+def status_words(view: NodeView) -> list[str]:
+    """Return the alarm status of a node, or of those below it; nothing if it has none."""
+    watch, words = view.watch, list[str]()
+    if watch is not None and view.kind == "client":
+        state = max(watch.states, key=lambda each: watch.states[each])
+        if not watch.nodes:
+            words = []
+        elif state == "alarm":
+            words = ["ALARM"]
+        elif state == "learning":
+            words = [f"learning: {_when(watch)}"]
+        elif state == "stale":
+            words = ["its model has expired"]
+        elif state == "armed":
+            words = ["armed"]
+        if view.paused or (state == "paused" and watch.nodes):
+            words.append("paused")
+    elif watch is not None:
+        words = _state_counts(watch, "alarm", "learning", "paused", "stale")
+    if view.wanted:
+        words.append(f"to {view.wanted} with its next report")
+    return words
+
+
+def excess_text(view: AlarmView) -> str:
+    """Return the worst score over its limit; nothing if no score was over."""
+    return f"{view.worst:{'.1f' if view.worst < 10 else ',.0f'}}x" if view.worst else ""
+
+
+def channels_text(view: AlarmView, between: str = ", ") -> str:
+    """Return the channels to blame, their shares, and how far each is off in its unit."""
+    off = {name: f" ({figure(each.difference, '+')})" for name, each in view.deviations.items()}
+    return between.join(
+        f"{name_text(name)} {share:.0%}{off.get(name, '')}" for name, share in view.top.items()
+    )
+
+
+def shares_text(shares: dict[str, float]) -> str:
+    """Return channels and their shares."""
+    return ", ".join(f"{name_text(channel)} {share:.0%}" for channel, share in shares.items())
+
+
+def values_text(view: AlarmView) -> str:
+    """Return the values of the channels to blame, and what was expected."""
+    each = view.deviations.items()
+    return ", ".join(
+        f"{name_text(name)} {off.value:.6g}, expected {off.expected:.6g}" for name, off in each
+    )
+
+
+def value_lines(views: Sequence[AlarmView]) -> list[str]:
+    """Return a line for each open alarm: what the channel most to blame reads, and what not."""
+    lines = []
+    for view in views:
+        name = next((each for each in view.top if each in view.deviations), None)
+        if view.open and name is not None:
+            off = view.deviations[name]
+            lines.append(
+                f"{view.id}: {name_text(name)} reads {figure(off.value)}, where the others say"
+                f" {figure(off.expected)}"
+            )
+    return lines
+
+
+def duration_text(view: AlarmView) -> str:
+    """Return how long an alarm lasted; nothing while it is open."""
+    return "" if view.ended is None else ago(max(0.0, view.ended - view.began))
+
+
+# -- inside ----------------------------------------------------------------------------
+
+
+def _table() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _in_two_lines(view: AlarmView) -> str:
+    """Return an alarm's id, on two lines if it is long."""
+    if len(view.id) <= ORDINARY:
+        return view.id
+    return f"{view.node}-\n{view.id[len(view.node) + 1 :]}"
+
+
+def _state(view: AlarmView) -> list[str]:
+    states = ["OPEN" if view.open else "over", *([view.verdict] if view.verdict else [])]
+    if view.settled:
+        states.append(SETTLED)
+    states += ["provisional"] if view.provisional else []
+    if view.wanted:
+        states.append(f"to be {view.wanted}")
+    if view.open and view.silent_s > SILENT_S:
+        states.append(f"{view.reported_by} silent for {ago(view.silent_s)}")
+    if view.denied_by:
+        states.append(f"denied by {', '.join(view.denied_by)}: not believed")
+    return states
+
+
+def _state_counts(watch: WatchView, *states: State) -> list[str]:
+    """Return how many nodes are in some states, where any is."""
+    words = {
+        "alarm": "in ALARM",
+        "learning": f"learning ({_when(watch)})",
+        "stale": "whose model has expired",
+    }
+    counted = ((watch.states[each], words.get(each, each)) for each in states)
+    return [f"{count:,} {said}" for count, said in counted if count]
+
+
+def _when(watch: WatchView) -> str:
+    if watch.waiting:
+        return printable(watch.waiting)
+    if watch.armed_in_s is None:
+        armed = "" if watch.provisional_rows else "no limits yet"
+    else:
+        # Its limits are known. It still measures its own mean.
+        armed = f"armed in {ago(watch.armed_in_s)}" if watch.armed_in_s else "armed soon"
+    if not watch.provisional_rows:
+        return armed
+    often = f"provisional: about 1 in {_rounded(watch.provisional_rows):,} rows"
+    return f"{often}, {armed}" if armed else often
+
+
+def _rounded(rows: float) -> int:
+    """Return a number of rows with two digits that are not zero."""
+    return int(float(f"{rows:.2g}"))
+
+
+def _odds(watch: WatchView) -> str:
+    """Return the evidence that more alarms come than promised, as odds; "-" if there is none."""
+    return f"{watch.evidence:,.0f} to 1" if watch.evidence >= NEWS else "-"
+
+
+def _count_text(allowed: float) -> str:
+    return f"{allowed:,.{2 if allowed < 10 else 0}f}"

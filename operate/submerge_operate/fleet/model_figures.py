@@ -1,0 +1,246 @@
+"""What a model holds, in figures and as text."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from submerge import Subspace
+from submerge.features import plain
+from submerge.stats.score_limits import Limits
+from submerge_files.console.printable import name_text
+from submerge_files.console.units import ago, moment
+from submerge_files.model_file import SavedModel
+from submerge_operate.fleet.model_contents import Contents, contents, contents_text
+
+NAMED = 3
+"""Channels that are named with a direction."""
+
+SHOWN = 8
+"""Channels that are listed for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One direction of normal variation.
+
+    share : of all variation, kept and discarded
+    channels : those with the largest part in it, with their signed part, the largest first
+    """
+
+    share: float
+    channels: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """The features of a kernel group, and what was learnt of them.
+
+    spec : the map, as the schema has it, with numbers as numbers
+    dim, rank : features; directions of them that the model holds, spare ones included
+    share : what those explain of all variation of the features
+    """
+
+    spec: dict[str, Any]
+    dim: int
+    rank: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A model in figures.
+
+    age_s, expired : By this machine's clock; an expired model still scores.
+    channels : As they were learnt: with lags each channel counts several times.
+    learnt, withheld, lost : Readings.
+    coverage : Learnt readings over all known ones.
+    staleness_s : (p50, p99, max). Seconds of silence that half, 99 % and all clients stayed below.
+    rank : Directions that the model holds, spare ones included.
+    shown : Directions that nodes score with, if that is known.
+    variance : Of all channels together, in squared units of what was learnt.
+    noise : Standard deviation of the noise of each number of a reading, in units of what was
+        learnt; empty while a row of the group has no energies of channels.
+    loadings : Columns of loadings that the distance of a row is by: those of `rank`, or more.
+    directions : Of the readings, in a kernel group as well.
+    kernel : None where the readings themselves are all that is learnt.
+    contents : What else the file holds; None if it holds the model alone, or it is no file.
+    """
+
+    whence: str
+    group: str
+    version: int
+    fingerprint: str
+    created_s: float
+    age_s: float
+    expires_s: float
+    expired: bool
+    channels: tuple[tuple[str, str], ...]
+    scaled: bool
+    center: str
+    half_life_s: float | None
+    learnt: int
+    withheld: int
+    lost: int
+    coverage: float
+    nodes: int
+    staleness_s: tuple[float, float, float]
+    rank: int
+    shown: int | None
+    variance: float
+    noise: tuple[float, ...]
+    loadings: int
+    directions: tuple[Direction, ...]
+    kernel: KernelText | None
+    limits: Limits | None
+    contents: Contents | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON has them."""
+        return asdict(self)
+
+
+def figures(named: SavedModel, *, shown: int | None = None, now: float | None = None) -> Figures:
+    """Return the figures of a model.
+
+    shown : Directions that nodes score with.
+    now : Unix seconds; by default, this machine's.
+    """
+    model, schema = named.model, named.schema
+    now = time.time() if now is None else now
+    units = (
+        [""] * schema.width
+        if isinstance(schema.channels, int)
+        else [channel.unit for channel in schema.channels]
+    )
+    parts = () if model.summary is None else model.summary.parts
+    summary, kernel = parts[-1] if parts else None, None
+    if len(parts) > 1:
+        of = parts[0]
+        share = 1 - of.frobenius_bound / of.energy if of.energy > 0 else 1.0
+        kernel = KernelText(plain(schema.features.spec()), of.dim, of.rank, share)
+    return Figures(
+        whence=named.whence,
+        group=model.group,
+        version=model.version,
+        fingerprint=model.fingerprint,
+        created_s=model.created,
+        age_s=max(0.0, now - model.created),
+        expires_s=model.expires,
+        expired=now > model.expires,
+        channels=tuple(zip(schema.names, units, strict=True)),
+        scaled=schema.scaling is not None,
+        center=schema.center,
+        half_life_s=schema.half_life,
+        learnt=model.counts.learnt,
+        withheld=model.counts.withheld,
+        lost=model.counts.lost,
+        coverage=model.coverage,
+        nodes=model.nodes,
+        staleness_s=model.staleness,
+        rank=0 if summary is None else summary.rank,
+        shown=shown,
+        variance=0.0 if summary is None else summary.energy / summary.weight,
+        noise=tuple(np.sqrt(model.factors[-1].noise).tolist()) if model.factors else (),
+        loadings=model.factors[0].loadings_of(parts[0]).shape[1] if model.factors else 0,
+        directions=() if summary is None else _directions(summary, schema.names),
+        kernel=kernel,
+        limits=model.limits,
+        contents=None if named.learnt is None else contents(named.learnt),
+    )
+
+
+def figures_text(found: Figures) -> str:
+    """Return the figures as text, a line each."""
+    expiry = "EXPIRED: nodes still score with it, and report it" if found.expired else "not expired"
+    p50, p99, most = (ago(seconds) for seconds in found.staleness_s)
+    scaling = "scaled" if found.scaled else "in their own units"
+    half_life = "" if found.half_life_s is None else f", half-life {ago(found.half_life_s)}"
+    readings = (
+        f"{found.learnt:,} learnt, {found.withheld:,} withheld, {found.lost:,} lost:"
+        f" coverage {found.coverage:.2%}"
+    )
+    lines = [
+        ("model", f"{found.group}, version {found.version}"),
+        ("from", found.whence),
+        ("age", f"{ago(found.age_s)}, made {moment(found.created_s)}; {expiry}"),
+        ("schema", f"{found.fingerprint[:12]}, center {found.center}{half_life}"),
+        ("channels", f"{len(found.channels)}, {scaling}: {_channel_list(found.channels)}"),
+        ("readings", readings),
+        ("nodes", f"{found.nodes:,}, silent {p50} (half), {p99} (99 %), {most} (all) at most"),
+    ]
+    if found.contents is not None:
+        lines.append(("file", contents_text(found.contents)))
+    if not found.rank:
+        return _aligned([*lines, ("rank", "0: nothing has been learnt yet")])
+    known = found.shown is not None and found.kernel is None
+    score = f", of which nodes score with {found.shown}" if known else ""
+    if found.kernel is not None:
+        lines += _kernel(found.kernel, found.shown)
+    kept = sum(direction.share for direction in found.directions)
+    lines.append(("rank", f"{found.rank} directions{score}: {kept:.2%} of all variation"))
+    for i, direction in enumerate(found.directions, 1):
+        parts = ", ".join(f"{name_text(name)} {part:+.2f}" for name, part in direction.channels)
+        lines.append((f"  {i}", f"{direction.share:>7.2%}  {parts}"))
+    lines.append(("noise", _noise(found)))
+    if found.limits is None:
+        return _aligned([*lines, ("limits", "none measured yet")])
+    limits = found.limits
+    lines.append(("limits", f"from {limits.n:,} scores"))
+    for i, share in enumerate(limits.shares):
+        below = f"distance {limits.distance[i]:.4g}, " if limits.distance else ""
+        below += f"SPE {limits.spe[i]:.4g}, T2 {limits.t2[i]:.4g}"
+        if limits.linear:
+            below += f" of features, SPE {limits.linear[i]:.4g} of readings"
+        lines.append(("", f"{share:.1%} stay below {below}"))
+    return _aligned(lines)
+
+
+def _noise(found: Figures) -> str:
+    """Return whether each channel has a noise of its own."""
+    if not found.noise:
+        return (
+            "one for all channels: the model has no energies of channels, as one of a job or of an"
+            " earlier version has none, so scores and alarms are by SPE and T2"
+        )
+    return f"one for each channel; distances are by {found.loadings} columns of loadings"
+
+
+def _kernel(found: KernelText, shown: int | None) -> list[tuple[str, str]]:
+    """Return what the features are, and how much of them is held."""
+    spec = found.spec
+    score = "" if shown is None else f", of which nodes score with {min(shown, found.rank)}"
+    return [
+        (
+            "kernel",
+            f"{spec['kernel']}, gamma {spec['gamma']:.6g}; {found.dim} features, {spec['kind']}",
+        ),
+        ("", f"{found.rank} directions of them{score}: {found.share:.2%} of all their variation"),
+    ]
+
+
+def _directions(summary: Subspace, names: tuple[str, ...]) -> tuple[Direction, ...]:
+    squares = summary.sigma**2
+    shares = squares / summary.energy if summary.energy > 0 else squares
+    basis = np.asarray(summary.basis, dtype=np.float64)
+    leading = np.argsort(-np.abs(basis), axis=0, kind="stable")[:NAMED]
+    return tuple(
+        Direction(float(share), tuple((names[j], float(basis[j, i])) for j in leading[:, i]))
+        for i, share in enumerate(shares)
+    )
+
+
+def _channel_list(channels: tuple[tuple[str, str], ...]) -> str:
+    figures_text = [
+        f"{name_text(name)} [{name_text(unit)}]" if unit else name_text(name)
+        for name, unit in channels[:SHOWN]
+    ]
+    more = len(channels) - len(figures_text)
+    return ", ".join(figures_text) + (f" and {more} more" if more else "")
+
+
+def _aligned(lines: list[tuple[str, str]]) -> str:
+    return "\n".join(f"{name:<10} {value}" for name, value in lines)

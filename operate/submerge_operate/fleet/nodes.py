@@ -1,0 +1,313 @@
+"""`submerge nodes`: list the nodes of a running aggregator, and change what it holds of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from submerge.errors import UsageError
+from submerge_files.console.admin_client import (
+    AdminClient,
+    ListedFirst,
+    confirm,
+    console_of,
+    say_back,
+)
+from submerge_files.console.options import (
+    AggregatorOptions,
+    aggregator_options,
+    flag_option,
+    json_option,
+)
+from submerge_files.console.printable import printable
+from submerge_operate.fleet.asked.commands import scores, settings
+from submerge_operate.fleet.nodes_below import nodes_below
+from submerge_operate.fleet.nodes_changes import changes
+from submerge_operate.fleet.nodes_found import FoundNode, find, order
+from submerge_operate.fleet.nodes_table import STATES, table_of
+from submerge_operate.fleet.watching import WATCH, LiveView, watch
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from submerge_aggregator.questions.views import NodeView
+
+ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
+YES = flag_option("--yes", "Do not ask first.")
+
+BANS_GO_DOWN = "Aggregators below are sent the order at once."
+
+FOR_GOOD = "This cannot be undone. A node that still reports to it begins again from zero."
+
+
+@click.group(cls=ListedFirst, epilog="Example: submerge nodes --watch --config root.toml")
+def command() -> None:
+    """List and change what a running aggregator holds of its nodes.
+
+    It is reached through the socket beside its store, as the user that it runs as, or with --at
+    from another machine. Without a command: list, with its options (--watch, --wide, --json,
+    --group).
+    """
+
+
+@command.command(
+    "list", epilog=f"{STATES}\n\nExample: submerge nodes list --config root.toml --group pumps"
+)
+@aggregator_options("Of this group only.")
+@WATCH
+@flag_option("--below", "Also the nodes of all aggregators below: each of them is asked.")
+@flag_option("--wide", "With withheld readings and each node's software.")
+@json_option("Print one JSON array: all that is known; with --watch, an object a line.")
+def list_nodes(
+    at: AggregatorOptions, watched: bool, below: bool, wide: bool, as_json: bool
+) -> None:
+    """List the nodes that report here, and those that are kept out.
+
+    An aggregator below is one of them, with the readings of all below it. `silent` is the time
+    since a node was heard, `state` what is unusual about it.
+    """
+    admin = at.admin()
+    if below:
+        if watched:
+            raise UsageError("expected --below or --watch, got both: watch where nodes report")
+        _list_below(admin, at.group, wide=wide, as_json=as_json)
+        return
+    if as_json and not watched:
+        click.echo(json.dumps(json.loads(admin.get("nodes", **at.query))))
+        return
+    import msgspec
+
+    from submerge_aggregator.questions.views import NodeView
+
+    def look() -> list[NodeView]:
+        return msgspec.json.decode(admin.get("nodes", **at.query), type=list[NodeView])
+
+    def draw(views: list[NodeView]) -> RenderableType:
+        return table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
+
+    if watched:
+        watch(LiveView(look, draw, partial(changes, as_json=as_json)), as_json=as_json)
+    else:
+        console_of(wide=wide).print(draw(look()))
+
+
+def _list_below(admin: AdminClient, group: str | None, *, wide: bool, as_json: bool) -> None:
+    """List the nodes here and at all aggregators below; those that say nothing are warnings."""
+    tree = nodes_below(admin, admin.groups() if group is None else [group])
+    if as_json:
+        import msgspec
+
+        nodes = [{"under": each.under} | msgspec.to_builtins(each.view) for each in tree.nodes]
+        click.echo(json.dumps(nodes))
+    elif tree.nodes:
+        views, under = [each.view for each in tree.nodes], [each.under for each in tree.nodes]
+        console_of(wide=wide).print(table_of(views, now=time.time(), wide=wide, under=under))
+    else:
+        click.echo("no node has reported yet")
+    for line in tree.silent:
+        click.echo(printable(f"warning: {line}"), err=True)
+
+
+@command.command(epilog="Example: submerge nodes forget pump-3 --config root.toml")
+@click.argument("node")
+@ITS_GROUP
+@flag_option("--ban", "Refuse it from now on in every group, as `nodes ban` does.")
+@YES
+@json_option("Print what is left of it, as JSON.")
+def forget(at: AggregatorOptions, node: str, ban: bool, yes: bool, as_json: bool) -> None:
+    """Take NODE out of the model, as if it had never been.
+
+    Exact here and, with the next report, above. The report of an aggregator that is dead stays
+    in its row above until that aggregator is forgotten as well. A node that still runs begins
+    again from zero.
+    """
+    admin = at.admin()
+    found = find(admin, node, at.group)
+    if not yes:
+        confirm(_warning(node, found.group, _view(admin, found), ban=ban), "Forget it?")
+    flags = {"ban": "1" if ban else "0"}
+    answer, where = order(admin, found, "forget", lambda view: not (view and view.rows), **flags)
+    left = ", and refused until it is released" if ban else ""
+    done = f"{node} of group {found.group} is forgotten{left}{where}"
+    say_back(answer, done, as_json=as_json)
+
+
+@command.command(epilog="Example: submerge nodes drop site-2 --old --config root.toml")
+@click.argument("node")
+@ITS_GROUP
+@click.option("--incarnation", help="The row to take out, or the first letters of its name.")
+@flag_option("--old", "All of its readings under earlier schemas.")
+@YES
+@json_option("Print what is left of it, as JSON.")
+def drop(
+    at: AggregatorOptions,
+    node: str,
+    incarnation: str | None,
+    old: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Take a part of what NODE reported out for good.
+
+    Either one incarnation's row: the last of a dead aggregator, or a copy's. Or what it reported
+    under earlier schemas: that is in no model, and takes space. `submerge nodes forget` takes
+    all.
+    """
+    admin = at.admin()
+    group, known = _find(admin, node, at.group)
+    if (incarnation is None) != old:
+        got = "both" if old else "neither"
+        raise UsageError(f"expected --incarnation ID or --old, got {got}; {_rows_of(known)}")
+    query = (
+        {"old": "1"} if incarnation is None else {"incarnation": _incarnation(known, incarnation)}
+    )
+    what, readings = _part_of(known, query.get("incarnation"))
+    if not yes:
+        confirm(f"{node} of group {group}: {what}, {readings:,} readings.\n{FOR_GOOD}", "Drop it?")
+    answer = admin.post("nodes", group, node, "drop", **query)
+    say_back(answer, f"{node} of group {group}: {what} is dropped", as_json=as_json)
+
+
+@command.command(epilog="Example: submerge nodes quarantine pump-3 --config root.toml")
+@click.argument("node")
+@ITS_GROUP
+@json_option("Print the node, as JSON.")
+def quarantine(at: AggregatorOptions, node: str, as_json: bool) -> None:
+    """Keep NODE's rows out of the model.
+
+    Its reports are still taken; `submerge nodes release` lets them count again.
+    """
+    admin = at.admin()
+    found = find(admin, node, at.group)
+    answer, where = order(
+        admin, found, "quarantine", lambda view: view is not None and view.quarantined
+    )
+    kept = "its rows are kept, out of the model"
+    done = f"{node} of group {found.group} is quarantined: {kept}{where}"
+    say_back(answer, done, as_json=as_json)
+
+
+@command.command(epilog="Example: submerge nodes release pump-3 --config root.toml")
+@click.argument("node")
+@ITS_GROUP
+@json_option("Print the node, as JSON.")
+def release(at: AggregatorOptions, node: str, as_json: bool) -> None:
+    """Let NODE count again: it is neither quarantined nor banned any more, in any group.
+
+    The reason for its quarantine is forgotten. If it contradicted itself, find out first whether
+    two processes run as one node, or a machine was restored together with its memory.
+    """
+    admin = at.admin()
+    found = find(admin, node, at.group)
+    answer, where = order(
+        admin, found, "release", lambda view: not (view and (view.quarantined or view.banned))
+    )
+    say_back(answer, f"{node} of group {found.group} is released{where}", as_json=as_json)
+
+
+@command.command(epilog=f"{BANS_GO_DOWN}\n\nExample: submerge nodes ban pump-3 --config root.toml")
+@click.argument("node")
+@aggregator_options(None)
+@YES
+@json_option("Print the ban, as JSON.")
+def ban(at: AggregatorOptions, node: str, yes: bool, as_json: bool) -> None:
+    """Refuse NODE in every group, here and at every aggregator below.
+
+    Its joins and reports are refused, and what it watches ends. What it has reported stays in the
+    model: `submerge nodes forget --ban` takes that out as well. NODE need not be known here.
+    """
+    if not yes:
+        confirm(
+            f"{node} is refused in every group, here and below, until `submerge nodes unban`."
+            " If it is an aggregator, all below it is cut off.",
+            "Ban it?",
+        )
+    _set_ban(at, node, "ban", "is banned in every group", as_json=as_json)
+
+
+@command.command(
+    epilog=f"{BANS_GO_DOWN}\n\nExample: submerge nodes unban pump-3 --config root.toml"
+)
+@click.argument("node")
+@aggregator_options(None)
+@json_option("Print the ban, as JSON.")
+def unban(at: AggregatorOptions, node: str, as_json: bool) -> None:
+    """Take NODE in again, in every group, here and at every aggregator below."""
+    _set_ban(at, node, "unban", "is no longer banned", as_json=as_json)
+
+
+command.add_command(settings)
+command.add_command(scores)
+
+
+def _set_ban(at: AggregatorOptions, node: str, verb: str, done: str, *, as_json: bool) -> None:
+    answer = at.admin().post("bans", node, verb)
+    late = json.loads(answer)["on_its_way"]
+    rest = f"; the order is on its way to {', '.join(late)}" if late else ""
+    say_back(answer, f"{node} {done}{rest}", as_json=as_json)
+
+
+def _find(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeView]:
+    """Return the group of a node that reports here, and what the aggregator shows of it."""
+    found = find(admin, node, group)
+    if found.under:
+        raise UsageError(f"{node} reports to {found.under}: give this order there")
+    return found.group, _view(admin, found)
+
+
+def _view(admin: AdminClient, found: FoundNode) -> NodeView:
+    import msgspec
+
+    from submerge_aggregator.questions.views import NodeView
+
+    if found.view is not None:
+        return found.view
+    return msgspec.json.decode(admin.get("nodes", found.group, found.node), type=NodeView)
+
+
+def _incarnation(known: NodeView, letters: str) -> str:
+    """Return the incarnation that begins with these letters."""
+    found = [row.incarnation for row in known.rows if row.incarnation.startswith(letters)]
+    if len(found) != 1:
+        raise UsageError(f"expected one of its incarnations, got {letters!r}; {_rows_of(known)}")
+    return found[0]
+
+
+def _part_of(known: NodeView, incarnation: str | None) -> tuple[str, int]:
+    """Return what to drop, in words, and how many readings that is."""
+    if incarnation is not None:
+        rows = [row.learnt for row in known.rows if row.incarnation == incarnation]
+        return f"incarnation {incarnation}", sum(rows)
+    rows = [row.learnt for row in known.rows if row.schema == "old"]
+    rows += [each.learnt for each in known.sealed if each.schema == "old"]
+    if not rows:
+        raise UsageError(
+            f"{known.node} of group {known.group} has nothing under an old schema here"
+        )
+    return "what it reported under earlier schemas", sum(rows)
+
+
+def _rows_of(known: NodeView) -> str:
+    rows = (f"{row.incarnation} ({row.learnt:,} readings)" for row in known.rows)
+    return f"it has {', '.join(rows) or 'no live rows'}"
+
+
+def _warning(node: str, group: str, known: NodeView, *, ban: bool) -> str:
+    learnt = sum(row.learnt for row in known.rows) + sum(each.learnt for each in known.sealed)
+    leave = f"{learnt:,} readings leave the model, here and, with the next report, above."
+    lines = [
+        f"{node} of group {group}: {leave}",
+        "This cannot be undone, and does not change the row of a dead aggregator above.",
+    ]
+    below = known.kind == "aggregator"
+    if ban:
+        whom = "It, and all below it, are" if below else "It is"
+        lines.append(f"{whom} refused from then on, until it is released.")
+    else:
+        whom = "it and all below it begin" if below else "it begins"
+        lines.append(f"If it still runs, {whom} again from zero.")
+    return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""Nodes for a person: one line each on a terminal of 80 columns, with what is unusual about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from submerge_files.console.printable import printable
+from submerge_files.console.units import ago, moment
+from submerge_operate.fleet.alarms_table import status_words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from submerge_aggregator.questions.views import NodeView, RowView
+
+
+ORDINARY = 20
+"""Most characters of a name that stays on one line."""
+
+STATES = """\b
+In the column state:
+  learning         it has no alarm limits yet; armed: it has
+  ALARM            see `submerge alarms`
+  paused           an operator has it learn nothing
+  quarantined      its rows stay out of the model: an operator set it, or it
+                   contradicted itself (it shrank, or equivocated twice),
+                   or its rows made a model unreadable
+  banned           its messages are refused until it is released
+  far              far from the others of a robust group: left out while it is
+  old schema       readings under an earlier schema are kept, in no model
+  2 incarnations   it began again without a final report (a crash, a lost store)
+  2 at once        two machines run with one kit: give one of them another
+  sealed           its incarnations are over; what they learnt still counts"""
+
+
+def table_of(
+    views: Sequence[NodeView], *, now: float, wide: bool = False, under: Sequence[str] = ()
+) -> Table:
+    """Return nodes as a table, at a wall time.
+
+    wide : with withheld readings and software
+    under : the aggregators above each of them; empty: all report here
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    several = len({view.group for view in views}) > 1
+    newest: dict[str, int] = {}
+    for view in views:
+        for row in view.rows:
+            newest[view.group] = max(newest.get(view.group, 0), row.model_version)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in [*(["group"] if several else []), "node"]:
+        # A name longer than most may take a second line. It is never cut.
+        whole = all(len(getattr(view, heading)) <= ORDINARY for view in views)
+        table.add_column(heading, no_wrap=whole, overflow="fold")
+    if under:
+        table.add_column("under", overflow="fold")
+    table.add_column("kind", no_wrap=True)
+    for heading in ("readings", *(["withheld"] if wide else []), "lost", "silent"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    certified = any(row.certified_until_s for view in views for row in view.rows)
+    for heading in ("model", *(["cert"] if certified else []), *(["software"] if wide else [])):
+        table.add_column(heading, no_wrap=True)
+    # All of the state can be read, on as many lines as that takes.
+    table.add_column("state", overflow="fold")
+    for place, view in enumerate(views):
+        parts = [*view.rows, *view.sealed]
+        last = view.rows[0] if view.rows else None
+        cells = [view.group] if several else []
+        cells += [view.node, *([under[place] or "-"] if under else []), view.kind or "-"]
+        for what in ("learnt", *(["withheld"] if wide else []), "lost"):
+            cells.append(f"{sum(getattr(each, what) for each in parts):,}")
+        cells.append("-" if last is None else ago(last.silent_s))
+        cells.append("-" if last is None else _in_use(last.model_version, newest[view.group]))
+        if certified:
+            cells.append("-" if last is None else _left(last.certified_until_s - now, last))
+        if wide:
+            cells.append("-" if last is None else last.software)
+        # Nodes further down were described by other aggregators.
+        table.add_row(*(Text(printable(each)) for each in (*cells, ", ".join(state_words(view)))))
+    return table
+
+
+def _in_use(version: int, newest: int) -> str:
+    if not version:
+        return "none"
+    return "newest" if version == newest else "older"
+
+
+def _left(seconds: float, row: RowView) -> str:
+    """Return how long a certificate is still valid, as the node last reported."""
+    if not row.certified_until_s:
+        return "none"
+    return ago(seconds) if seconds > 0 else "ended"
+
+
+def state_words(view: NodeView) -> list[str]:
+    """Return the alarm status of a node, and what is unusual about it."""
+    states = [*status_words(view), *(["banned"] if view.banned else [])]
+    if view.quarantined:
+        since = "" if view.since_s is None else f" since {moment(view.since_s)}"
+        states.append(f"quarantined ({view.cause}){since}")
+    if view.outlier:
+        states.append(f"far from the others ({view.outlier})")
+    if view.bounded:
+        states.append(view.bounded)
+    # An incarnation whose readings another one has taken over is nothing to look at.
+    rows = [row for row in view.rows if not row.moved]
+    if any(row.schema == "old" for row in rows):
+        states.append("old schema")
+    if len(rows) > 1:
+        states += _incarnations(len(rows), view.at_once)
+    if view.sealed and not view.rows:
+        states.append("sealed")
+    return states
+
+
+def _incarnations(rows: int, at_once: int) -> list[str]:
+    """Return how many incarnations there are, and how many run at once."""
+    if at_once == rows:
+        return [f"{at_once} incarnations at once"]
+    return [f"{rows} incarnations", *([f"{at_once} at once"] if at_once else [])]

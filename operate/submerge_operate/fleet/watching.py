@@ -1,0 +1,141 @@
+"""watch(): a view of a running aggregator that goes on until Ctrl-C.
+
+On a terminal it is drawn in place. Elsewhere, and for JSON, each change is a line. An aggregator
+that stops answering is asked again until it does; one that does not answer at first is an error.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import click
+
+from submerge_files.console.options import flag_option
+from submerge_files.console.ways import NoAnswer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WATCH_S = 3.0
+"""Between two looks."""
+
+WATCH = flag_option(
+    "--watch",
+    "Go on until Ctrl-C: draw it again every few seconds; where there is no terminal, print each"
+    " change.",
+    "watched",
+)
+
+Content = TypeVar("Content")
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveView(Generic[Content]):
+    """What is watched.
+
+    look : Asks the aggregator.
+    draw : Returns what a terminal shows.
+    lines : Returns the lines of what has changed since the content before; None at first.
+    """
+
+    look: Callable[[], Content]
+    draw: Callable[[Content], RenderableType]
+    lines: Callable[[Content | None, Content], list[str]]
+
+
+def watch(
+    view: LiveView[Content], *, as_json: bool, wait: Callable[[float], object] = time.sleep
+) -> None:
+    """Show a view until Ctrl-C.
+
+    Raises
+    ------
+    NoAnswer
+        If the first look gets no answer.
+    """
+    with until_interrupted():
+        if sys.stdout.isatty() and not as_json:
+            _draw(view, wait)
+        else:
+            _print(view, wait)
+
+
+@contextmanager
+def until_interrupted() -> Iterator[None]:
+    """End the body in order at Ctrl-C, also where a script's `&` has set SIGINT to be ignored.
+
+    For the main thread, as Python's signal handlers are.
+    """
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def looks(
+    look: Callable[[], Content], every_s: float, wait: Callable[[float], object]
+) -> Iterator[Content | NoAnswer]:
+    """Yield what each look finds, without end; after the first one also that it got no answer."""
+    answered = False
+    while True:
+        try:
+            found: Content | NoAnswer = look()
+        except NoAnswer as error:
+            if not answered:
+                raise
+            found = error
+        answered = True
+        yield found
+        wait(every_s)
+
+
+def differences(
+    before: Mapping[str, Part] | None, after: Mapping[str, Part]
+) -> list[tuple[str, Part | None]]:
+    """Return the parts that are new or other than before, and None for those that are gone."""
+    old = {} if before is None else before
+    changed: list[tuple[str, Part | None]] = [
+        (name, part) for name, part in after.items() if name not in old or old[name] != part
+    ]
+    return changed + [(name, None) for name in old if name not in after]
+
+
+def _print(view: LiveView[Content], wait: Callable[[float], object]) -> None:
+    before: Content | None = None
+    away = False
+    for found in looks(view.look, WATCH_S, wait):
+        if isinstance(found, NoAnswer):
+            if not away:
+                click.echo(f"submerge: {found} Asking again until it answers", err=True)
+            away = True
+            continue
+        away = False
+        for line in view.lines(before, found):
+            click.echo(line)
+        before = found
+
+
+def _draw(view: LiveView[Content], wait: Callable[[float], object]) -> None:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    shown: RenderableType = ""
+    with Live(auto_refresh=False) as live:
+        for found in looks(view.look, WATCH_S, wait):
+            now = time.strftime("%H:%M:%S")
+            if isinstance(found, NoAnswer):
+                head = Text(f"{now}  {found} Asking again; this is how it was:")
+            else:
+                head, shown = Text(f"{now}  Ctrl-C ends"), view.draw(found)
+            live.update(Group(head, shown), refresh=True)

@@ -1,0 +1,169 @@
+"""The same files give the same model, byte for byte, however they are cut into tasks."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from submerge import UsageError
+from submerge.condition import Condition
+from submerge.errors import NothingLearnt
+from submerge.history import chunk_keys
+from submerge.history.settings import FitSettings
+from submerge.history.time_spans import TimeSpan
+from submerge_bridges.on_dask import history, stretch
+from submerge_files.reader import ReadingOptions, open_recordings
+from support.six_channels import EPOCH, NAMES, PERIOD, normal
+from support.workers import WorkersHere, file_bytes, on_workers, plain
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of some hundred rows, so that many of them share a file and a cell."""
+    monkeypatch.setattr(chunk_keys, "ROWS", 128)
+    monkeypatch.setattr(stretch, "MOST_ROWS", 256)
+    monkeypatch.setattr(stretch.stretches_of, "__defaults__", (256,))
+    monkeypatch.setattr(history, "LEAST_ROWS", 200)
+    monkeypatch.setattr(history, "LOOKED", 2)
+
+
+def written(folder: Path, rows: np.ndarray, cuts: list[int], *, timed: bool = True) -> list[Path]:
+    """Write rows as Parquet files that are cut there; return their paths."""
+    times = (EPOCH * 1e6 + PERIOD * 1e6 * np.arange(len(rows))).astype("M8[us]")
+    paths, start = [], 0
+    for number, end in enumerate([*sorted({*cuts}), len(rows)]):
+        columns = {name: rows[start:end, i] for i, name in enumerate(NAMES)}
+        table = pa.table(({"time": times[start:end]} if timed else {}) | columns)
+        paths.append(folder / f"{number:02}.parquet")
+        pq.write_table(table, paths[-1], row_group_size=100)
+        start = end
+    return paths
+
+
+def both(paths: list[Path], asked: FitSettings, seed: int = 0, **options: object) -> list[bytes]:
+    """Return the model of one machine, and that of a cluster."""
+    recordings = open_recordings(paths, ReadingOptions(**options))
+    cluster = WorkersHere(seed)
+    found = [plain(recordings, asked), on_workers(recordings, asked, cluster)]
+    assert cluster.tasks > 3
+    return [file_bytes(each) for each in found]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_tasks")
+@settings(max_examples=6)
+@given(
+    st.lists(st.integers(10, 2990), max_size=4),
+    st.sampled_from([1024, 1500, 1 << 22]),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_a_cluster_learns_what_one_machine_learns(
+    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], piece: int, timed: bool, seed: int
+):
+    """To the last bit: however files are cut, with times or without, and in any order of tasks."""
+    rows = normal(3000)
+    rows[::53, 2] = np.nan
+    paths = written(tmp_path_factory.mktemp("rows"), rows, cuts, timed=timed)
+    random.Random(seed).shuffle(paths)  # noqa: S311 - an order
+    alone, spread = both(paths, FitSettings(judged_rows=piece), seed)
+
+    assert alone == spread
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_tasks")
+def test_so_it_does_where_rows_come_once_more_for_their_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """More rows with rare gaps than are kept."""
+    monkeypatch.setattr("submerge.history.cell_learner.MOST_RARE", 32)
+    rows = normal(3000)
+    rows[np.random.default_rng(4).random(rows.shape) < 0.08] = np.nan
+    alone, spread = both(written(tmp_path, rows, [1000]), FitSettings(), 0)
+
+    assert alone == spread
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_tasks")
+def test_so_it_does_of_several_machines_a_state_and_excluded_spans(tmp_path: Path):
+    """A column of machines, a condition, and spans that are left out."""
+    rows, day = normal(2400), EPOCH + PERIOD * 700
+    times = (EPOCH * 1e6 + PERIOD * 1e6 * np.arange(800)).astype("M8[us]")
+    names = np.repeat(["a", "b", "c"], 800)
+    columns = {name: rows[:, i] for i, name in enumerate(NAMES)}
+    table = pa.table({"time": np.tile(times, 3), "who": names} | columns)
+    pq.write_table(table, tmp_path / "all.parquet")
+    asked = FitSettings(
+        when=Condition.parse(f"c1 < {np.quantile(rows[:, 1], 0.9)}", NAMES),
+        exclude=(TimeSpan(day, day + 30 * PERIOD),),
+    )
+    alone, spread = both([tmp_path / "all.parquet"], asked, node_by="who")
+
+    assert alone == spread
+
+
+@pytest.mark.usefixtures("small_tasks")
+def test_so_it_does_of_text(tmp_path: Path):
+    """A CSV is read from its start by each task that needs it."""
+    path = tmp_path / "rows.csv"
+    stamps = EPOCH + PERIOD * np.arange(700)
+    np.savetxt(
+        path,
+        np.column_stack([stamps, normal(700)]),
+        delimiter=",",
+        header=",".join(["time", *NAMES]),
+        comments="",
+    )
+    alone, spread = both([path], FitSettings(rank=2))
+
+    assert alone == spread
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, r"expected no time before .*; sort the rows"),
+        ({"sort": True}, "expected rows in the order of time.*got --sort"),
+        ({"time": "none"}, "expected more rows than channels, got 1 rows"),
+    ],
+)
+def test_what_cannot_be_learnt_is_said_in_one_line(
+    tmp_path: Path, options: dict[str, object], expected: str
+):
+    """As on one machine: by the worker that finds it, or by who puts all together."""
+    rows = np.full((400, 6), np.nan) if "time" in options else normal(400)
+    rows[0] = 1.0
+    (path,) = written(tmp_path, rows, [])
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table.slice(200), table.slice(0, 200)]), path)
+    recordings = open_recordings([path], ReadingOptions(**options))
+
+    with pytest.raises((UsageError, NothingLearnt), match=expected):
+        on_workers(recordings, FitSettings(), WorkersHere())
+
+
+@pytest.mark.usefixtures("small_tasks")
+def test_files_that_overlap_or_repeat_a_row_are_refused(tmp_path: Path):
+    """Also where different workers read them."""
+    rows = normal(900)
+    first, second = written(tmp_path, rows, [500])
+    table = pq.read_table(second)
+    pq.write_table(pa.concat_tables([pq.read_table(first).slice(499), table]), second)
+    again = open_recordings([first, second], ReadingOptions())
+    with pytest.raises(UsageError, match="expected each row once, got that of"):
+        on_workers(again, FitSettings(), WorkersHere())
+
+    pq.write_table(pa.concat_tables([pq.read_table(first).slice(490), table]), second)
+    overlap = open_recordings([first, second], ReadingOptions())
+    with pytest.raises(UsageError, match=r"expected no time before .*the files overlap"):
+        on_workers(overlap, FitSettings(), WorkersHere())

@@ -1,0 +1,165 @@
+"""Robust groups, alarms and operators, copies before a join, and a malicious node."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from submerge.client.monitor import NodeMonitor
+from submerge.protocol.messages import Model
+from submerge_lab.simulate.run import as_received
+from submerge_lab.simulator import Faults, Plan, run
+from submerge_lab.simulator.oracles import alarm_oracle
+from submerge_lab.simulator.samples import SampleSets
+from support.mutants import MUTANTS, PRESET, SEED
+
+COPIED = Faults(
+    card_back=0.1,
+    card_clone=0.1,
+    clock=0.2,
+    duplicate=0.05,
+    kill=0.3,
+    loss=0.05,
+    move=0.15,
+    outage_s=1500,
+    partition=0.3,
+    reorder=0.03,
+    root_back=0.05,
+    store_back=0.05,
+    store_clone=0.1,
+    twin=0.2,
+)
+"""The mixture that first showed readings counted twice."""
+
+SMALL = Plan(nodes=4, fan_in=2, depth=2, hours=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [700008, 700048, 700050, 700115])
+def test_only_what_was_learnt_before_a_copy_and_a_join_may_count_twice(seed):
+    """Two processes with one memory meet two stores: decision 0024 states the exception."""
+    outcome = run(Plan(nodes=9, fan_in=2, depth=4, faults=COPIED), seed)
+
+    assert [] == outcome.violations
+
+
+@pytest.mark.slow
+def test_robust_groups_count_all_but_those_that_are_far_at_the_end(monkeypatch):
+    """Who is far changes as sets grow; who is near again is counted again, in full."""
+    screen, far = SampleSets.screen, set()
+
+    def counting(sets, schema, parts, *, unit):
+        screening = screen(sets, schema, parts, unit=unit)
+        far.add(frozenset(screening.outliers))
+        return screening
+
+    monkeypatch.setattr(SampleSets, "screen", counting)
+    outcomes = [run(Plan(hours=2, faults=Faults(robust=1.0, loss=0.1)), seed) for seed in range(3)]
+
+    assert [] == [each.violations for each in outcomes if each.violations]
+    assert len(far) > 2
+
+
+@pytest.mark.slow
+def test_a_root_that_is_lost_takes_along_what_was_far_from_the_others():
+    """It was in no model, and in no other store."""
+    plan = Plan(nodes=6, depth=1, faults="all-1", given=(("histories", 0.0), ("root_lost", 0.3)))
+
+    assert [] == run(plan, 219).violations
+
+
+ALARMS = replace(SMALL, faults=Faults(loss=0.2, duplicate=0.2, reorder=0.1, alarms=4, orders=2))
+
+
+@pytest.mark.slow
+def test_the_root_knows_every_alarm_and_every_order_arrives():
+    """Messages may be lost, doubled and late: each start and end is known once, in the end."""
+    assert [] == [v for seed in range(5) if (v := run(ALARMS, seed).violations)]
+
+
+def test_an_alarm_that_the_root_does_not_know_is_a_violation(monkeypatch):
+    """A fleet whose clients report no alarms breaks I11."""
+    monkeypatch.setattr(NodeMonitor, "alarm_status", lambda *_: None)
+
+    assert ["I11"] == [invariant for invariant, _ in run(ALARMS, 1).violations]
+
+
+def test_an_order_that_does_not_arrive_is_a_violation(monkeypatch):
+    """A fleet whose clients ignore what operators want breaks I11."""
+    monkeypatch.setattr(NodeMonitor, "apply", lambda *_: False)
+    broken = [run(ALARMS, seed).violations for seed in range(3)]
+
+    assert any("I11" in dict(each) for each in broken)
+
+
+def test_an_alarm_that_opens_again_is_a_violation(monkeypatch):
+    """An end that is forgotten on the way breaks I11."""
+    known, calls = alarm_oracle.named, itertools.count()
+
+    def forgetful(alarms):
+        again = next(calls) > 40
+        return [replace(each, ended=0.0) if again else each for each in known(alarms)]
+
+    monkeypatch.setattr(alarm_oracle, "named", forgetful)
+
+    assert any(run(ALARMS, seed).violations for seed in range(3))
+
+
+CLOCKS = replace(SMALL, faults=Faults(alarms=4, clock=2))
+
+
+@pytest.mark.slow
+def test_a_wrong_clock_changes_nothing_of_an_alarm_but_its_times():
+    """An aggregator takes times of its future for earlier ones; the rest is the client's."""
+    assert [] == [v for seed in range(5) if (v := run(CLOCKS, seed).violations)]
+
+
+@pytest.mark.parametrize("wrong", [{"worst": 99.0}, {"began": 4e9}])
+def test_beside_wrong_clocks_the_root_has_to_know_each_alarm_as_it_is(monkeypatch, wrong):
+    """Other figures, or a later time, break I11."""
+    known = alarm_oracle.named
+    monkeypatch.setattr(
+        alarm_oracle, "named", lambda alarms: [replace(each, **wrong) for each in known(alarms)]
+    )
+
+    assert any("I11" in dict(run(CLOCKS, seed).violations) for seed in range(3))
+
+
+@pytest.mark.slow
+def test_a_malicious_node_changes_nothing_for_the_others():
+    """Each honest reading counts once, honest nodes are acknowledged, all can be decoded."""
+    plan = Plan(nodes=4, fan_in=2, depth=2, hours=2, faults="hostile-1")
+    outcomes = [run(plan, seed, wire=as_received) for seed in range(25)]
+
+    assert [] == [(each.seed, each.violations) for each in outcomes if each.violations]
+    # It is no empty claim: its messages reach the code behind each check.
+    fates = {fate for each in outcomes for fate in each.forged}
+    assert fates >= {"denied", "undecodable", "ack", "stale", "fenced", "schema", "shrunk"}
+
+
+def test_what_aggregators_send_has_to_be_decodable():
+    """Beside a malicious node, a model that no child can decode breaks I10."""
+    plan = replace(SMALL, faults=Faults(malicious=20.0))
+
+    def refuses(message):
+        return None if isinstance(message, Model) else as_received(message)
+
+    assert ["I10"] == [invariant for invariant, _ in run(plan, 1, wire=refuses).violations]
+
+
+def test_a_malicious_node_is_repeatable():
+    """What it sends is a function of the seed."""
+    plan = replace(SMALL, hours=0.5, faults="hostile-1")
+    first, again = (run(plan, 3, wire=as_received) for _ in range(2))
+
+    assert (first.trace, first.forged) == (again.trace, again.forged)
+
+
+def test_fences_are_missed_within_a_hundred_seeds():
+    """The preset `fences` shows a parent that takes reports under any fence."""
+    mutant = "fence' none on reports"
+
+    assert mutant in MUTANTS
+    assert ("fences", True) == (PRESET[mutant], SEED[mutant] < 100)
