@@ -58,7 +58,6 @@ SUBCOMMANDS = {
     "fit": Subcommand("files.fit.command", "Learn what is normal from files, with limits."),
     "detect": Subcommand("files.detect.command", "Find alarms in files, by a model."),
     "score": Subcommand("files.score.command", "Score files with a model, a line for each row."),
-    "bench": Subcommand("lab.bench.command", "Compare methods that learn a subspace."),
     "drill": Subcommand("operate.fleet.drill", "Say which faults would raise an alarm."),
     "model": Subcommand("operate.fleet.model", "Show, save and compare what is normal."),
 }
@@ -99,7 +98,7 @@ class LazyGroup(click.Group):
                 raise
             package = PACKAGES.get(module, module.replace("_", "-"))
             name = str(ctx.invoked_subcommand)
-            own = name if name in ("demo", "page", "bench") else "aggregator"
+            own = name if name in ("demo", "page") else "aggregator"
             extra = next((e for e, names in EXTRAS.items() if name in names.split()), own)
             raise click.UsageError(
                 f"this needs {package}, which is not installed: pip install 'submerge[{extra}]'"

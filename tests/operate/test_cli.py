@@ -97,7 +97,7 @@ NEEDS = {
     "model export x.model --as c -o x.c": "files",
     "model compare x.model x.model": "files",
 }
-"""A call of each subcommand but `bench`, which needs nothing; and the extra that it names."""
+"""A call of each subcommand, and the extra that it names."""
 
 
 @pytest.mark.slow
@@ -115,4 +115,4 @@ def test_without_extras_each_command_says_what_to_install(tmp_path):
 
     said = dict(zip(NEEDS, done.stdout.splitlines(), strict=True))
     assert {call: f"2 1 'submerge[{extra}]'" for call, extra in NEEDS.items()} == said
-    assert cli.SUBCOMMANDS.keys() - {"bench"} == {call.split()[0] for call in NEEDS}
+    assert cli.SUBCOMMANDS.keys() == {call.split()[0] for call in NEEDS}

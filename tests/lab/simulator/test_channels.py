@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from submerge_lab.simulator import Faults, Plan, run
-from submerge_lab.simulator.channel_operator import OTHERS, ChannelOperator
+from submerge_lab.simulator.operators import OTHERS, ChannelOperator
 from support.seeds import seeds
 
 CHANNELS = Faults(loss=0.1, duplicate=0.1, reorder=0.05, channels=1.0)
