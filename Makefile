@@ -15,9 +15,8 @@ demo: .venv/lab  ## run the whole system on generated data, and draw demo.png
 test: .venv/dev  ## run all tests, slow ones included
 	$(PYTEST) $(if $(MARKED),-m "$(MARKED)")
 
-test-flower: .venv-flower/dev  ## run a group inside Flower's simulation; the other tests skip it
-	SUBMERGE_FLOWER=required .venv-flower/bin/pytest -q -n 0 -p no:cacheprovider \
-	  tests/bridges/flower/test_apps.py tests/bridges/flower/test_simulation.py
+test-flower: .venv-flower/dev  ## run the example in Flower's simulation, in an environment of its own
+	.venv-flower/bin/pytest -q -p no:cacheprovider examples/flower
 
 check: .venv/dev  ## run before each commit: format, lint, types, imports, fast tests
 	$(BIN)/ruff format --check .
@@ -61,7 +60,7 @@ docs: .venv/docs  ## build the documentation in build/site; a warning or a dead 
 
 proto: .venv-proto/proto  ## regenerate the code of the wire format
 	.venv-proto/bin/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto \
-	  proto/submerge_proto/v1/*.proto
+	  proto/submerge_proto/*.proto proto/submerge_proto/v1/*.proto
 
 # With the images' Python: `make lock LOCK_PYTHON=python3.13` for other images. No image needs
 # SciPy: `submerge model compare` runs elsewhere, on saved models.
@@ -93,11 +92,11 @@ clean:
 	.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-proto/wanted
 	@touch $@
 
-# Flower wants versions of protobuf and rich that are not ours: an environment of its own.
+# Flower pins versions of protobuf and rich that are not ours.
 .venv-flower/dev: pyproject.toml
 	$(PYTHON) -m venv .venv-flower
 	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --editable '.[flower]' 'flwr[simulation]' hypothesis pytest pytest-xdist
+	  --editable . 'flwr[simulation]>=1.42' pytest
 	@touch $@
 
 # Each set of extras has one stamp file. A change of pyproject.toml installs them again.

@@ -51,6 +51,6 @@ def digests_on(cluster: Cluster | None, options: ReadingOptions) -> Digests:
 
     if cluster is None:
         return digests_here
-    from submerge_bridges.on_dask.hashes import hashes
+    from submerge_bridges.on_dask.sources import hashes
 
     return partial(hashes, cluster, options)

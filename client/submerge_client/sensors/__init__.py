@@ -42,10 +42,7 @@ class Sensor(Protocol):
 
         stop : Checked at least twice a second.
 
-        Raises
-        ------
-        UsageError
-            If the source becomes unusable on the way.
+        Raises UsageError if the source becomes unusable on the way.
         """
 
 
@@ -66,10 +63,7 @@ def open_sensor(
     habits : Where a sensor may keep what it learns of its devices; None: nowhere.
     outlet : Where metrics go on to, if a sensor passes them on.
 
-    Raises
-    ------
-    UsageError
-        If the configuration is impossible, or an extra is not installed.
+    Raises UsageError if the configuration is impossible, or an extra is not installed.
     """
     match config:
         case NdjsonSensor():

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.patience import LONGEST_S, until
-from support.programs import free_port
-
+LONGEST_S = 900
 BIN = Path(sys.executable).parent
 
 ENVIRONMENT = {
@@ -91,9 +91,13 @@ class Federation:
 @contextmanager
 def federation(folder: Path) -> Iterator[Federation]:
     """A SuperLink for the time of the body."""
-    running = Federation(folder / "flower", free_port())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = Federation(folder / "flower", port)
     try:
-        until(running.answers, running.log.read_text)
+        while not running.answers():
+            time.sleep(0.2)
         yield running
     finally:
         running.end()
