@@ -41,9 +41,7 @@ from submerge_client.private_file import create_private, is_same, make_private, 
 
 FORM = 7
 """Raise it with a record that earlier versions do not know: they then report a later version, and
-no damage. 2: why nodes are quarantined, and which are suspected. 3: desired states of nodes.
-4: when nodes were first heard. 5: rows without a digest, whole scatters, energies of channels.
-6: the rank that a root has chosen, and histories. 7: jobs under way."""
+no damage. 7 has jobs under way; versions before commit f0bc8489 wrote 1 to 6."""
 
 APPLICATION_ID = int.from_bytes(b"subm", "big")
 
@@ -153,14 +151,11 @@ class Store(Database):
             )
         try:
             with self._named_errors():
-                form = self._open()
+                self._open()
                 self._room = StoreRoom(self._sql, self.path)
                 self.copies = OnlineCopy(self._sql, self.path)
                 self._room.measure()
                 self._take_over_log(found)
-                if form < FORM:
-                    put = f"PRAGMA user_version = {FORM}"
-                    self._room.provide(lambda: self._sql.execute(put))
                 self._there = os.stat(self.path)
                 self._room.keep_log()
             for each in self._files:
@@ -260,8 +255,8 @@ class Store(Database):
         except OSError as error:
             raise StoreUnavailable(self.path, str(error)) from error
 
-    def _open(self) -> int:
-        """Lock the file, check whose it is, set it up if it is empty; return its form."""
+    def _open(self) -> None:
+        """Lock the file, check whose it is, set it up if it is empty."""
         self._sql.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._sql.execute("PRAGMA trusted_schema = OFF")
         self._sql.execute("PRAGMA cell_size_check = ON")
@@ -291,9 +286,14 @@ class Store(Database):
                 f"the store {self.path} was written by a later submerge (form {form}, this one"
                 f" knows {FORM}): update submerge, or name another file"
             )
+        if form < FORM:
+            raise UsageError(
+                f"the store {self.path} was written by submerge before 28 November 2026 (form"
+                f" {form}, this one reads {FORM}): start it once with the submerge of that day"
+                " (commit f0bc8489), or name another file"
+            )
         self._sql.execute("PRAGMA journal_mode = WAL")
         self._sql.execute("PRAGMA synchronous = FULL")
-        return form
 
     def _take_over_log(self, found: LogFrames) -> None:
         """Write the log of the process before into the database; say what it has lost."""

@@ -1,11 +1,7 @@
 """A model as a file: what scores, what merges, and with how many directions nodes score.
 
-Form 3 is written: `submerge_proto.files.learnt` makes its bytes. Earlier forms hold the model
-alone, and are read: form 1 is the bytes of its message, form 2 has one line before them:
-
-    submerge model 2 {"rank": 8, "linear_rank": null}
-
-No message begins like that line. All are checked as strictly as a message.
+`submerge_proto.files.learnt` makes its bytes (form 3). A running aggregator sends the bytes of the
+model's message alone, which are checked as strictly.
 """
 
 from __future__ import annotations
@@ -15,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from submerge import PeerError, Schema, UsageError
-from submerge.errors import whole
 from submerge.history.learnt import Learnt
 from submerge.protocol.messages import Model
 from submerge_aggregator.questions.views import ShownRank
@@ -29,7 +24,7 @@ class SavedModel(NamedTuple):
     shown : ShownRank or None
         What nodes score with; None if that is not known.
     learnt : Learnt or None
-        What merges, and the model again; None from a file of form 1 or 2, or from a message.
+        What merges, and the model again; None from a message.
     """
 
     whence: str
@@ -39,26 +34,21 @@ class SavedModel(NamedTuple):
     learnt: Learnt | None = None
 
 
-def decoded(data: bytes, whence: str) -> SavedModel:
-    """Return the model in some bytes: a file's, of any form, or a message's.
+def decoded(data: bytes, whence: str, *, sent: bool = False) -> SavedModel:
+    """Return the model in the bytes of a file; `sent`: by an aggregator, also in a message's.
 
-    Raises
-    ------
-    UsageError
-        If they hold no model that this version reads.
+    Raises UsageError if they hold no model that this version reads.
     """
-    learnt = None
+    learnt = shown = None
     try:
-        form = learnt_file.form_of(data)
-        if form == learnt_file.FORM:
+        if data.startswith(learnt_file.MARK):
             learnt, *ranks = learnt_file.unpacked(data)
             model, schema = learnt.model, Schema.parse(learnt.model.schema)
             shown = ShownRank(ranks[0], ranks[1] or None) if ranks[0] else None
         else:
-            shown = None
-            if form == 2:
-                shown, data = _split_line(data)
             model, schema = learnt_file.model_of(data)
+            if not sent:
+                raise learnt_file.of_earlier_form(1)
         if model.rank:
             shown = ShownRank(model.rank, None if shown is None else shown.linear_rank)
     except PeerError as error:
@@ -123,15 +113,3 @@ def check_older(path: Path) -> None:
         raise UsageError(
             f"{path} exists and is no saved model: name another file, or remove it"
         ) from error
-
-
-def _split_line(data: bytes) -> tuple[ShownRank, bytes]:
-    """Take the first line off a file of form 2."""
-    said, data = learnt_file.first_line(data)
-    try:
-        rank, linear = whole("rank", said["rank"], least=1), said["linear_rank"]
-        if linear is not None:
-            linear = whole("linear_rank", linear, least=1)
-    except (KeyError, TypeError, UsageError) as error:
-        raise PeerError("a first line that cannot be read") from error
-    return ShownRank(rank, linear), data

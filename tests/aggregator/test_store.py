@@ -297,15 +297,18 @@ def test_a_later_form_is_refused(tmp_path):
     assert not isinstance(reported.value, StoreDamaged)
 
 
-def test_an_earlier_form_is_taken_over(tmp_path):
-    """Its content is read, and the version that wrote it then refuses it as later."""
+def test_an_earlier_form_is_refused_and_left_as_it_is(tmp_path):
+    """The line says what takes it over, and when it was written."""
     path = tmp_path / "store"
     kept(path)
     with closing(sqlite3.connect(path)) as earlier:
-        earlier.execute("PRAGMA user_version = 1")
-    assert RECORDS == loaded(path)
-    with closing(sqlite3.connect(path)) as sql:
-        assert (FORM,) == sql.execute("PRAGMA user_version").fetchone()
+        earlier.execute(f"PRAGMA user_version = {FORM - 1}")
+    before = path.read_bytes()
+    why = rf"before 28 November 2026 \(form {FORM - 1}, .*: start it once with the submerge of that"
+    with pytest.raises(UsageError, match=why) as reported:
+        Store(path)
+    assert not isinstance(reported.value, StoreDamaged)
+    assert before == path.read_bytes()
 
 
 def test_a_folder_is_refused(tmp_path):

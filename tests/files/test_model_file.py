@@ -1,4 +1,4 @@
-"""Model files of all forms: whatever reads one reads all, and says what it holds."""
+"""Model files: whatever reads one says what it holds; earlier forms are refused in one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support.golden_kept import FOLDER
 from support.golden_parts import LINEAR
 from support.wire import reported
 
-FORMS = sorted(path.name for path in FOLDER.glob("*.model"))
+FORMS = [*golden_learnt.LEARNT]
 
 
 @pytest.fixture
@@ -33,48 +33,53 @@ def submerge(monkeypatch, capsys):
     return shell(monkeypatch, capsys)
 
 
-@pytest.fixture(params=[1, 2, 3])
-def form(request, tmp_path) -> Path:
-    """One model in each form; form 1 has no rank."""
-    model = replace(parts.model("pumps", summary=parts.linear(), first=9), rank=0)
-    path, data = tmp_path / f"form_{request.param}", codec.encode(model)
-    if request.param == 1:
-        path.write_bytes(data)
-    elif request.param == 2:
-        path.write_bytes(b'submerge model 2 {"rank": 2, "linear_rank": null}\n' + data)
-    else:
-        save(path, Learnt(model), ShownRank(2))
+@pytest.fixture(params=[1, 2])
+def early(request, tmp_path) -> Path:
+    """A model of a form before: a message alone, and with a line before it."""
+    path, data = tmp_path / "early.model", codec.encode(parts.model("a", summary=None, first=1))
+    line = b'submerge model 2 {"rank": 2, "linear_rank": null}\n'
+    path.write_bytes(data if request.param == 1 else line + data)
     return path
 
 
-def test_all_forms_are_there():
-    """Or else the tests below would show nothing."""
-    assert {"form_1.model", "form_2.model", *golden_learnt.LEARNT} == set(FORMS)
+def test_an_earlier_form_is_one_line(submerge, early):
+    """It says which form, when it was written, and what to do; and the file stays."""
+    before = early.read_bytes()
+    for command in (("show", early), ("compare", early, FOLDER / "form_3.model")):
+        ran = submerge("model", *command)
+
+        assert (2, "", 1) == (ran.status, ran.out, ran.err.count("\n"))
+        assert "(form " in ran.err
+        assert "of it, from before 28 November 2026: fit or save it again)" in ran.err
+    with pytest.raises(UsageError, match="is no saved model: name another file"):
+        save(early, golden_learnt.of_a_fleet())
+    assert before == early.read_bytes()
+
+
+def test_what_an_aggregator_sends_may_be_a_message_alone():
+    """Its rank is the aggregator's to say."""
+    model = replace(parts.model("pumps", summary=parts.linear(), first=9), rank=0)
+    found = model_file.decoded(codec.encode(model), "the aggregator", sent=True)
+
+    assert reported(model) == reported(found.model)
+    assert (None, None, LINEAR.fingerprint) == (found.shown, found.learnt, found.schema.fingerprint)
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_is_shown(submerge, name):
-    """For a person and for a program; only form 3 holds more than the model."""
+    """For a person and for a program."""
     path = FOLDER / name
     text, found = submerge("model", "show", path), submerge("model", "show", path, "--json")
 
     assert (0, 0) == (text.status, found.status)
-    more = json.loads(found.out)["contents"]
-    assert name.startswith("form_3") == (more is not None) == ("\nfile" in text.out)
+    assert json.loads(found.out)["contents"] is not None
+    assert "\nfile" in text.out
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_is_compared_with_itself(submerge, name):
     """It is as near to itself as can be."""
     assert 0 == submerge("model", "compare", FOLDER / name, FOLDER / name).status
-
-
-def test_every_form_scores_alike(form):
-    """The same model, whatever stands around it; with form 1 a person says the rank."""
-    normal = of_file(form, 2)
-
-    assert (2, LINEAR.fingerprint) == (normal.shown.rule.start, normal.schema.fingerprint)
-    assert reported(parts.linear()) == reported(normal.summary)
 
 
 def test_what_a_file_holds_is_said_in_one_line():

@@ -1,4 +1,4 @@
-"""What golden stores hold: an aggregator's of two groups, a root's, and some of other forms."""
+"""What golden stores hold: an aggregator's of two groups, and a root's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _row(report: Any, first: int) -> dict[Any, Any]:
     return {("row", group, node, str(created_ms), str(nonce)): row}
 
 
-def _below(group: str, summary: Any) -> Any:
+def _below(group: str, summary: Any, node: str = "hall-2") -> Any:
     """Return what an aggregator below says: of many clients, under a fence."""
     reported = AlarmStatus(
         states=(3, 20, 4, 2, 2**40),
@@ -55,7 +55,7 @@ def _below(group: str, summary: Any) -> Any:
         desired=1_700_086_300_000,
     )
     return parts.report(
-        "hall-2",
+        node,
         group,
         BELOW,
         44,
@@ -197,13 +197,6 @@ def of_a_root() -> dict[Any, Any]:
     }
 
 
-def of_a_root_with_a_silent_node() -> dict[Any, Any]:
-    """A root's, whose site has not heard of one of its nodes for long."""
-    ((key, row),) = _row(_below("pumps", parts.linear()), 3).items()
-    status = replace(row.report.alarm_status, silent=(("press-8", 1_234), ("press-9", 2**40)))
-    return {key: replace(row, report=replace(row.report, alarm_status=status))}
-
-
 def _of_an_early_root() -> dict[Any, Any]:
     """A root's before alarms: no row tells of them, and nothing is wanted of nodes."""
     group, node = "pumps", "pump-3"
@@ -225,85 +218,17 @@ def _of_an_early_root() -> dict[Any, Any]:
     }
 
 
-def of_form_1() -> dict[Any, Any]:
-    """Why nodes are quarantined was not kept: names alone, as a message ready to be written."""
-    names = kept_pb2.Quarantined(names=["pump-21", "pump-22"])
-    return {**_of_an_early_root(), ("quarantined", "pumps"): names}
-
-
-def of_form_2() -> dict[Any, Any]:
-    """Why nodes are quarantined, and who is suspected; nothing of wishes yet."""
+def of_ages() -> dict[Any, Any]:
+    """When nodes were first heard: in the group's time, which a restart continues."""
     orders = _orders("pumps", "pump")
     early = ("quarantined", "pumps"), ("suspected", "pumps")
-    return {**_of_an_early_root(), **{key: orders[key] for key in early}}
-
-
-def of_bans() -> dict[Any, Any]:
-    """What came after: bans that hold in all groups, one given and one taken back."""
     return {
         **_of_an_early_root(),
-        ("wishes", "pumps"): {
-            "pump-6": DesiredState(node="pump-6", number=1_700_086_400_704, banned=True),
-            "pump-7": DesiredState(
-                node="pump-7", number=1_700_086_400_705, paused=False, banned=False
-            ),
-        },
+        **{key: orders[key] for key in early},
+        ("first", "pumps", "pump-3"): 86_400.5,
+        ("first", "pumps", "pump-4"): 172_801.25,
+        ("elapsed", "pumps"): GroupTime(elapsed=259_202.75, wall=NOW - 600),
     }
-
-
-def of_a_drill() -> dict[Any, Any]:
-    """A node that an operator has asked for a drill."""
-    number = 1_700_086_400_706
-    return {("wishes", "pumps"): {"pump-8": DesiredState("pump-8", number, drill=number - 1)}}
-
-
-def of_orders() -> dict[Any, Any]:
-    """A node that is quarantined wherever it reports, and one that is forgotten there."""
-    number = 1_700_086_400_708
-    quarantined = DesiredState("pump-9", number, quarantined=True)
-    forgotten = DesiredState("pump-10", number + 1, quarantined=False, forget=number + 1)
-    return {("wishes", "pumps"): {"pump-9": quarantined, "pump-10": forgotten}}
-
-
-def of_an_unreadable_node() -> dict[Any, Any]:
-    """A node whose rows nobody could have read a model with."""
-    entry = QuarantineEntry(cause="unreadable", since=NOW - 24)
-    return {("quarantined", "pumps"): {"pumps-24": entry}}
-
-
-def of_whole_scatters() -> dict[Any, Any]:
-    """A narrow group: a row as it came, one of an earlier child, and what was merged."""
-    group, node = "pumps", "pump-3"
-    whole, directions = parts.whole(), parts.with_energies()
-    return {
-        **of_ages(),
-        **_row(parts.report(node, group, LIVES[0], 12, summary=whole, final=False), 1),
-        **_row(parts.report(node, group, LIVES[1], 3, summary=directions), 2),
-        **_row(_below(group, whole), 3),
-        **_sealed(group, node, parts.whole(dtype="<f8"), LINEAR.width),
-    }
-
-
-def of_distances() -> dict[Any, Any]:
-    """A group whose model has a noise for each channel: a row, and the model of a site."""
-    node, summary = "pump-3", parts.with_energies()
-    report = parts.report(node, "pumps", LIVES[0], 12, summary=summary, final=False)
-    kept = {**of_ages(), **_row(golden_factors.report(report), 1)}
-    models = {key: each for key, each in of_a_site().items() if key[0] == "model"}
-    return {**kept, **{key: golden_factors.model(each) for key, each in models.items()}}
-
-
-def of_blocks() -> dict[Any, Any]:
-    """A group whose blocks are no hours: a row, and the model of a site."""
-    report = parts.report("pump-3", "pumps", LIVES[0], 12, summary=parts.whole(), final=False)
-    kept = {**of_ages(), **_row(golden_blocks.report(report), 1)}
-    models = {key: each for key, each in of_a_site().items() if key[0] == "model"}
-    return {**kept, **{key: golden_blocks.model(each) for key, each in models.items()}}
-
-
-def of_a_rank() -> dict[Any, Any]:
-    """A root that has chosen a rank."""
-    return {**of_ages(), ("rank", "pumps"): 5}
 
 
 def of_histories() -> dict[Any, Any]:
@@ -313,49 +238,72 @@ def of_histories() -> dict[Any, Any]:
     return {**of_ages(), **{("history", "pumps", each.name): each for each in (files, fleet)}}
 
 
-def of_earlier_schemas() -> dict[Any, Any]:
-    """The schemas that a group had before a channel came, and before one left."""
-    texts = [replace(OPEN_LINEAR, channels=LINEAR.channels[:n]).canonical for n in (1, 2)]
-    return {**of_ages(), **{("earlier", "pumps", str(n)): text for n, text in enumerate(texts, 1)}}
+def of_rows() -> dict[Any, Any]:
+    """Rows of a narrow group, with factors, in blocks that are no hours, of aggregators below."""
+    group, whole = "pumps", parts.whole()
 
+    def row(node: str, life: int, summary: Any) -> Any:
+        return parts.report(node, group, LIVES[life], 12, summary=summary, final=False)
 
-def of_earlier_sums() -> dict[Any, Any]:
-    """A site's row while a scale is measured: moments, and sums under the schema before."""
-    schema = replace(LINEAR, channels=LINEAR.channels[::-1])
-    summary = replace(parts.with_energies(), schema=schema.fingerprint)
-    counts = Counts(learnt=86_001, withheld=18, lost=6, moved=1_001)
-    report = replace(
-        _below("pumps", None),
-        counts=Counts(learnt=86_404, withheld=20, lost=8, moved=1_004),
-        earlier=EarlierSums(schema.fingerprint, summary, counts),
-    )
-    return {**of_ages(), **_row(report, 3)}
-
-
-def of_jobs() -> dict[Any, Any]:
-    """A job that was under way at a root, as it is written in its record."""
-    clusters = {"clusters": 3, "seed": 7}
-    piece = 65536  # the default, when these bytes were written
-    job = Job("job-1", "kmeans", clusters, "pumps", LINEAR.fingerprint, 3, piece_bytes=piece)
-    return {**of_ages(), ("job", job.id): json.dumps(job.written()).encode()}
-
-
-def of_ages() -> dict[Any, Any]:
-    """When nodes were first heard: in the group's time, which a restart continues."""
+    silent = _below(group, whole)
+    status = replace(silent.alarm_status, silent=(("press-8", 1_234), ("press-9", 2**40)))
     return {
-        **of_form_2(),
-        ("first", "pumps", "pump-3"): 86_400.5,
-        ("first", "pumps", "pump-4"): 172_801.25,
-        ("elapsed", "pumps"): GroupTime(elapsed=259_202.75, wall=NOW - 600),
+        **_row(row("pump-3", 0, whole), 1),
+        **_row(row("pump-3", 1, parts.with_energies()), 2),
+        **_row(golden_factors.report(row("pump-5", 2, parts.with_energies())), 3),
+        **_row(golden_blocks.report(row("pump-6", 3, whole)), 4),
+        **_row(replace(silent, alarm_status=status), 5),
+        **_row(_with_earlier_sums(_below(group, None, "hall-3")), 6),
+        **_sealed(group, "pump-3", parts.whole(dtype="<f8"), LINEAR.width),
     }
 
 
-def of_rows_as_received() -> dict[Any, Any]:
-    """Rows that hold reports as they came, without a digest: messages ready to be written."""
+def _with_earlier_sums(report: Any) -> Any:
+    """Return a site's row while a scale is measured: moments, and sums under the schema before."""
+    schema = replace(LINEAR, channels=LINEAR.channels[::-1])
+    summary = replace(parts.with_energies(), schema=schema.fingerprint)
+    counts = Counts(learnt=86_001, withheld=18, lost=6, moved=1_001)
+    return replace(
+        report,
+        counts=Counts(learnt=86_404, withheld=20, lost=8, moved=1_004),
+        earlier=EarlierSums(schema.fingerprint, summary, counts),
+    )
+
+
+def of_records() -> dict[Any, Any]:
+    """What operators want of nodes, a rank, schemas that a group had before, and a job."""
+    number = 1_700_086_400_704
+    wishes = (
+        DesiredState("pump-6", number, banned=True),
+        DesiredState("pump-7", number + 1, paused=False, banned=False),
+        DesiredState("pump-8", number + 2, drill=number + 1),
+        DesiredState("pump-9", number + 4, quarantined=True),
+        DesiredState("pump-10", number + 5, quarantined=False, forget=number + 5),
+    )
+    unreadable = QuarantineEntry(cause="unreadable", since=NOW - 24)
+    texts = [replace(OPEN_LINEAR, channels=LINEAR.channels[:n]).canonical for n in (1, 2)]
+    clusters = {"clusters": 3, "seed": 7}
+    piece = 65536  # the default, when these bytes were written
+    job = Job("job-1", "kmeans", clusters, "pumps", LINEAR.fingerprint, 3, piece_bytes=piece)
+    return {
+        ("wishes", "pumps"): {each.node: each for each in wishes},
+        ("quarantined", "pumps"): {"pumps-24": unreadable},
+        ("rank", "pumps"): 5,
+        **{("earlier", "pumps", str(n)): text for n, text in enumerate(texts, 1)},
+        ("job", job.id): json.dumps(job.written()).encode(),
+    }
+
+
+def of_records_as_received() -> dict[Any, Any]:
+    """Messages ready to be written: reports as they came, without a digest; and names alone.
+
+    Names that are quarantined for no reason that is known are of a first version's store, which
+    later ones have taken over.
+    """
     kept, received = _of_an_early_root(), ReceivedReports()
     for key, row in kept.items():
         if key[0] == "row":
             came = replace(row, report=replace(row.report, software="submerge 0.6.1"), digest=b"")
             received.note(came.report, codec.encode(came.report))
             kept[key] = kept_pb2.Row.FromString(received.pack(key, came))
-    return kept
+    return {**kept, ("quarantined", "pumps"): kept_pb2.Quarantined(names=["pump-21", "pump-22"])}

@@ -1,12 +1,9 @@
-"""Golden files of other programs' making: what sinks have told of alarms, and saved models.
+"""A golden file of another program's making: what sinks have told of alarms.
 
-The journal is written out here, name by name, so that none follows a class when that is renamed.
+It is written out here, name by name, so that none follows a class when that is renamed.
 """
 
 from __future__ import annotations
-
-from submerge_proto.wire import codec
-from support import golden_parts as parts
 
 JOURNAL = (
     '{"form":1,"sinks":{'
@@ -36,15 +33,3 @@ JOURNAL = (
 def journal() -> bytes:
     """What two sinks have told."""
     return JOURNAL.encode()
-
-
-def model() -> bytes:
-    """A model as form 1 has it: the message alone."""
-    return codec.encode(parts.model("pumps", summary=parts.linear(), first=9))
-
-
-def model_below_its_ranks() -> bytes:
-    """A model as form 2 has it: how many directions are scored with stands before it."""
-    return b'submerge model 2 {"rank": 2, "linear_rank": 1}\n' + codec.encode(
-        parts.model("presses", summary=parts.kernel(), first=9)
-    )

@@ -18,7 +18,7 @@ SCHEMA = LINEAR.canonical.decode()
 
 ABOUT: dict[str, dict[str, Any]] = {
     "engine_sapca.npz": {
-        "form": 1,
+        "form": 2,
         "rule": {
             "kind": "sapca",
             "start": 3,
@@ -33,6 +33,7 @@ ABOUT: dict[str, dict[str, Any]] = {
         "center": True,
         "block_size": 9,
         "exact": "never",
+        "memory": 3_000_000,
         "dtype": "float32",
         "n_samples_seen": 1234,
         "fallbacks": 6,
@@ -41,7 +42,7 @@ ABOUT: dict[str, dict[str, Any]] = {
         "schema": SCHEMA,
     },
     "engine_energy.npz": {
-        "form": 1,
+        "form": 2,
         "rule": {
             "kind": "energy",
             "low": 0.5,
@@ -56,6 +57,7 @@ ABOUT: dict[str, dict[str, Any]] = {
         "center": True,
         "block_size": 11,
         "exact": "auto",
+        "memory": 3_000_000,
         "dtype": "float64",
         "n_samples_seen": 2345,
         "fallbacks": 9,
@@ -64,13 +66,14 @@ ABOUT: dict[str, dict[str, Any]] = {
         "schema": SCHEMA,
     },
     "engine_fixed.npz": {
-        "form": 1,
+        "form": 2,
         "rule": {"kind": "fixed", "start": 12},
         "oversample": 3,
         "forgetting_factor": 0.75,
         "center": False,
         "block_size": 13,
         "exact": "never",
+        "memory": 3_000_000,
         "dtype": "float32",
         "n_samples_seen": 0,
         "fallbacks": 0,
@@ -95,7 +98,8 @@ ABOUT: dict[str, dict[str, Any]] = {
         "schema": SCHEMA,
     },
 }
-"""By the file's name: the two memories, an engine that has seen nothing, and a file of form 2."""
+"""By the file's name: the two memories, an engine that has seen nothing, and one without a block
+size of its own."""
 
 ARRAYS: dict[str, dict[str, np.ndarray]] = {
     "engine_sapca.npz": {

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ from typing import Any
 from unittest import mock
 
 from submerge.protocol.machine import Keep
-from submerge_aggregator.store import FORM, Store
+from submerge_aggregator.store import Store
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.disk import RecordStore
 from submerge_proto.kept import records
@@ -58,35 +57,20 @@ CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
     "client_measured_schema.checkpoint": golden_client.with_readings_of_a_named_schema,
 }
 
-STORES: dict[str, tuple[int, Callable[[], dict[Key, Any]]]] = {
-    "site.store": (3, golden_aggregator.of_a_site),
-    "root.store": (3, golden_aggregator.of_a_root),
-    "root_bans.store": (3, golden_aggregator.of_bans),
-    "root_silent.store": (3, golden_aggregator.of_a_root_with_a_silent_node),
-    "root_form_1.store": (1, golden_aggregator.of_form_1),
-    "root_form_2.store": (2, golden_aggregator.of_form_2),
-    "unreadable.store": (3, golden_aggregator.of_an_unreadable_node),
-    "root_ages.store": (4, golden_aggregator.of_ages),
-    "root_narrow.store": (5, golden_aggregator.of_whole_scatters),
-    "root_factors.store": (5, golden_aggregator.of_distances),
-    "root_blocks.store": (5, golden_aggregator.of_blocks),
-    "root_drill.store": (6, golden_aggregator.of_a_drill),
-    "root_orders.store": (6, golden_aggregator.of_orders),
-    "root_rank.store": (6, golden_aggregator.of_a_rank),
-    "root_histories.store": (6, golden_aggregator.of_histories),
-    "root_earlier.store": (6, golden_aggregator.of_earlier_schemas),
-    "root_earlier_sums.store": (6, golden_aggregator.of_earlier_sums),
-    "root_jobs.store": (7, golden_aggregator.of_jobs),
-    "root_received.store": (5, golden_aggregator.of_rows_as_received),
+STORES: dict[str, Callable[[], dict[Key, Any]]] = {
+    "site.store": golden_aggregator.of_a_site,
+    "root.store": golden_aggregator.of_a_root,
+    "root_ages.store": golden_aggregator.of_ages,
+    "root_histories.store": golden_aggregator.of_histories,
+    "root_rows.store": golden_aggregator.of_rows,
+    "root_records.store": golden_aggregator.of_records,
+    "root_received.store": golden_aggregator.of_records_as_received,
 }
-"""With the form that each is of."""
 
 ENGINES = golden_engines.ENGINES
 
 BY_HAND: dict[str, Callable[[], bytes]] = {
     "alarms.journal": golden_by_hand.journal,
-    "form_1.model": golden_by_hand.model,
-    "form_2.model": golden_by_hand.model_below_its_ranks,
     **{name: partial(golden_learnt.written, name) for name in golden_learnt.LEARNT},
 }
 """Files with no text beside them: one is text, and tests compare the others field by field."""
@@ -129,13 +113,10 @@ def write_checkpoint(path: Path, kept: Mapping[Key, bytes]) -> None:
         store.keep(Keep({key: records.unpack(key, data) for key, data in kept.items()}))
 
 
-def write_store(path: Path, kept: Mapping[Key, bytes], form: int) -> None:
-    """Write an aggregator's store as a version of that form has."""
+def write_store(path: Path, kept: Mapping[Key, bytes]) -> None:
+    """Write an aggregator's store, as an aggregator does."""
     with closing(Store(path)) as store:
         store.write(kept)
-    if form != FORM:
-        with closing(sqlite3.connect(path)) as sql:
-            sql.execute(f"PRAGMA user_version = {form}")
 
 
 @cache
@@ -154,7 +135,7 @@ def read(name: str) -> Mapping[Key, bytes]:
 
 def records_of(name: str) -> dict[Key, Any]:
     """Return what a golden checkpoint or store is to hold, built by hand."""
-    return CHECKPOINTS[name]() if name in CHECKPOINTS else STORES[name][1]()
+    return (CHECKPOINTS | STORES)[name]()
 
 
 def _write(name: str, path: Path) -> Any:
@@ -165,7 +146,7 @@ def _write(name: str, path: Path) -> Any:
             with of_that_version():
                 write_checkpoint(path, kept)
         else:
-            write_store(path, kept, STORES[name][0])
+            write_store(path, kept)
         return text_of(kept)
     path.write_bytes(golden_engines.written(name))
     return golden_engines.text_of(path.read_bytes())

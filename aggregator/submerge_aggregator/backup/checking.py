@@ -71,6 +71,11 @@ def read_copy(path: Path, progress: Callable[[int], None] = lambda _: None) -> S
             (form,) = sql.execute("PRAGMA user_version").fetchone()
             if owner == APPLICATION_ID and form > FORM:
                 raise UsageError(f"{path} was made by a later submerge: update submerge")
+            if owner == APPLICATION_ID and form < FORM:
+                raise UsageError(
+                    f"{path} was made by submerge before 28 November 2026: restore it with the"
+                    " submerge of that day (commit f0bc8489)"
+                )
             if owner != APPLICATION_ID:
                 raise CopyDamaged(path, "the database in it is another program's")
             return StoreCopy(path, identity, records_in(sql, str(path)))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from submerge import UsageError
 from submerge_client import logs
 from submerge_client.config.decoding import decoded
-from submerge_client.config.removed import MOVED, REFUSED_FROM, Removal, tolerate
+from submerge_client.config.removed import HINT, REFUSED_FROM, leaving
 from submerge_client.config.sections import BadSetting, Key, Section, shown, written
 from submerge_client.kit import read_kit
 
@@ -42,7 +42,7 @@ def read(
     environ: Mapping[str, str],
     *,
     program: str = "client",
-    removed: Mapping[str, Removal] = {},
+    removed: Sequence[str] = (),
 ) -> T:
     """Return the configuration of a file and an environment.
 
@@ -50,19 +50,16 @@ def read(
     kind : The section of the whole file.
     environ : Where overrides are looked for; other variables are ignored.
     program : The program whose `init` prints a sample: `submerge client init`.
-    removed : Settings of earlier versions. Each one in the file is a line in the log.
+    removed : Settings that leave. Each one in the file is a line in the log.
 
     Raises UsageError for the first mistake, in one line.
     """
     table = _parse(path, program)
     variables = _override(table, environ)
     _name(table, variables)
-    for keys, removal in tolerate(table, removed):
-        what = f"removed setting {'still used' if removal.used else 'ignored'}"
-        at = _where(path, keys, variables)
-        logs.say(what, level=logging.WARNING, at=at, hint=removal.hint, refused_from=REFUSED_FROM)
-        if removal is MOVED and keys in variables:
-            variables["scores", "broker", keys[-1]] = variables[keys]
+    for keys in leaving(table, removed):
+        at, what = _where(path, keys, variables), "removed setting still used"
+        logs.say(what, level=logging.WARNING, at=at, hint=HINT, refused_from=REFUSED_FROM)
     try:
         return _decode(table, kind, variables)
     except BadSetting as error:

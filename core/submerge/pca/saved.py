@@ -18,7 +18,7 @@ import numpy as np
 from submerge._linalg import Array, Storage, inner
 from submerge.errors import PeerError, SubmergeError, UsageError, whole
 from submerge.pca.block import Totals
-from submerge.pca.budget import DEFAULT_MEMORY, most_sums
+from submerge.pca.budget import most_sums
 from submerge.pca.expected import Estimate, Mask, Sums, absent, lacking
 from submerge.pca.npz import arrays_of
 from submerge.pca.rank import EnergyRank, FixedRank, SapcaRank
@@ -29,11 +29,10 @@ from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Schema
 
 FORM = 3
-"""Form 3 has sums of rows by the channels that they lack; without any, form 2 is written.
-Form 1 has no `memory`, and always the block size that ran. Form 2 has none where none was
-given; one that was given and cut for the low-rank path stands as it runs, so that the restored
-engine goes on with the same blocks.
-What a file of either form holds, a scatter or directions, decides which memory is restored."""
+"""Form 3 has sums of rows by the channels that they lack; without any, form 2 is written. It has no
+block size where none was given; one that was given and cut for the low-rank path stands as it runs,
+so that the restored engine goes on with the same blocks.
+What a file holds, a scatter or directions, decides which memory is restored."""
 
 INCONSISTENT = (
     *(SubmergeError, LookupError, TypeError, ValueError, AttributeError),
@@ -135,12 +134,15 @@ def loads(data: bytes) -> SAPCA:
         form = about["form"]
     except INCONSISTENT as error:
         raise PeerError(f"expected a saved SAPCA, got another .npz file: {error!s:.80}") from error
-    if form not in range(1, FORM + 1):
+    if form not in (2, FORM):
+        todo = "update submerge"
+        if form == 1:
+            todo = (
+                "submerge before 28 November 2026 wrote it; load and save it with that of that day"
+            )
         raise PeerError(
-            f"expected a saved SAPCA of form 1 to {FORM}, got form {form!r:.40}: update submerge"
+            f"expected a saved SAPCA of form 2 or {FORM}, got form {form!r:.40}: {todo}"
         )
-    if form == 1:
-        about |= {"memory": DEFAULT_MEMORY}
     try:
         with np.errstate(all="ignore"):
             return _restored(about, arrays)

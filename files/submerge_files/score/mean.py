@@ -28,9 +28,6 @@ from submerge_files.score.model import Normal
 
 MODEL, OWN, FIRST = "model", "own", "first:"
 
-SYNONYMS = {"fleet": MODEL, "file": OWN}
-"""What earlier versions call them."""
-
 
 @dataclass(frozen=True)
 class FirstRows:
@@ -51,7 +48,6 @@ def parsed(text: str) -> Mean:
     UsageError
         If it is none.
     """
-    text = SYNONYMS.get(text, text)
     if text in (MODEL, OWN):
         return text
     if text.startswith(FIRST):

@@ -2,7 +2,7 @@
 
 Scores are comparable only if they use the same number of directions. A model also holds spare
 directions, which nodes do not score with and which its limits do not include. A model file that
-does not have the number of directions to score with (form 1) needs --rank.
+does not have the number of directions to score with needs --rank.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def of_saved(named: SavedModel) -> Normal:
 def of_running(admin: AdminClient, group: str | None, rank: int | None) -> Normal:
     """Return the newest model of a running aggregator."""
     group = admin.group(group)
-    named = decoded(admin.get("model", group), f"the aggregator on {admin.way.name}")
+    whence = f"the aggregator on {admin.way.name}"
+    named = decoded(admin.get("model", group), whence, sent=True)
     return _of_model(named, admin.shown(group), rank)
 
 

@@ -179,6 +179,9 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
     if owner != APPLICATION_ID or form > FORM:
         whose = "another program's" if owner != APPLICATION_ID else "a later submerge's"
         yield fails("store", f"{path} is {whose} database", "name another, or update submerge")
+    elif form < FORM:
+        hint = "start it once with the submerge of that day (commit f0bc8489)"
+        yield fails("store", f"{path} is of submerge before 28 November 2026", hint)
     elif verdict != "ok":
         yield fails(
             "store",

@@ -82,7 +82,7 @@ def save(at: AggregatorOptions, file: Path, as_json: bool) -> None:
     admin = at.admin()
     group = admin.group(at.group)
     # An aggregator of an earlier version answers with the model alone.
-    found = decoded(admin.get("model", group, whole="1"), "the aggregator's answer")
+    found = decoded(admin.get("model", group, whole="1"), "the aggregator's answer", sent=True)
     learnt = found.learnt or Learnt(found.model, origin=group)
     size = save(file, learnt, found.shown or admin.shown(group))
     version = learnt.model.version
@@ -173,4 +173,4 @@ def _running_model(at: AggregatorOptions, *, instead: str) -> tuple[SavedModel, 
     group = admin.group(at.group)
     whence, shown = f"the aggregator on {admin.way.name}", admin.shown(group)
     rank = None if shown is None else shown.rank
-    return decoded(admin.get("model", group), whence), rank
+    return decoded(admin.get("model", group), whence, sent=True), rank

@@ -1,8 +1,7 @@
 """The record of issued kits, stored beside the authority as JSON.
 
 `renew` renews the nodes in it, and `issue` refuses them. It has no secrets. Without it the
-certificates stay valid, but there is no list of them. Version 2 adds role, groups, and the
-certificates before the newest one; version 1 is read, too.
+certificates stay valid, but there is no list of them.
 """
 
 from __future__ import annotations
@@ -97,15 +96,20 @@ def groups_of(permission: Permission | None) -> tuple[str, ...]:
 
 def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
     """Return the entries of a record; raises UsageError if this version cannot read it."""
+    version = None
     try:
         record = json.loads(data)
-        if record["version"] not in (1, VERSION):
-            raise ValueError(f"its version is {record['version']}, this reads 1 and {VERSION}")
+        version = record["version"]
+        if version != VERSION:
+            raise ValueError(f"its version is {version}, this reads {VERSION}")
         return {node: _entry(node, fields) for node, fields in record["kits"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        todo = "take it from a backup"
+        if version == 1:
+            todo = "submerge before 28 November 2026 wrote it; renew a kit with that of that day"
         raise UsageError(
             f"expected the record of what was issued in {whence}, got something else"
-            f" ({type(error).__name__}: {error}): take it from a backup"
+            f" ({type(error).__name__}: {error}): {todo}"
         ) from error
 
 

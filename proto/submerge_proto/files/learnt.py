@@ -29,7 +29,7 @@ from submerge_proto.wire import bounds, codec, parts, scores
 
 FORM = 3
 MARK = b"submerge model "
-"""How a model file of form 2 or later begins, before its number."""
+"""How a model file begins, before the number of its form."""
 
 LONGEST_LINE = 200
 MOST_BYTES = 1 << 30
@@ -92,33 +92,9 @@ def unpacked(data: bytes) -> LearntFile:
         raise error if isinstance(error, PeerError) else PeerError(str(error)) from error
 
 
-def form_of(data: bytes) -> int:
-    """Return the form of a model file by its first line; 1 for bytes without one.
-
-    Raises PeerError if it is of a later form.
-    """
-    if not data.startswith(MARK):
-        return 1
-    form = data[:LONGEST_LINE].removeprefix(MARK).partition(b" ")[0]
-    if form not in (b"2", b"3"):
-        said = parts.text(form.decode(errors="replace"), 20)
-        raise PeerError(f"form {said!r} of it: update submerge")
-    return int(form)
-
-
-def first_line(data: bytes) -> tuple[dict[str, object], bytes]:
-    """Return what the first line of a file says, and the bytes below it.
-
-    Raises PeerError if it cannot be read.
-    """
-    line, end, _ = data[:LONGEST_LINE].partition(b"\n")
-    try:
-        about = json.loads(line.removeprefix(MARK).partition(b" ")[2])
-    except (ValueError, RecursionError):
-        about = None
-    if not end or not isinstance(about, dict):
-        raise PeerError("a first line that cannot be read")
-    return about, data[len(line) + 1 :]
+def of_earlier_form(form: int) -> PeerError:
+    """Return the error for a file of form 1, a message alone, or 2, with a line before it."""
+    return PeerError(f"form {form} of it, from before 28 November 2026: fit or save it again")
 
 
 def model_of(data: bytes) -> tuple[Model, Schema]:
@@ -142,11 +118,24 @@ def _unsaved(why: Exception) -> UsageError:
 
 def _payload(data: bytes) -> bytes:
     """Return the message below the first line, undamaged."""
-    if form_of(data) != FORM:
-        raise PeerError(f"expected form {FORM}, got form {form_of(data)}")
+    line, end, _ = data[:LONGEST_LINE].partition(b"\n")
+    form, _, facts = line.removeprefix(MARK).partition(b" ")
+    if not line.startswith(MARK):
+        raise PeerError("expected a first line that says so, got other bytes")
+    if form == b"2":
+        raise of_earlier_form(2)
+    if form != b"%d" % FORM:
+        number = parts.text(form.decode(errors="replace"), 20)
+        raise PeerError(f"form {number!r} of it: update submerge")
     if len(data) > MOST_BYTES:
         raise PeerError(f"expected at most {MOST_BYTES:,} bytes, got more", kind="oversize")
-    about, payload = first_line(data)
+    try:
+        about = json.loads(facts)
+    except (ValueError, RecursionError):
+        about = None
+    if not end or not isinstance(about, dict):
+        raise PeerError("a first line that cannot be read")
+    payload = data[len(line) + 1 :]
     if about.get("bytes") != len(payload):
         said = parts.text(str(about.get("bytes")), 20)
         raise PeerError(

@@ -224,11 +224,15 @@ def test_a_folder_and_no_file_are_refused(tmp_path):
             read_copy(path)
 
 
-def test_a_store_of_a_later_version_is_refused(tmp_path, house, monkeypatch):
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [(FORM - 1, "a later submerge: update"), (FORM + 1, "before 28 November 2026: restore it")],
+)
+def test_a_store_of_another_version_is_refused(tmp_path, house, monkeypatch, known, why):
     """Its records may mean something else."""
     copied(house, tmp_path / "copy")
-    monkeypatch.setattr(checking, "FORM", FORM - 1)
-    with pytest.raises(UsageError, match="a later submerge: update"):
+    monkeypatch.setattr(checking, "FORM", known)
+    with pytest.raises(UsageError, match=why):
         read_copy(tmp_path / "copy")
 
 

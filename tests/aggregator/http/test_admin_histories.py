@@ -137,7 +137,7 @@ def test_another_fleet_takes_a_saved_one_once(tmp_path, day):
 @pytest.mark.parametrize(
     ("query", "data", "status", "why"),
     [
-        ("", b"", 400, "expected form 3, got form 1"),
+        ("", b"", 400, "expected a first line that says so"),
         ("", b"submerge model 9 {}\n", 400, "update submerge"),
         ("?weight=-1", None, 400, "weight is a number of rows, 1 or more, got '-1'"),
         ("?weight=0.5", None, 400, "weight is a number of rows, 1 or more"),

@@ -135,7 +135,7 @@ GOOD = dumps(SAPCA(2, block_size=8, exact="never").partial_fit(rows_of("noise", 
         changed(GOOD, totals=lambda a: a[:-1]),
         changed(GOOD, waiting=lambda a: np.vstack([a, a, a])),
         changed(GOOD, about=lambda _: np.frombuffer(b"not json", np.uint8)),
-        changed(GOOD, about=lambda _: np.frombuffer(b'{"form":1}', np.uint8)),
+        changed(GOOD, about=lambda _: np.frombuffer(b'{"form":2}', np.uint8)),
         changed(GOOD, about=lambda a: a[:-1]),
         changed(GOOD, about=lambda _: np.array([{}], dtype=object)),
     ],
@@ -233,23 +233,14 @@ def test_numpys_numbers_can_be_saved():
     assert loads(dumps(SAPCA(FixedRank(np.int64(3))))).rule == FixedRank(3)
 
 
-@pytest.mark.parametrize("memory", [0, 3_000_000])
-def test_a_file_of_form_1_goes_on_with_the_memory_that_it_holds(memory):
-    """Earlier versions chose by another rule: what was learnt decides, and not today's budget."""
-    X = rows_of("decaying", 200, 70, seed=0)
-    engine = SAPCA(3, block_size=40, memory=memory).partial_fit(X[:150])
-
-    def before(array: np.ndarray) -> np.ndarray:
-        text = json.loads(array.tobytes()) | {"form": 1}
-        del text["memory"]
-        return np.frombuffer(json.dumps(text).encode(), np.uint8)
-
-    restored = loads(changed(dumps(engine), about=before))
-
-    assert engine.algorithm == restored.algorithm == ("exact covariance" if memory else "SPCA")
-    assert engine.partial_fit(X[150:]).subspace.basis.tobytes() == (
-        restored.partial_fit(X[150:]).subspace.basis.tobytes()
+def test_a_file_of_form_1_says_what_to_do():
+    """It is older than the first commit whose files are read."""
+    first = changed(
+        GOOD,
+        about=lambda a: np.frombuffer(a.tobytes().replace(b'"form": 2', b'"form": 1'), np.uint8),
     )
+    with pytest.raises(PeerError, match="form 1: submerge before 28 November 2026 wrote it; load"):
+        loads(first)
 
 
 def test_a_block_size_that_was_cut_is_saved_as_it_runs():

@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -374,12 +375,16 @@ def test_a_store_that_is_whole_says_what_it_holds(here, root):
     assert before == here.joinpath("root.db").read_bytes()
 
 
-@pytest.mark.parametrize("what", ["damaged", "another"])
+@pytest.mark.parametrize("what", ["damaged", "another", "before 28 November 2026"])
 def test_a_store_that_is_none_fails(here, root, what):
-    """A card that failed; a path that is wrong."""
+    """A card that failed; a path that is wrong; a store that is no longer read."""
     path = here / "root.db"
     if what == "damaged":
         path.write_bytes(b"x" * 9000)
+    elif what != "another":
+        Store(path).close()
+        with closing(sqlite3.connect(path)) as sql:
+            sql.execute("PRAGMA user_version = 6")
     else:
         with sqlite3.connect(path) as sql:
             sql.execute("CREATE TABLE t (a)")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from submerge import Channel, Scaling, Schema, Subspace, UsageError
 from submerge.features import Gaussian, RandomFourier
+from submerge.history.learnt import Learnt
 from submerge.pca.factor import Factors
 from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Model
@@ -27,6 +28,7 @@ from submerge_files.console.units import ago
 from submerge_files.model_file import decoded, read
 from submerge_operate.fleet.model_comparison import compare, deviations, schema_differences
 from submerge_operate.fleet.model_figures import figures, figures_text
+from submerge_proto.files.learnt import packed
 from submerge_proto.wire import codec
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA, House
@@ -57,8 +59,13 @@ def model_of(rows: np.ndarray | None, *, schema: Schema = SCHEMA, **fields: obje
     return Model(**figures_text | fields)
 
 
+def file_of(model: Model) -> bytes:
+    """A model as the bytes of a file."""
+    return packed(Learnt(model))
+
+
 def saved(path, rows: np.ndarray | None, **fields):
-    path.write_bytes(codec.encode(model_of(rows, **fields)))
+    path.write_bytes(file_of(model_of(rows, **fields)))
     return path
 
 
@@ -238,7 +245,7 @@ def test_show_says_what_a_model_says(submerge, tmp_path):
 
 def test_shares_are_of_all_variation():
     """Kept and discarded; the channels named are those of the largest part."""
-    named = decoded(codec.encode(model_of(ROWS)), "a test")
+    named = decoded(file_of(model_of(ROWS)), "a test")
     exact = np.linalg.eigh(np.cov(ROWS.T))
     found = figures(named, now=EPOCH + 60)
 
@@ -253,7 +260,7 @@ def test_shares_are_of_all_variation():
 def test_a_person_reads_it_in_lines():
     """Age, expiry, coverage, directions with their channels, limits."""
     limits = Limits((0.95,), (1.5,), (9.0,), 4000)
-    named = decoded(codec.encode(model_of(ROWS, limits=limits)), "monday.model")
+    named = decoded(file_of(model_of(ROWS, limits=limits)), "monday.model")
     said = figures_text(figures(named, shown=2, now=EPOCH + 7200))
 
     assert "monday.model" in said
@@ -269,7 +276,7 @@ def test_a_model_says_whether_each_channel_has_a_noise():
     limits = Limits((0.95,), (1.5,), (9.0,), 4000, distance=(12.5,))
     factors = (Factors(np.full(DIM, 0.25), np.ones((DIM, 3))),)
     named, plain = (
-        decoded(codec.encode(model_of(ROWS, limits=limits, factors=each)), "a test")
+        decoded(file_of(model_of(ROWS, limits=limits, factors=each)), "a test")
         for each in (factors, ())
     )
 
@@ -285,7 +292,7 @@ def test_names_that_a_terminal_would_obey_are_not_printed():
     schema = replace(SCHEMA, channels=(Channel("\x1b[2Jboo"), *SCHEMA.channels[1:]))
     model = model_of(ROWS, schema=schema)
 
-    assert "\x1b" not in figures_text(figures(decoded(codec.encode(model), "a test"), now=EPOCH))
+    assert "\x1b" not in figures_text(figures(decoded(file_of(model), "a test"), now=EPOCH))
 
 
 def test_a_model_that_has_learnt_nothing_is_shown(submerge, tmp_path):
@@ -496,7 +503,7 @@ def test_bytes_that_are_damaged_are_refused_in_words(data):
     flipped = bytes([whole[place] ^ data.draw(st.integers(1, 255))])
     for some in (whole[:place], whole[:place] + flipped + whole[place + 1 :]):
         with suppress(UsageError):
-            figures_text(figures(decoded(some, "a test")))
+            figures_text(figures(decoded(some, "a test", sent=True)))
 
 
 def test_an_age_of_years_is_given_in_days():
@@ -525,7 +532,7 @@ def test_show_says_what_the_features_are(submerge, tmp_path):
     """Kernel, gamma, how much of the features is held; directions are of the readings."""
     limits = Limits((0.95,), (1.5,), (9.0,), 4000, (7.5,))
     path = tmp_path / "a"
-    path.write_bytes(codec.encode(kernel_model(ROWS, limits=limits)))
+    path.write_bytes(file_of(kernel_model(ROWS, limits=limits)))
     found = json.loads(submerge("model", "show", path, "--json").out)
     said = submerge("model", "show", path).out
 
@@ -544,8 +551,8 @@ def test_show_says_what_the_features_are(submerge, tmp_path):
 def test_compare_holds_features_against_features(submerge, tmp_path):
     """Two memories, each against its like; another gamma has no vectors in common."""
     first, second, other = (tmp_path / name for name in "abc")
-    first.write_bytes(codec.encode(kernel_model(ROWS)))
-    second.write_bytes(codec.encode(kernel_model(ROWS * 1.5)))
+    first.write_bytes(file_of(kernel_model(ROWS)))
+    second.write_bytes(file_of(kernel_model(ROWS * 1.5)))
     alien = replace(KERNEL, features=RandomFourier(Gaussian(0.2), 32))
     figures_text = replace(
         kernel_model(ROWS), schema=alien.canonical, fingerprint=alien.fingerprint
@@ -554,7 +561,7 @@ def test_compare_holds_features_against_features(submerge, tmp_path):
     relabeled = KernelSummary(
         *(replace(each, schema=alien.fingerprint) for each in (part.features, part.linear))
     )
-    other.write_bytes(codec.encode(replace(figures_text, summary=relabeled)))
+    other.write_bytes(file_of(replace(figures_text, summary=relabeled)))
 
     same = json.loads(submerge("model", "compare", first, first, "--json").out)
     moved = json.loads(submerge("model", "compare", first, second, "--json").out)

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from submerge.history.fit import Fitted
-from submerge.protocol.messages import Model
 from submerge_aggregator.questions import history_views
 from submerge_aggregator.questions.history_views import HistoryView, PushedView
 from submerge_files.console.admin_client import console_of
@@ -165,11 +164,11 @@ def test_bad_input_is_one_line(submerge, house, plant, day, monkeypatch):
     alone = plant.with_name("alone.model")
     alone.write_bytes(histories.file_of(day, summary=None))
     older = plant.with_name("older.model")
-    older.write_bytes(codec.encode(_of_a_message(day)))
+    older.write_bytes(codec.encode(day.model))
     at = "--store", house.store
     said = [
         (("push", alone), "expected what merges in"),
-        (("push", older), "got a model alone: write it with `submerge fit`"),
+        (("push", older), "form 1 of it, from before 28 November 2026: fit or save it again"),
         (("push", plant.with_name("no.model")), "expected a saved model in"),
         (("push", house.store), "is not a model file"),
         (("push", plant, "--weight", 0), "0 is not in the range"),
@@ -180,11 +179,6 @@ def test_bad_input_is_one_line(submerge, house, plant, day, monkeypatch):
         assert (2, "", True) == (ran.status, ran.out, why in " ".join(ran.err.split())), ran.err
     monkeypatch.setattr(history_views, "MOST_PUSHED_BYTES", 100)
     assert "expected at most 100 bytes in" in submerge("model", "push", plant, *at).err
-
-
-def _of_a_message(day: Fitted) -> Model:
-    """What a child gets; a file of form 1 is that."""
-    return day.model
 
 
 def test_a_table_has_a_line_for_each(capsys):

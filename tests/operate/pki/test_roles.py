@@ -153,13 +153,26 @@ def test_a_server_that_becomes_a_client_has_no_hosts_any_more(submerge, pki):
 
 
 def from_before(pki, *nodes) -> None:
-    """Make the record one of version 1, from before there were roles."""
+    """Make these kits ones from before there were roles, as later versions have kept them."""
     path = pki / "issued.json"
     old = json.loads(path.read_text())
     for node in nodes:
-        for key in ("role", "groups", "past"):
-            del old["kits"][node][key]
-    path.write_text(json.dumps(old | {"version": 1}))
+        old["kits"][node] |= {"role": "", "groups": [], "past": []}
+    path.write_text(json.dumps(old))
+
+
+def test_a_record_of_version_1_is_refused_and_left_as_it_is(submerge, pki):
+    """The line says what takes it over, and when it was written."""
+    submerge("pki", "issue", "south")
+    path = pki / "issued.json"
+    path.write_text(path.read_text().replace('"version": 2', '"version": 1'))
+    before = path.read_bytes()
+    for command in (("show",), ("renew", "south"), ("issue", "north")):
+        ran = submerge("pki", *command)
+
+        assert (2, "") == (ran.status, ran.out)
+        assert "submerge before 28 November 2026 wrote it; renew a kit with that of" in ran.err
+    assert before == path.read_bytes()
 
 
 def test_a_kit_from_before_has_no_role_until_one_is_named(submerge, pki):

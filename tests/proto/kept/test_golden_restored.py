@@ -145,8 +145,6 @@ def aggregator(file: str, **schemas: Schema) -> tuple[AggregatorNode, list[Any]]
 SITE = "site.store"
 ROOTS = (
     "root.store",
-    "root_form_1.store",
-    "root_form_2.store",
     "root_ages.store",
     "root_histories.store",
 )
