@@ -74,7 +74,9 @@ def test_learning_and_merging_load_no_scipy():
 
 def test_the_command_loads_click_and_nothing_heavy():
     """`submerge --help` answers at once: subcommands load when they are called."""
-    loaded = modules_after("import submerge_operate.cli")
+    loaded = modules_after(
+        "from submerge_operate.cli import submerge;submerge.main(['--help'], standalone_mode=False)"
+    )
 
     assert "click" in loaded
     assert not {"numpy", "rich", "humanize", "matplotlib", "scipy"} & loaded

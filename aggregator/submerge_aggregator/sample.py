@@ -221,8 +221,8 @@ scaling = "fleet"
 # Certificates of these authorities with role operator or reader are accepted. With a kit those of
 # its authority are.
 #ca = "ca.pem"
-# Hashes of tokens, as `submerge token new` writes them; left out, STORE.tokens beside the store. It
-# is read again when it changes.
+# Hashes of tokens, as `submerge aggregator token new` writes them; left out, STORE.tokens beside
+# the store. It is read again when it changes.
 #tokens = "root.db.tokens"
 
 # Without TLS, and on this machine only: for a proxy in front of it.
@@ -232,8 +232,9 @@ scaling = "fleet"
 
 
 # A page for people, in a browser: pip install 'submerge[page]'. On 127.0.0.1 all who use this
-# machine can read it; orders need a token (`submerge token new`), as does reading on any other
-# address. Left out, the address is 127.0.0.1 and the first of ten ports that is free, from 8473 on.
+# machine can read it; orders need a token (`submerge aggregator token new`), as does reading on any
+# other address. Left out, the address is 127.0.0.1 and the first of ten ports that is free, from
+# 8473 on.
 #[page]
 #address = "127.0.0.1:8473"
 # Further names that browsers know this machine by: those in its certificate, or of a proxy.
@@ -276,7 +277,7 @@ scaling = "fleet"
 #urls_file = "apprise.urls"
 
 
-# Who joined, who was refused, and what operators ordered: see `submerge audit`.
+# Who joined, who was refused, and what operators ordered: see `submerge aggregator audit`.
 [audit]
 # A file, which is rotated: at most 8 MiB. Left out, STORE.audit.jsonl beside the store; "" for
 # none.

@@ -1,4 +1,4 @@
-"""`submerge bench`: methods that learn a subspace from a stream, side by side.
+"""`submerge lab bench`: methods that learn a subspace from a stream, side by side.
 
     contender    what a method has to have, and how one is found by `module:Class`
     streams      rows to learn: files, or spectra that are generated

@@ -1,4 +1,4 @@
-"""`submerge bench`: methods that learn a subspace, side by side on one stream."""
+"""`submerge lab bench`: methods that learn a subspace, side by side on one stream."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FLAT = 1e-12
 
 @click.command(
     epilog="""\b
-Example: submerge bench readings.csv --rank 8
-         submerge bench --alpha 1 --method mymethods:Tracker"""
+Example: submerge lab bench readings.csv --rank 8
+         submerge lab bench --alpha 1 --method mymethods:Tracker"""
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE...]")
 @click.option(

@@ -1,4 +1,4 @@
-"""`submerge bench`: methods side by side, one's own among them; bad input is one line."""
+"""`submerge lab bench`: methods side by side, one's own among them; bad input is one line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bench(monkeypatch, capsys, tmp_path):
     (tmp_path / "named.csv").write_text("\n".join(named) + "\n")
     (tmp_path / "flat.csv").write_text("a,b,c\n1,2,3\n2,4,6\n3,6,9\n5,10,15\n")
 
-    run = shell(monkeypatch, capsys, "bench", "--quiet")
+    run = shell(monkeypatch, capsys, "lab", "bench", "--quiet")
     run.rows = tmp_path / "rows.csv"
     return run
 

@@ -1,4 +1,4 @@
-"""`submerge simulate --large`: what it needs is said first, and what was compared afterwards."""
+"""`submerge lab simulate --large`: what it needs is said first, then what was compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = ("--nodes", 3, "--fan-in", 2, "--depth", 2, "--hours", 0.2, "--dim", 8, 
 @pytest.fixture
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
-    return shell(monkeypatch, capsys, "simulate")
+    return shell(monkeypatch, capsys, "lab", "simulate")
 
 
 @pytest.mark.slow

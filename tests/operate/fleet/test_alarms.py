@@ -1,4 +1,4 @@
-"""`submerge alarms` and `submerge learn`: lists of alarms, verdicts and pauses."""
+"""`submerge alarms` and `submerge nodes learn`: lists of alarms, verdicts and pauses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def alarms(submerge, house):
 
 @pytest.fixture
 def learn(submerge, house):
-    return lambda *words: submerge("learn", *words, "--store", house.store)
+    return lambda *words: submerge("nodes", "learn", *words, "--store", house.store)
 
 
 def view(name: str = "c-1", *, ended: float | None = None, **reported: Any) -> AlarmView:
@@ -370,7 +370,7 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
             ran = submerge(*words, *at)
             assert (2, True) == (ran.status, "is in several, hall, room" in ran.err)
             assert 0 == submerge(*words, "--group", "hall", *at).status
-        unknown = submerge("learn", "pause", "d", *at)
+        unknown = submerge("nodes", "learn", "pause", "d", *at)
         assert "expected --group, one of hall, room, got none" in unknown.err
         assert 1 == len(
             house.hears("c", ROWS, group="hall", alarm_status=alarm_status(alarm())).desired_states

@@ -175,7 +175,7 @@ def givers_of_more_views() -> list[str]:
 
 
 def test_only_the_demo_adds_views_to_a_page():
-    """`submerge aggregator`, `submerge page` and `submerge up` give none."""
+    """`submerge aggregator`, `submerge aggregator page` and `submerge up` give none."""
     assert [
         "aggregator/submerge_aggregator/page/opening.py: page_app",
         "lab/submerge_lab/demo/page/serving.py: page_serving",

@@ -1,0 +1,13 @@
+"""The commands of this package: words -> (module, what it does, what to install for it)."""
+
+FILES = "submerge[files]"
+
+COMMANDS = {
+    "fit": ("submerge_files.fit.command", "Learn what is normal from files, with limits.", FILES),
+    "detect": ("submerge_files.detect.command", "Find alarms in files, by a model.", FILES),
+    "score": (
+        "submerge_files.score.command",
+        "Score files with a model, a line for each row.",
+        FILES,
+    ),
+}
