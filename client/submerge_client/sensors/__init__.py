@@ -7,13 +7,13 @@ out. Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is open
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from submerge import UsageError
+from submerge_client.config.sensor_kind import Sensor as Sensor
 from submerge_client.config.sensors import (
     AnySensor,
     FileSensor,
@@ -23,30 +23,10 @@ from submerge_client.config.sensors import (
     NdjsonSensor,
     ProgramSensor,
 )
-from submerge_client.sensors.gather import Hand
 from submerge_client.sensors.tally import SensorLog, no_log
 
 if TYPE_CHECKING:
     from submerge_client.sensors.influx.outlet import MetricOutlet
-
-
-class Sensor(Protocol):
-    """A source of rows. Its constructor raises UsageError for a wrong configuration."""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows and readings left out, dropped or late, by kind; read from any thread."""
-
-    def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the source ends or `stop` is set.
-
-        stop : Checked at least twice a second.
-
-        Raises
-        ------
-        UsageError
-            If the source becomes unusable on the way.
-        """
 
 
 def open_sensor(
@@ -100,6 +80,8 @@ def open_sensor(
             from submerge_client.sensors.program import ProgramReadings
 
             return ProgramReadings(channels, config.command, note=note, pause_s=gather_s)
+        case _:
+            return config.open(channels, note=note, gather_s=gather_s)
 
 
 @contextmanager
