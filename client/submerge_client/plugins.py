@@ -9,18 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from importlib.metadata import EntryPoint
 
 
-def plugins(group: str) -> Iterator[EntryPoint]:
-    """Yield what packages offer in a group, by name; of two with one name the first installed."""
+OURS = ("submerge", "submerge-lab")
+"""Distributions whose words no other takes away."""
+
+
+def plugins(group: str) -> list[EntryPoint]:
+    """Return what packages offer in a group, by name: ours first."""
     from importlib.metadata import entry_points  # late: it costs some milliseconds
 
-    found: dict[str, EntryPoint] = {}
-    for entry in entry_points(group=group):
-        found.setdefault(entry.name, entry)
-    yield from (found[name] for name in sorted(found))
+    def place(entry: EntryPoint) -> tuple[bool, str]:
+        return entry.dist is None or entry.dist.name not in OURS, entry.name
+
+    return sorted(entry_points(group=group), key=place)
 
 
 def plugin(group: str, name: str) -> Any | None:

@@ -16,6 +16,9 @@ REFUSED_FROM = "0.8"
 INTERNAL = "advanced"
 """The section for tests, demo and benchmarks: in no sample, and no hint names it."""
 
+FOREIGN = "sink"
+"""Tables of kinds that other packages add: in no sample, which has none of them."""
+
 
 class Removal(NamedTuple):
     """How a removed setting is treated.
@@ -105,4 +108,4 @@ def _move_broker(scores: dict[str, Any], uplink: Any) -> None:
 def is_listed(name: str) -> bool:
     """Return whether hints may name a setting or a section of this name."""
     leaving = {key.rpartition(".")[2] for key, removal in CLIENT.items() if removal is LEAVES}
-    return name != INTERNAL and name not in leaving
+    return name not in (INTERNAL, FOREIGN) and name not in leaving

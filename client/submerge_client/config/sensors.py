@@ -296,8 +296,11 @@ KINDS: tuple[type[SensorKind], ...] = (
 
 def _of_others() -> tuple[type[SensorKind], ...]:
     """Return the kinds of other packages."""
-    found = []
+    found, taken = [], {kind.__struct_config__.tag for kind in KINDS}
     for entry in plugins("submerge.sensors"):
+        if entry.name in taken:
+            raise UsageError(f"there are two sensors {entry.name}: remove {entry.value}")
+        taken.add(entry.name)
         try:
             kind = entry.load()
         except Exception as error:

@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 
 from submerge import UsageError
 from submerge_client.config.sensor_kind import Sensor as Sensor
-from submerge_client.config.sensors import (
-    AnySensor,
-    FileSensor,
-    HostSensor,
-    InfluxSensor,
-    MqttSensor,
-    NdjsonSensor,
-    ProgramSensor,
-)
+from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.sensors.tally import SensorLog, no_log
 
 if TYPE_CHECKING:
@@ -30,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def open_sensor(
-    config: AnySensor,
+    config: SensorKind,
     channels: Sequence[str],
     *,
     note: SensorLog = no_log,
@@ -51,6 +43,16 @@ def open_sensor(
     UsageError
         If the configuration is impossible, or an extra is not installed.
     """
+    # Late: kinds of other packages, which it loads, may import this package.
+    from submerge_client.config.sensors import (
+        FileSensor,
+        HostSensor,
+        InfluxSensor,
+        MqttSensor,
+        NdjsonSensor,
+        ProgramSensor,
+    )
+
     match config:
         case NdjsonSensor():
             from submerge_client.sensors.ndjson import NdjsonReadings
