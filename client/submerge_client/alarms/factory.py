@@ -97,7 +97,8 @@ def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: Binar
 def names_of(alarms: SinkSettings, group: str) -> list[str]:
     """Return the names of a group's sinks in the journal."""
     lines = [] if alarms.ndjson is None else [_name(alarms.ndjson, group)]
-    return [*lines, *(_name(each, group) for each in (*alarms.webhook, *alarms.sinks))]
+    hooks = [_name(hook, group) for hook in alarms.webhook]
+    return [*lines, *hooks, *(_name(kind, group) for kind in alarms.sinks)]
 
 
 def links_of(config: ClientConfig) -> Mapping[str, Allowed | None]:

@@ -37,7 +37,7 @@ _learn_command = functools.partial(
 )
 
 
-@_learn_command("learn pause pump-3")
+@_learn_command("nodes learn pause pump-3")
 def pause(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
     """Have NODE learn nothing until it is resumed: for a test, or during a repair.
 
@@ -46,7 +46,7 @@ def pause(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None
     _set_paused(at, node, "pause", anyway=anyway, as_json=as_json)
 
 
-@_learn_command("learn resume pump-3")
+@_learn_command("nodes learn resume pump-3")
 def resume(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
     """Have NODE learn again, from its next reading on; those before are not learnt."""
     _set_paused(at, node, "resume", anyway=anyway, as_json=as_json)
