@@ -165,7 +165,7 @@ def sinks_of_others(tables: Sequence[Mapping[str, Any]]) -> tuple[SinkKind, ...]
     for i, table in enumerate(tables):
         with placed("sink", i):
             kind = table.get("kind")
-            if kind not in kinds:
+            if not isinstance(kind, str) or kind not in kinds:
                 words = " or ".join(map(shown, kinds)) or "a kind that an installed package offers"
                 got = "nothing" if kind is None else shown(kind)
                 raise refusal("kind", expected=words, got=got, hint="install its package")
