@@ -1,7 +1,7 @@
 """`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program.
 
 What runs them is a package of its own, found by its entry point (group `submerge.clusters`): a
-function that connects to an address and yields a Cluster.
+function that connects to an address and yields a FileCluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from submerge.errors import UsageError
-from submerge_client.plugins import plugin
+from submerge_client.config.plugins import plugin
 
 if TYPE_CHECKING:
     from submerge.history.fit import Fitted
@@ -35,8 +35,8 @@ DASK = click.option(
 )
 
 
-class Cluster(Protocol):
-    """Workers that read files, and do what a command asks; `advance` is told of rows."""
+class FileCluster(Protocol):
+    """Workers that read files, and do what a command asks; `advance` takes numbers of rows."""
 
     def digests(self, options: ReadingOptions) -> Digests:
         """Return what reads files for their hashes."""
@@ -54,7 +54,7 @@ class Cluster(Protocol):
 
 
 @contextmanager
-def cluster_at(address: str | None, **refused: object) -> Iterator[Cluster | None]:
+def cluster_at(address: str | None, **refused: object) -> Iterator[FileCluster | None]:
     """Connect to a scheduler; None without an address.
 
     refused : options that a cluster does not have, by their names
@@ -75,7 +75,7 @@ def cluster_at(address: str | None, **refused: object) -> Iterator[Cluster | Non
         yield cluster
 
 
-def digests_on(cluster: Cluster | None, options: ReadingOptions) -> Digests:
+def digests_on(cluster: FileCluster | None, options: ReadingOptions) -> Digests:
     """Return what reads files for their hashes: workers, or this program."""
     from submerge_files.reader.parts import digests_here
 

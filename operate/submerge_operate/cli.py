@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from submerge_client.plugins import plugins
+from submerge_client.config.plugins import plugins
 
 if TYPE_CHECKING:
     from submerge_client.config.from_history import LearntSettings
 
 
-class Line(NamedTuple):
+class TableLine(NamedTuple):
     """A line of a package's table of commands.
 
     module : calls it `command`
-    install : what to install for it, as pip is told
+    install : what to install for it, in words of pip
     """
 
     module: str
@@ -39,7 +39,8 @@ LAB = "submerge-lab"
 """The distribution of the laboratory, which devices do without."""
 
 ABSENT = {
-    word: Line("", f"Not installed: pip install {LAB}", LAB) for word in ("demo", "lab", "replay")
+    word: TableLine("", f"Not installed: pip install {LAB}", LAB)
+    for word in ("demo", "lab", "replay")
 }
 """Commands that one may look for where the laboratory is not installed."""
 
@@ -79,23 +80,23 @@ CALLED = "submerge_operate.called"
 
 
 @cache
-def commands() -> dict[str, Line]:
+def commands() -> dict[str, TableLine]:
     """Return the commands of all installed packages (entry points `submerge.commands`), by words.
 
     Two words are a command in a group, which may be of another package.
     """
-    found: dict[str, Line] = {}
+    found: dict[str, TableLine] = {}
     for entry in plugins("submerge.commands"):
         try:
             table = entry.load()
         except ImportError as error:  # of a stranger: the others work
             click.echo(f"submerge: no commands of {entry.name}: {error}", err=True)
             continue
-        found |= {words: Line(*line) for words, line in table.items() if words not in found}
+        found |= {words: TableLine(*line) for words, line in table.items() if words not in found}
     return dict(sorted((ABSENT | found).items()))
 
 
-def loaded(line: Line) -> click.Command:
+def loaded(line: TableLine) -> click.Command:
     """Return a command, loaded."""
     if not line.module:
         raise click.UsageError(
@@ -109,7 +110,7 @@ def loaded(line: Line) -> click.Command:
 class Deferred(click.Command):
     """A subcommand that loads when it is called, not when its group lists it."""
 
-    def __init__(self, name: str, line: Line) -> None:
+    def __init__(self, name: str, line: TableLine) -> None:
         super().__init__(name, help=line.summary, short_help=line.summary)
         self.line = line
 

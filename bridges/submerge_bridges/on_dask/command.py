@@ -23,7 +23,7 @@ Advance = Callable[[int], None]
 
 
 class DaskCluster(NamedTuple):
-    """A `submerge_files.cluster.Cluster`; what a task needs is imported when one is run."""
+    """A `submerge_files.cluster.FileCluster`; what a task needs is imported when one is run."""
 
     cluster: on_dask.Cluster
 

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from submerge_client.config.decoding import decoded
 from submerge_client.config.links import Link, UplinkConfig, check_insecure, is_here
+from submerge_client.config.plugins import plugins
 from submerge_client.config.sections import (
     SHOWN,
     AnyText,
@@ -23,7 +24,6 @@ from submerge_client.config.sections import (
     refusal,
     shown,
 )
-from submerge_client.plugins import plugins
 
 if TYPE_CHECKING:
     from submerge_client.alarms import Sink

@@ -55,7 +55,7 @@ class SensorKind(Section, frozen=True, kw_only=True):
     """Whether it starts a program of the user's, which needs more than a service of ours."""
 
     output_reader: ClassVar[str] = ""
-    """Who reads standard output as something else than lines of JSON; "" if nobody does."""
+    """What reads standard output as something else than lines of JSON; "" if nothing does."""
 
     needs: ClassVar[tuple[str, str, str] | None] = None
     """A module that it needs, its distribution and our extra, if it is no link's."""

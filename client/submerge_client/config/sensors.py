@@ -15,6 +15,7 @@ import msgspec
 from submerge import UsageError
 from submerge_client.config import series_names
 from submerge_client.config.links import Link
+from submerge_client.config.plugins import plugins
 from submerge_client.config.sections import (
     AnyText,
     Finite,
@@ -27,7 +28,6 @@ from submerge_client.config.sections import (
 )
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.config.topic_patterns import wrong_with
-from submerge_client.plugins import plugins
 
 HELD_S = 30.0
 """Seconds for which a value of the form with `topic` is used, if nothing else is set."""

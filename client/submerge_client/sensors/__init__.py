@@ -44,41 +44,34 @@ def open_sensor(
         If the configuration is impossible, or an extra is not installed.
     """
     # Late: kinds of other packages, which it loads, may import this package.
-    from submerge_client.config.sensors import (
-        FileSensor,
-        HostSensor,
-        InfluxSensor,
-        MqttSensor,
-        NdjsonSensor,
-        ProgramSensor,
-    )
+    from submerge_client.config import sensors as kinds
 
     match config:
-        case NdjsonSensor():
+        case kinds.NdjsonSensor():
             from submerge_client.sensors.ndjson import NdjsonReadings
 
             return NdjsonReadings(
                 channels, note=note, pause_s=gather_s, zero=config.absent == "zero"
             )
-        case InfluxSensor():
+        case kinds.InfluxSensor():
             from submerge_client.sensors.influx.readings import InfluxReadings
 
             return InfluxReadings(channels, config, outlet=outlet, note=note, gather_s=gather_s)
-        case FileSensor():
+        case kinds.FileSensor():
             from submerge_client.sensors.files import FileReplay
 
             return FileReplay(channels, config, note=note)
-        case MqttSensor():
+        case kinds.MqttSensor():
             with needs_extra("paho", "mqtt"):
                 from submerge_client.sensors.mqtt.readings import MqttReadings
 
             return MqttReadings(channels, config, note=note, habits=habits)
-        case HostSensor():
+        case kinds.HostSensor():
             with needs_extra("psutil", "host"):
                 from submerge_client.sensors.host import HostMeter
 
             return HostMeter(channels, period_s=config.period_s, note=note)
-        case ProgramSensor():
+        case kinds.ProgramSensor():
             from submerge_client.sensors.program import ProgramReadings
 
             return ProgramReadings(channels, config.command, note=note, pause_s=gather_s)

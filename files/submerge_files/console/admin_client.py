@@ -19,7 +19,7 @@ from urllib.parse import quote
 import click
 
 from submerge.errors import UsageError
-from submerge_client.plugins import plugin
+from submerge_client.config.plugins import plugin
 from submerge_files.console.printable import printable
 from submerge_files.console.ways import Https, NoAnswer, UnixSocket, Way
 

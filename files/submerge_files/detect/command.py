@@ -15,7 +15,7 @@ from submerge_files.console.printable import printable
 from submerge_files.console.reading_options import READING, reading_options
 
 if TYPE_CHECKING:
-    from submerge_files.cluster import Cluster
+    from submerge_files.cluster import FileCluster
     from submerge_files.detect.curves import Curves
     from submerge_files.detect.run import Detected, DetectRequest
 
@@ -93,7 +93,7 @@ def command(
         sys.exit(ALARMED)
 
 
-def _detect(request: DetectRequest, curves: Curves | None, cluster: Cluster | None) -> Detected:
+def _detect(request: DetectRequest, curves: Curves | None, cluster: FileCluster | None) -> Detected:
     from submerge_files.console.progress import counting
     from submerge_files.detect.run import detect
 

@@ -20,7 +20,7 @@ from submerge_files.fit.time_spans import Label
 from submerge_files.reader import Recordings
 
 if TYPE_CHECKING:
-    from submerge_files.cluster import Cluster
+    from submerge_files.cluster import FileCluster
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def detect_history(
     labels: Sequence[Label],
     *,
     draws: bool,
-    cluster: Cluster | None = None,
+    cluster: FileCluster | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> HistoryDetection:
     """Detect alarms on the history that was learnt, in one pass.

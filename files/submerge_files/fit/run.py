@@ -24,7 +24,7 @@ from submerge_files.fit.time_spans import Label
 from submerge_files.reader import Recordings
 
 if TYPE_CHECKING:
-    from submerge_files.cluster import Cluster
+    from submerge_files.cluster import FileCluster
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FitRequest:
     plot: Path | None = None
     detects: bool = False
     drills: bool = True
-    cluster: Cluster | None = None
+    cluster: FileCluster | None = None
 
 
 def run(request: FitRequest, *, as_json: bool) -> None:

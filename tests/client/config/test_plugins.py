@@ -13,8 +13,8 @@ from submerge_client.alarms.factory import journal_of, line_sinks, names_of
 from submerge_client.asked.shown_settings import shown_settings
 from submerge_client.config.alarms import AlarmsConfig
 from submerge_client.config.decoding import decoded
+from submerge_client.config.plugins import plugin, plugins
 from submerge_client.config.sections import BadSetting
-from submerge_client.plugins import plugin, plugins
 
 GROUPS = ("submerge.commands", "submerge.clusters", "submerge.roots", "submerge.sensors")
 
