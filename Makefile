@@ -61,7 +61,7 @@ docs: .venv/docs  ## build the documentation in build/site; a warning or a dead 
 
 proto: .venv-proto/proto  ## regenerate the code of the wire format
 	.venv-proto/bin/python -m grpc_tools.protoc -I proto --python_out=proto --pyi_out=proto \
-	  proto/submerge_proto/v1/*.proto
+	  proto/submerge_proto/*.proto proto/submerge_proto/v1/*.proto
 
 # With the images' Python: `make lock LOCK_PYTHON=python3.13` for other images. No image needs
 # SciPy: `submerge model compare` runs elsewhere, on saved models.

@@ -131,7 +131,7 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
         name.removeprefix(SCORERS) for name in names if name.startswith(SCORERS)
     }
     assert all(
-        name.endswith((".py", ".pyi", ".proto", "py.typed"))
+        name.endswith((".py", ".pyi", ".proto", "py.typed", "/sample.toml"))
         or ".dist-info/" in name
         or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", SCORERS))
         for name in names

@@ -50,10 +50,8 @@ LEAST_JOB_BYTES = 1 << 20
 def serve(config: AggregatorConfig) -> None:
     """Run an aggregator until a signal ends it.
 
-    Raises
-    ------
-    UsageError
-        If an address is taken, the store is damaged, or protobuf is the slow implementation.
+    Raises UsageError if an address is taken, the store is damaged, or protobuf is the slow
+    implementation.
     """
     check_compiled()
     asyncio.run(_run(config))

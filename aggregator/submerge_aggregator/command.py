@@ -65,6 +65,7 @@ def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
 
         click.echo(aggregator_text(settings), nl=False)
         return
-    from submerge_aggregator.sample import SAMPLE
+    from submerge_aggregator.config import AggregatorConfig
+    from submerge_client.config.sample import sample
 
-    click.echo(SAMPLE, nl=False)
+    click.echo(sample(AggregatorConfig), nl=False)

@@ -49,7 +49,7 @@ from submerge_client.config.tomlfile import read
 
 
 class ParentConfig(UplinkConfig, frozen=True, kw_only=True):
-    """The aggregator above, and the way to it; `UplinkConfig` has the other settings.
+    """The aggregator above, and the way to it.
 
     name : Its node name. Under another name it is another parent, and this store starts empty.
     """
@@ -75,11 +75,11 @@ class StatusConfig(Section, frozen=True, kw_only=True):
 
 
 class AggregatorTiming(Section, frozen=True, kw_only=True):
-    """How often an aggregator reports and makes models; see `AggregatorSettings`.
+    """How often an aggregator reports and makes models.
 
-    report_every_s : Raising it makes the model older, lowering it costs bytes. A root sends no
-        reports.
-    model_every_s : Shortest time between two models of a root. Raising it costs less work, and
+    report_every_s : Seconds between reports to the parent, give or take 20 %. Raising it makes the
+        model older, lowering it costs bytes. A root sends none.
+    model_every_s : Seconds between two models of a root, at least. Raising it costs less work, and
         fewer bytes down.
     """
 
@@ -104,8 +104,8 @@ class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
 class GroupConfig(Section, frozen=True, kw_only=True):
     """A group that it serves.
 
-    summary : What is kept and merged of its reports. Its nodes need the same.
-    schema : What its vectors mean; required at a root.
+    summary : Its nodes need the same.
+    schema : Required at a root; below it the schema comes down.
     robust : Leave out nodes that are far from the others, and cap those that claim too much.
     bounds : Whether a node counts for no more than an honest one that was heard for as long could.
     trusted : Names of nodes, with `*` and `?`, that count in full whatever they report.
@@ -149,9 +149,9 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     """The configuration of an aggregator.
 
     node : Its name, the same for ever, and its certificate's; left out, its kit's.
-    store : The database of all that it has acknowledged.
-    kit : Key, certificate and authority in one file, for links with TLS that name no files. With it
-        children need kits of the same authority.
+    store : The database of all that it has acknowledged: keep it on a disk that lasts.
+    kit : Key, certificate and authority in one file, as `submerge pki issue --host` writes it, for
+        links with TLS that name no files. With it children need kits of the same authority.
     listen : ListenConfig
     groups : dict of str to GroupConfig
     parent : Without one, it is the root.
@@ -160,7 +160,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     alarms : NotifyConfig
     security : SecurityConfig
     operators : Without it operators are on this machine: the socket beside the store.
-    page : A page for people, in a browser; without it there is none.
+    page : PageConfig
     audit : AuditConfig
     history : HistoryConfig
     log : The lowest level that is logged.
@@ -279,9 +279,6 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 def load(path: Path | str, environ: Mapping[str, str]) -> AggregatorConfig:
     """Return the configuration in a file, with the environment's overrides.
 
-    Raises
-    ------
-    UsageError
-        For the first mistake, in one line.
+    Raises UsageError for the first mistake, in one line.
     """
     return read(path, AggregatorConfig, environ, program="aggregator", removed=AGGREGATOR)

@@ -48,13 +48,7 @@ class OpenQuestions:
             waiting.set_result(replied)
 
     async def wait(self, asked: Ask) -> bytes:
-        """Return the reply's body.
-
-        Raises
-        ------
-        NoReply
-            If there is none, or none in time.
-        """
+        """Return the reply's body; raises NoReply if there is none, or none in time."""
         number, path = asked.question.number, asked.question.path
         try:
             replied = await asyncio.wait_for(self._waiting[number], PATIENCE_S + MARGIN_S)

@@ -13,10 +13,7 @@ def listen(endpoint: Endpoint, *, setting: str) -> socket.socket:
 
     setting : Its name in the configuration, for the error.
 
-    Raises
-    ------
-    UsageError
-        If the address is in use, or none of this machine's.
+    Raises UsageError if the address is in use, or none of this machine's.
     """
     try:
         (family, *_, address), *_ = socket.getaddrinfo(

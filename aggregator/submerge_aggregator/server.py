@@ -132,10 +132,7 @@ class Server:
     async def run(self) -> None:
         """Serve until stopped.
 
-        Raises
-        ------
-        UsageError
-            If an address is taken, or the store is damaged.
+        Raises UsageError if an address is taken, or the store is damaged.
         """
         loop = asyncio.get_running_loop()
         began = await loop.run_in_executor(self._thread, self.worker.start)
@@ -190,10 +187,7 @@ class Server:
     ) -> bytes:
         """Ask a node below; return what it replies, as JSON. `span`: its `since_s` and `step_s`.
 
-        Raises
-        ------
-        NoReply
-            If it does not, or cannot.
+        Raises NoReply if it does not, or cannot.
         """
         asked = self._questions.begin(group, path, topic, about=about, after=after, span=span)
         self._tell(asked)

@@ -71,6 +71,27 @@ OUT_OF_REACH = frozenset(
 )
 
 
+class Database:
+    """One connection to an SQLite file, for one thread at a time."""
+
+    _sql: sqlite3.Connection
+
+    def _number(self, pragma: str) -> int:
+        (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()
+        return int(number)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._sql.execute("COMMIT")
+        finally:
+            # SQLite rolls some failed transactions back by itself, and leaves others open.
+            if self._sql.in_transaction:
+                self._sql.execute("ROLLBACK")
+
+
 class StoreDamaged(UsageError):
     """A store that is not as written; nothing of it is used."""
 
@@ -102,22 +123,16 @@ class StoreUnavailable(SubmergeError):
         super().__init__(f"the store {path} cannot be used now: {reason}")
 
 
-class Store:
+class Store(Database):
     """Records by key, in one file that one process holds.
 
     path : The database; it and its folder are created if missing.
 
     copies : Copies it while it is written.
 
-    Raises
-    ------
-    UsageError
-        If another process uses it, it is another program's or a later version's, or a symbolic
-        link.
-    StoreDamaged
-        If it is no database, or a damaged one.
-    StoreUnavailable
-        If the disk does not allow it.
+    Raises UsageError if another process uses it, it is another program's or a later version's, or a
+    symbolic link; StoreDamaged if it is no database, or a damaged one; StoreUnavailable if the disk
+    does not allow it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -157,10 +172,8 @@ class Store:
     def load(self) -> dict[Key, bytes]:
         """Return all records, each as it was written.
 
-        Raises
-        ------
-        StoreDamaged
-            If one is not, or the file around them. It is read twice: structure, then rows.
+        Raises StoreDamaged if one is not, or the file around them. It is read twice: structure,
+        then rows.
         """
         with self._named_errors():
             return records_in(self._sql, self.path)
@@ -181,10 +194,8 @@ class Store:
         changes : None deletes; a missing key is no error.
         reset : Delete all records first.
 
-        Raises
-        ------
-        StoreUnavailable
-            If the disk is full or worse. Nothing has changed, and the next `write` may succeed.
+        Raises StoreUnavailable if the disk is full or worse. Nothing has changed, and the next
+        `write` may succeed.
         """
         names = {key: _name(key) for key in changes}
         removals = [(names[key],) for key, value in changes.items() if value is None]
@@ -210,12 +221,8 @@ class Store:
     def check(self) -> None:
         """Make sure that what was committed is in the files of these names.
 
-        Raises
-        ------
-        StoreGone
-            If the database is not in its place. The log goes into it, wherever it is now.
-        StoreUnavailable
-            If the log is not, and cannot be begun again.
+        Raises StoreGone if the database is not in its place. The log goes into it, wherever it is
+        now. Raises StoreUnavailable if the log is not, and cannot be begun again.
         """
         there = stat_of(self.path)
         if there is None or not is_same(there, self._there):
@@ -303,21 +310,6 @@ class Store:
             facts = {"path": self._log, "frames_read": read, "commits_unread": unread}
             say("store's log is damaged, its end is not used", level=logging.WARNING, **facts)
 
-    def _number(self, pragma: str) -> int:
-        (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()
-        return int(number)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._sql.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._sql.execute("COMMIT")
-        finally:
-            # SQLite rolls some failed transactions back by itself, and leaves others open.
-            if self._sql.in_transaction:
-                self._sql.execute("ROLLBACK")
-
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
         """Raise SQLite's errors as ours."""
@@ -335,12 +327,7 @@ class Store:
 def records_in(sql: sqlite3.Connection, path: str) -> dict[Key, bytes]:
     """Return all records of an open database, each as it was written; see `Store.load`.
 
-    Raises
-    ------
-    StoreDamaged
-        If one is not.
-    sqlite3.Error
-        If SQLite cannot read it.
+    Raises StoreDamaged if one is not; sqlite3.Error if SQLite cannot read it.
     """
     (verdict,) = sql.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":

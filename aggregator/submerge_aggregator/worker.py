@@ -125,10 +125,7 @@ class CommitWorker:
     def start(self) -> list[Out]:
         """Start the machine from what the store holds.
 
-        Raises
-        ------
-        StoreDamaged
-            If the store's content cannot be read as it was written.
+        Raises StoreDamaged if the store's content cannot be read as it was written.
         """
         self._fails_until = -1.0
         return self._begin()

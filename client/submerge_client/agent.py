@@ -40,7 +40,7 @@ from submerge_client.jobs.member_thread import ClientJobs
 from submerge_client.last_line import log_end
 from submerge_client.logs import Notes, say
 from submerge_client.reach import Reach
-from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
+from submerge_client.score_outputs.several import ScoredBlock, ScoreOutput, ScoreOutputs
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.gather import RowGatherer, RowsWaiting, SensorEnded
 from submerge_client.sensors.lags import Lags
@@ -273,7 +273,7 @@ class Agent:
                     self._step(Answered(question, *self._replies(self.node, question, now)))
                 case Scored():
                     schema, first = self.node.current.schema, self._first
-                    self._scores.write(effect, schema, first=first, at=now.wall, alarms=alarms)
+                    self._scores.write(ScoredBlock(effect, schema, first, now.wall, alarms))
                 case Alarmed():
                     self._sinks.update(effect.alarms)
                 case Note():

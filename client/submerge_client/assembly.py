@@ -47,10 +47,7 @@ if TYPE_CHECKING:
 def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     """Return an agent that has not started yet.
 
-    Raises
-    ------
-    UsageError
-        If a file or an extra that the configuration needs is missing.
+    Raises UsageError if a file or an extra that the configuration needs is missing.
     """
     credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
@@ -102,10 +99,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
 def check_outside(config: ClientConfig) -> None:
     """Refuse a sensor that cannot be opened, or a missing password, before any file is made.
 
-    Raises
-    ------
-    UsageError
-        As `build_agent`.
+    Raises UsageError as `build_agent`.
     """
     _sensor(config, no_log, None)
     for link in (config.alarms_link, config.scores_link if config.scores.to == "mqtt" else None):

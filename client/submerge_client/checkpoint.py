@@ -68,12 +68,8 @@ class CheckpointFile:
 
     notes : The damage that the last `load` found, one log line each.
 
-    Raises
-    ------
-    UsageError
-        If another process uses the file, or it is a folder, a device or a symbolic link.
-    OSError
-        If it can be neither read nor made.
+    Raises UsageError if another process uses the file, or it is a folder, a device or a symbolic
+    link; OSError if it can be neither read nor made.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -91,10 +87,7 @@ class CheckpointFile:
     def load(self) -> dict[Key, bytes]:
         """Return the newest valid state; {} if there is none.
 
-        Raises
-        ------
-        UsageError
-            If a later submerge wrote it: it must not be overwritten.
+        Raises UsageError if a later submerge wrote it: it must not be overwritten.
         """
         return self._look()[1]
 
@@ -103,13 +96,9 @@ class CheckpointFile:
 
         form : The first form whose versions of submerge read all of these records.
 
-        Raises
-        ------
-        UsageError
-            As `load` does; and if another file has its name now.
-        OSError
-            If the disk is full or fails. The state before is unchanged (the new one may be
-            there, too), and the next `write` may succeed.
+        Raises UsageError as `load` does; and if another file has its name now. Raises OSError if
+        the disk is full or fails. The state before is unchanged (the new one may be there, too),
+        and the next `write` may succeed.
         """
         generation, place = self._newest or self._look()[0]
         slot = _pack(records, generation + 1, form)
@@ -205,12 +194,7 @@ def state_of(path: str | os.PathLike[str]) -> dict[Key, bytes]:
 
     Nothing is locked and nothing is changed: the newest state is never overwritten.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    UsageError
-        If a later submerge wrote it.
+    Raises OSError if the file cannot be read; UsageError if a later submerge wrote it.
     """
     newest: tuple[int, dict[Key, bytes]] = 0, {}
     fd = os.open(path, os.O_RDONLY)

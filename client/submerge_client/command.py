@@ -108,9 +108,10 @@ def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
 
         click.echo(client_text(settings), nl=False)
         return
-    from submerge_client.config.sample import SAMPLE
+    from submerge_client.config.client_config import ClientConfig
+    from submerge_client.config.sample import sample
 
-    click.echo(SAMPLE, nl=False)
+    click.echo(sample(ClientConfig), nl=False)
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:

@@ -37,13 +37,7 @@ class Kit(NamedTuple):
 
 
 def read_kit(path: Path) -> Kit:
-    """Return the content of a kit file.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read, or is no kit.
-    """
+    """Return the content of a kit file; raises UsageError if it cannot be read, or is no kit."""
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST).decode("ascii")

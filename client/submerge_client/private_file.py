@@ -24,10 +24,7 @@ def refuse_link(path: str | os.PathLike[str], *, what: str) -> None:
 
     what : what the file is for, in the error
 
-    Raises
-    ------
-    UsageError
-        If it is one.
+    Raises UsageError if it is one.
     """
     if os.path.islink(path):
         raise UsageError(
@@ -52,10 +49,7 @@ def is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
 def create_private(path: str | os.PathLike[str]) -> None:
     """Create an empty file that only its owner may read; an existing one stays as it is.
 
-    Raises
-    ------
-    OSError
-        If it cannot be created.
+    Raises OSError if it cannot be created.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE)
@@ -69,10 +63,7 @@ def open_private(path: str | os.PathLike[str], flags: int) -> int:
 
     An existing file keeps its mode: its owner may have opened it to a program that reads it.
 
-    Raises
-    ------
-    OSError
-        If it cannot be opened; ELOOP if it is a symbolic link.
+    Raises OSError if it cannot be opened; ELOOP if it is a symbolic link.
     """
     return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
 

@@ -20,11 +20,12 @@ from submerge_aggregator.config import (
     load,
 )
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
-from submerge_aggregator.sample import SAMPLE
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.decoding import decoded
-from submerge_client.config.sample import SAMPLE as CLIENT_SAMPLE
+from submerge_client.config.sample import sample
 from support.samples import settings_of, spoken_of, variants
+
+SAMPLE, CLIENT_SAMPLE = sample(AggregatorConfig), sample(ClientConfig)
 
 ROOT = """
 node = "root"

@@ -13,6 +13,7 @@ from submerge.jobs.job import Job, JobOutcome
 from submerge.judge.prepare import prepare
 from submerge_client.jobs.kept_clusters import KeptClusters
 from submerge_client.score_outputs.lines import ScoreLines
+from submerge_client.score_outputs.several import ScoredBlock
 from support.scored import scored_rows
 
 SCHEMA = Schema((Channel("flow"), Channel("temp"), Channel("hum")))
@@ -141,7 +142,7 @@ def test_lines_have_the_fields():
     kept.take(outcome())
     lines = ScoreLines(SCHEMA, contributions=0, out=written.append, clusters=kept.of_block)
 
-    lines.write(scored_rows([0.05, 0.7]), SCHEMA, first=10, at=7.0)
+    lines.write(ScoredBlock(scored_rows([0.05, 0.7]), SCHEMA, 10, 7.0))
     found = [json.loads(line) for line in b"".join(written).splitlines()]
 
     assert 2 == len([each for each in found if each["cluster"] in (1, 2)])

@@ -25,7 +25,7 @@ class AdmissionConfig(Section, frozen=True, kw_only=True):
 
 
 class SecurityConfig(Section, frozen=True, kw_only=True):
-    """[security]: nodes and certificates that are shut out.
+    """Nodes and certificates that are shut out.
 
     revoked : A file with lines `serial HEX` and `node NAME`, as `submerge pki revoke` writes it. It
         is read again when it changes.

@@ -16,10 +16,7 @@ from submerge_client.logs import say
 def make_admission(config: AggregatorConfig) -> AdmissionControl:
     """Return who may do what, by a configuration.
 
-    Raises
-    ------
-    UsageError
-        If the roster or the list of what is revoked is missing or wrong.
+    Raises UsageError if the roster or the list of what is revoked is missing or wrong.
     """
     listen, revoked = config.listen, config.security.revoked
     rules = AdmissionRules(

@@ -25,11 +25,8 @@ class RevokedList(NamedTuple):
 def parse_revoked(text: str) -> RevokedList:
     """Return the list in a text.
 
-    Raises
-    ------
-    UsageError
-        At the first line that is wrong, with its number: what cannot be read may be the line that
-        matters.
+    Raises UsageError at the first line that is wrong, with its number: what cannot be read may be
+    the line that matters.
     """
     serials, nodes = set[int](), set[str]()
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):

@@ -32,10 +32,7 @@ class RosterEntry(NamedTuple):
 def parse_roster(text: str) -> Mapping[str, RosterEntry]:
     """Return the roster in a text.
 
-    Raises
-    ------
-    UsageError
-        At the first line that is wrong, with its number.
+    Raises UsageError at the first line that is wrong, with its number.
     """
     lines = csv.reader(text.removeprefix("\ufeff").splitlines())
     try:

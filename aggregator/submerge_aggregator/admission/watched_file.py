@@ -37,10 +37,7 @@ class WatchedFile(Generic[Content]):
     missing : What a file says that is not there.
     steady : A clock that is never set back, in seconds.
 
-    Raises
-    ------
-    UsageError
-        If there is no such file, or if it is wrong.
+    Raises UsageError if there is no such file, or if it is wrong.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from submerge_client.config.sections import AnyText, Section
 
 
 class AuditConfig(Section, frozen=True, kw_only=True):
-    """[audit]: who joined, who was refused, and what operators ordered.
+    """Who joined, who was refused, and what operators ordered.
 
     path : A file, which is rotated; left out, STORE.audit.jsonl beside the store; "" for none.
     """

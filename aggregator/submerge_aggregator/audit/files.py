@@ -24,10 +24,7 @@ class AuditFiles:
 
     path : The file that is being written.
 
-    Raises
-    ------
-    UsageError
-        If it is a symbolic link, a folder or a device.
+    Raises UsageError if it is a symbolic link, a folder or a device.
     """
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, files: int = FILES) -> None:
@@ -42,10 +39,7 @@ class AuditFiles:
     def append(self, lines: bytes) -> None:
         """Append whole lines, on disk when this returns.
 
-        Raises
-        ------
-        OSError
-            If the disk is full or fails. A part of the lines may be there.
+        Raises OSError if the disk is full or fails. A part of the lines may be there.
         """
         if self._fd >= 0 and not is_same(os.fstat(self._fd), stat_of(self._path)):
             self.close()  # removed, or rotated by another program: readers look for the name
@@ -96,10 +90,8 @@ def lines_in(path: Path, *, follow: bool = False) -> Iterator[bytes | None]:
 
     follow : go on with lines as they are written, without end; None whenever there is none now
 
-    Raises
-    ------
-    OSError
-        If a file cannot be read; FileNotFoundError if there is none, and none is waited for.
+    Raises OSError if a file cannot be read; FileNotFoundError if there is none, and none is waited
+    for.
     """
     opened = _open_all(path)
     if not opened and not follow:

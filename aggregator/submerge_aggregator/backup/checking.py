@@ -59,12 +59,8 @@ def read_copy(path: Path, progress: Callable[[int], None] = lambda _: None) -> S
 
     progress : as for `identity_of`
 
-    Raises
-    ------
-    UsageError
-        If it is no copy, or a later version's.
-    CopyDamaged
-        If it is not as it was made.
+    Raises UsageError if it is no copy, or a later version's; CopyDamaged if it is not as it was
+    made.
     """
     identity = identity_of(path, progress)
     # Immutable: SQLite then makes no file beside it, and takes no lock.
@@ -87,12 +83,8 @@ def read_copy(path: Path, progress: Callable[[int], None] = lambda _: None) -> S
 def check_models(copy: StoreCopy, config: AggregatorConfig) -> list[GroupCheck]:
     """Start a machine from a copy, and compare its models.
 
-    Raises
-    ------
-    UsageError
-        If the copy or the configuration is not a root's, or they are of two roots.
-    CopyDamaged
-        If a record cannot be read.
+    Raises UsageError if the copy or the configuration is not a root's, or they are of two roots;
+    CopyDamaged if a record cannot be read.
     """
     kept = root_records(copy, config)
     known = copy.identity
@@ -112,12 +104,8 @@ def check_models(copy: StoreCopy, config: AggregatorConfig) -> list[GroupCheck]:
 def root_records(copy: StoreCopy, config: AggregatorConfig) -> dict[Key, Any]:
     """Return the records of a root's copy, for that root.
 
-    Raises
-    ------
-    UsageError
-        If the copy or the configuration is not a root's, or they are of two roots.
-    CopyDamaged
-        If a record cannot be read.
+    Raises UsageError if the copy or the configuration is not a root's, or they are of two roots;
+    CopyDamaged if a record cannot be read.
     """
     path, identity = copy.path, copy.identity
     if config.parent is not None:
@@ -147,13 +135,7 @@ def root_records(copy: StoreCopy, config: AggregatorConfig) -> dict[Key, Any]:
 
 
 def refuse_different(checks: list[GroupCheck]) -> None:
-    """Check that all models are the same.
-
-    Raises
-    ------
-    SubmergeError
-        If one is not.
-    """
+    """Check that all models are the same; raises SubmergeError if one is not."""
     wrong = [f"{each.group}: {each.differs}" for each in checks if each.differs]
     if wrong:
         raise SubmergeError(f"the models are not those of the root that ran: {'; '.join(wrong)}")

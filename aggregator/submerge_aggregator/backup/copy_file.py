@@ -94,12 +94,7 @@ def identity_of(path: Path, progress: Callable[[int], None] = lambda _: None) ->
 
     progress : called with bytes read since the last call
 
-    Raises
-    ------
-    UsageError
-        If it is no copy, or of a later form.
-    CopyDamaged
-        If it is not as it was made.
+    Raises UsageError if it is no copy, or of a later form; CopyDamaged if it is not as it was made.
     """
     try:
         with path.open("rb") as file:

@@ -53,12 +53,7 @@ class BackupJobs:
     async def begin(self, done: Callable[[CopyIdentity], None]) -> BackupView:
         """Begin a copy; `done` is called on the event loop once it is whole.
 
-        Raises
-        ------
-        UsageError
-            If this is no root.
-        SubmergeError
-            If another one is being made or fetched.
+        Raises UsageError if this is no root; SubmergeError if another one is being made or fetched.
         """
         refuse_below(self._server.worker)
         if self._job is not None:
@@ -73,10 +68,7 @@ class BackupJobs:
     async def state(self, name: str) -> BackupView:
         """Say how far a copy is: at once when it is whole, and within a second otherwise.
 
-        Raises
-        ------
-        SubmergeError
-            If it could not be made. It is over then.
+        Raises SubmergeError if it could not be made. It is over then.
         """
         job = self._found(name)
         await asyncio.wait([job.task], timeout=POLL_S)

@@ -20,13 +20,7 @@ BELOW = (
 
 
 def refuse_below(worker: CommitWorker) -> None:
-    """Check that an aggregator is a root.
-
-    Raises
-    ------
-    UsageError
-        If it has a parent.
-    """
+    """Check that an aggregator is a root; raises UsageError if it has a parent."""
     if worker.node is not None and not worker.node.top:
         raise UsageError(BELOW)
 
@@ -44,14 +38,8 @@ def make_copy(
         The copy, to read from its start; the caller closes it.
     identity : CopyIdentity
 
-    Raises
-    ------
-    UsageError
-        If it is no root.
-    CopyFailed
-        If there is no room, or the store is closed.
-    SubmergeError
-        If the store cannot be written now.
+    Raises UsageError if it is no root; CopyFailed if there is no room, or the store is closed;
+    SubmergeError if the store cannot be written now.
     """
 
     def at_end() -> CopyIdentity:

@@ -21,7 +21,7 @@ class GrpcListen(Section, frozen=True, kw_only=True):
     """A gRPC server for children.
 
     address : host:port; 0.0.0.0 is every network of this machine.
-    insecure : Serve without TLS: everybody on the network is trusted.
+    insecure : Serve without TLS. Everybody on the network can then read and forge messages.
     cert, key : The server's certificate and key; left out, those of the node's kit.
     ca : With it children need certificates of these authorities, each under its own name.
     max_message_bytes : Larger messages are refused. Left out, it follows from the groups. Raising
@@ -63,9 +63,9 @@ class GrpcListen(Section, frozen=True, kw_only=True):
 
 
 class MqttListen(Link, frozen=True, kw_only=True):
-    """The broker of the children; `Link` has the other settings.
+    """The broker of the children.
 
-    fleet : The children's fleet.
+    fleet : As at the children: topics begin with `submerge/v1/{fleet}/`.
     max_message_bytes : Larger messages are refused, and none is published. Left out, what comes in
         is bounded as the groups need, and what goes out by 122880. Raise it only as far as the
         broker and the children do.
@@ -76,8 +76,7 @@ class MqttListen(Link, frozen=True, kw_only=True):
 
 
 class ListenConfig(AdmissionConfig, frozen=True, kw_only=True):
-    """How children reach it: over gRPC, through a broker, or both; `AdmissionConfig` has the
-    settings that say who may be what.
+    """How children reach it: over gRPC, through a broker, or both.
 
     most_per_s : Messages a second that each child may send without end; without certificate and
         topic, each connection. Each 8 KiB of a long message count as one more. Further messages are

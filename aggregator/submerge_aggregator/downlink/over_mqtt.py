@@ -59,10 +59,7 @@ class MqttDownlink:
         s.
     refusals : Counts what comes in and is refused.
 
-    Raises
-    ------
-    UsageError
-        If a file of `tls` cannot be used.
+    Raises UsageError if a file of `tls` cannot be used.
     """
 
     reading = None  # messages come whole

@@ -121,10 +121,7 @@ class CallsUnderWay:
     async def place(self, who: str) -> AsyncIterator[None]:
         """Wait until one more message of a sender may be read, and hold the place.
 
-        Raises
-        ------
-        TooMany
-            If too many wait already.
+        Raises TooMany if too many wait already.
         """
         sender = self._senders.get(who) or _Sender()
         if sender.begun >= self._limits.calls_each or self._begun >= self._limits.calls:

@@ -62,13 +62,7 @@ class OpenReportStream:
         self._reader: asyncio.Task[Any] | None = None
 
     async def read(self, context: Any) -> bytes:
-        """Return the next report.
-
-        Raises
-        ------
-        StreamEnded
-            If none comes any more.
-        """
+        """Return the next report; raises StreamEnded if none comes any more."""
         task = asyncio.current_task()
         if self._ends.is_set() or task is None:
             raise StreamEnded

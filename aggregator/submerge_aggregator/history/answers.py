@@ -23,13 +23,7 @@ SCORES = "scores"
 
 
 async def read(recorder: HistoryRecorder, question: Callable[[HistoryFile], T]) -> T:
-    """Return what the history says.
-
-    Raises
-    ------
-    SubmergeError
-        If it says nothing.
-    """
+    """Return what the history says; raises SubmergeError if it says nothing."""
     return await asyncio.wrap_future(recorder.ask(question))
 
 

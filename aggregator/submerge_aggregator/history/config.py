@@ -17,7 +17,7 @@ Bytes = Annotated[int, Meta(ge=0, le=1 << 40, description="a number of bytes, 0 
 
 
 class HistoryConfig(Section, frozen=True, kw_only=True):
-    """[history]: scores minute by minute, past alarms, and versions of models, for people.
+    """Scores minute by minute, past alarms, and versions of models, for people.
 
     max_bytes : Most bytes on disk, at least 1 MiB; the oldest goes first. 0: no history is kept.
         Raising it keeps more days: a node takes some 170 bytes an hour.

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from submerge_aggregator.history.levels import higher
+from submerge_aggregator.store import Database
 from submerge_client.private_file import create_private, is_same, refuse_link, stat_of
 
 FORM = 1
@@ -120,15 +121,11 @@ class VersionRow(NamedTuple):
     view: bytes
 
 
-class HistoryFile:
+class HistoryFile(Database):
     """The history in a file, which is created if it is missing.
 
-    Raises
-    ------
-    sqlite3.Error
-        If it is damaged, of another form, or cannot be read.
-    OSError, UsageError
-        If it cannot be created, or is a symbolic link.
+    Raises sqlite3.Error if it is damaged, of another form, or cannot be read; OSError or UsageError
+    if it cannot be created, or is a symbolic link.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
@@ -305,20 +302,6 @@ class HistoryFile:
             self._sql.executescript("PRAGMA incremental_vacuum")
             self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._sql.execute(f"PRAGMA max_page_count = {self._most_pages}")
-
-    def _number(self, pragma: str) -> int:
-        (number,) = self._sql.execute(f"PRAGMA {pragma}").fetchone()
-        return int(number)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._sql.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._sql.execute("COMMIT")
-        finally:
-            if self._sql.in_transaction:
-                self._sql.execute("ROLLBACK")
 
 
 def files_of(path: Path) -> tuple[Path, ...]:

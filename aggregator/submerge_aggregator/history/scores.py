@@ -36,10 +36,8 @@ class ScoreSteps(NamedTuple):
     def count(self, wall: float) -> int:
         """Return the number of steps up to now; 0 if the first one is yet to come.
 
-        Raises
-        ------
-        UsageError
-            If there are too many, or the length of a step is none that can be asked for.
+        Raises UsageError if there are too many, or the length of a step is none that can be asked
+        for.
         """
         if self.step_s % MINUTE_S or not MINUTE_S <= self.step_s <= MOST_STEP_S:
             raise UsageError(
@@ -73,10 +71,7 @@ def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> 
     me : this aggregator's name
     wall : now, Unix seconds
 
-    Raises
-    ------
-    UsageError
-        If no page can have so many steps.
+    Raises UsageError if no page can have so many steps.
     """
     steps, count = asked.steps, asked.steps.count(wall)
     first, step = int(steps.first_s // MINUTE_S), int(steps.step_s // MINUTE_S)

@@ -157,10 +157,8 @@ def routes(server: Server) -> list[Route]:
 def listen(path: Path) -> socket.socket:
     """Return a socket at a path that only this user can open; a dead one there is replaced.
 
-    Raises
-    ------
-    UsageError
-        If another process listens there, another file is in the way, or no socket can be made.
+    Raises UsageError if another process listens there, another file is in the way, or no socket can
+    be made.
     """
     if len(os.fsencode(path)) > MOST_PATH:
         raise UsageError(

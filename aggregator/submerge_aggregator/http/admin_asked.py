@@ -65,13 +65,7 @@ def routes(server: Server) -> list[Route]:
 
 
 def checked(body: bytes, topic: str, group: str, path: tuple[str, ...]) -> bytes:
-    """Return a reply as it is passed on.
-
-    Raises
-    ------
-    NoReply
-        If it is not what was asked for.
-    """
+    """Return a reply as it is passed on; raises NoReply if it is not what was asked for."""
     try:
         return msgspec.json.encode(READERS[topic](body, path[-1], group))
     except PeerError as error:

@@ -40,10 +40,7 @@ class Endpoints:
     async def start(self) -> None:
         """Begin to answer: before the server runs, so that its start can be watched.
 
-        Raises
-        ------
-        UsageError
-            If an address is taken. Nothing is left open then.
+        Raises UsageError if an address is taken. Nothing is left open then.
         """
         api, log = admin.api(self._server), self._server.order_log
         operator = Serving(OperatorAccess(api, at_socket, log), admin.listen(self._path))

@@ -27,10 +27,7 @@ def network_serving(
 
     api : the admin API, which the socket beside the store serves, too
 
-    Raises
-    ------
-    UsageError
-        If the address is taken, or the certificate or the tokens cannot be used.
+    Raises UsageError if the address is taken, or the certificate or the tokens cannot be used.
     """
     tokens = KnownTokens(tokens_path(operators, config.store), server.audit.record)
     identify = NetworkIdentities(tokens, server.worker.admission, lambda: clock.now().wall)

@@ -13,36 +13,21 @@ from submerge_proto.wire import parts
 
 
 def path_names(request: Request, *keys: str) -> tuple[str, ...]:
-    """Return names in the path.
-
-    Raises
-    ------
-    PeerError
-        If one is no valid name.
-    """
+    """Return names in the path; raises PeerError if one is no valid name."""
     return tuple(parts.name(request.path_params[key]) for key in keys)
 
 
 def query_names(request: Request, *keys: str) -> tuple[str | None, ...]:
     """Return names in the query; None for those left out.
 
-    Raises
-    ------
-    PeerError
-        If one is no valid name.
+    Raises PeerError if one is no valid name.
     """
     given = (request.query_params.get(key) for key in keys)
     return tuple(None if each is None else parts.name(each) for each in given)
 
 
 def flag(request: Request, key: str) -> bool:
-    """Return whether a flag in the query is on.
-
-    Raises
-    ------
-    UsageError
-        If it is neither 0 nor 1.
-    """
+    """Return whether a flag in the query is on; raises UsageError if it is neither 0 nor 1."""
     given = request.query_params.get(key, "0")
     if given not in ("0", "1"):
         raise UsageError(f"{key} is 0 or 1, got {given!r}")
@@ -50,13 +35,7 @@ def flag(request: Request, key: str) -> bool:
 
 
 def whole(request: Request, key: str, default: int) -> int:
-    """Return a whole number in the query.
-
-    Raises
-    ------
-    UsageError
-        If it is none, or below 0.
-    """
+    """Return a whole number in the query; raises UsageError if it is none, or below 0."""
     given = request.query_params.get(key)
     if given is None:
         return default
@@ -68,10 +47,7 @@ def whole(request: Request, key: str, default: int) -> int:
 def moment(request: Request, key: str) -> float:
     """Return a time in the query, in Unix seconds; infinite if it is left out.
 
-    Raises
-    ------
-    UsageError
-        If it is none.
+    Raises UsageError if it is none.
     """
     given = request.query_params.get(key, "inf")
     try:
@@ -86,10 +62,7 @@ def moment(request: Request, key: str) -> float:
 def tree_path(request: Request) -> tuple[str, ...]:
     """Return the names of nodes below each other in the query's `path`; none for this one.
 
-    Raises
-    ------
-    UsageError
-        If one is no valid name, or there are too many.
+    Raises UsageError if one is no valid name, or there are too many.
     """
     text = request.query_params.get("path", "")
     path = tuple(text.split("/")) if text else ()

@@ -98,13 +98,7 @@ class Serving:
 async def ask(
     server: Server, question: Callable[[AggregatorNode, Now], Any], event: Event | None = None
 ) -> Any:
-    """Ask the machine, with a time limit.
-
-    Raises
-    ------
-    Busy
-        If it is starting, stopping, or stuck.
-    """
+    """Ask the machine, with a time limit; raises Busy if it is starting, stopping, or stuck."""
     if not server.ready:
         raise Busy("the aggregator is starting or stopping: try again")
     try:

@@ -37,10 +37,7 @@ class SharedAnswers:
     async def get(self, key: Key, ask: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
         """Return the answer to a question, which is asked now unless it was just asked.
 
-        Raises
-        ------
-        AskedTooMuch
-            If there is no room for one more.
+        Raises AskedTooMuch if there is no room for one more.
         """
         asked = self._asked.get(key)
         if asked is None:

@@ -153,10 +153,7 @@ class JobBoard:
     def piece(self, name: str, first: int) -> bytes:
         """Return bytes of the file of a job that is over, from one of them on.
 
-        Raises
-        ------
-        OSError
-            If it cannot be read.
+        Raises OSError if it cannot be read.
         """
         return self._bytes(name, first, PIECE_BYTES)
 

@@ -65,11 +65,8 @@ class LandmarkChooser:
     async def choose_again(self, group: str) -> str:
         """Have the fleet choose the landmarks of a group again; return the job's id.
 
-        Raises
-        ------
-        SubmergeError
-            If a choice is under way, the group's landmarks are not left to the fleet, or the job
-            cannot be opened.
+        Raises SubmergeError if a choice is under way, the group's landmarks are not left to the
+        fleet, or the job cannot be opened.
         """
         if group in self._choosing:
             raise UsageError(

@@ -44,13 +44,7 @@ class GroupSchema(NamedTuple):
 
 
 def read_order(data: bytes) -> JobOrder:
-    """Return the order in a request's body.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """Return the order in a request's body; raises UsageError if it is none."""
     try:
         return msgspec.json.decode(data, type=JobOrder)
     except msgspec.MsgspecError as error:
@@ -60,12 +54,8 @@ def read_order(data: bytes) -> JobOrder:
 def schema_of(node: AggregatorNode, group: str) -> GroupSchema:
     """Return of which rows a group's jobs are, at a root.
 
-    Raises
-    ------
-    Missing
-        If there is no such group.
-    UsageError
-        If this is no root, or the group's schema is not settled yet.
+    Raises Missing if there is no such group; UsageError if this is no root, or the group's schema
+    is not settled yet.
     """
     survey.group_of(node, group)
     if not node.top:
@@ -89,10 +79,7 @@ def schema_of(node: AggregatorNode, group: str) -> GroupSchema:
 def job_of(order: JobOrder, group: str, schema: GroupSchema) -> Job:
     """Return the job that an order asks for, with a name of its own.
 
-    Raises
-    ------
-    UsageError
-        If its kind is not known, or a setting makes no sense.
+    Raises UsageError if its kind is not known, or a setting makes no sense.
     """
     given = {each: getattr(order, each) for each in order.__struct_fields__}
     job = Job(

@@ -55,10 +55,7 @@ class JobEffects:
     ) -> None:
         """Perform the effects of a step, in which `opened` was opened.
 
-        Raises
-        ------
-        SubmergeError
-            If a record cannot be written: nothing that follows is performed.
+        Raises SubmergeError if a record cannot be written: nothing that follows is performed.
         """
         now = host.clock()
         for i, effect in enumerate(effects):

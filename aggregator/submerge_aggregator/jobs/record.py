@@ -108,10 +108,7 @@ def packed(record: JobRecord) -> bytes:
 def header_end(data: bytes) -> int:
     """Return where the header of a record's bytes ends; the first `HEAD` bytes say it.
 
-    Raises
-    ------
-    PeerError
-        If `packed` makes no such bytes.
+    Raises PeerError if `packed` makes no such bytes.
     """
     if not data.startswith(MAGIC) or len(data) < HEAD:
         raise PeerError("expected the record of a job, got something else")
@@ -124,10 +121,7 @@ def header_end(data: bytes) -> int:
 def header_of(data: bytes) -> RecordHeader:
     """Return the header of a record's bytes, of which the answer may be missing.
 
-    Raises
-    ------
-    PeerError
-        If `packed` makes no such bytes.
+    Raises PeerError if `packed` makes no such bytes.
     """
     end = header_end(data)
     hashed = data[HEAD - LENGTH_BYTES : end]
@@ -144,10 +138,7 @@ def header_of(data: bytes) -> RecordHeader:
 def unpacked(data: bytes) -> JobRecord:
     """Return the record that bytes hold, with its answer.
 
-    Raises
-    ------
-    PeerError
-        If `packed` makes no such bytes.
+    Raises PeerError if `packed` makes no such bytes.
     """
     found = header_of(data)
     record, body = found.record, data[found.begins :]

@@ -153,12 +153,8 @@ class JobRuntime:
     async def open(self, job: Job) -> None:
         """Open a job; it is under way, and its record is on disk, when this returns.
 
-        Raises
-        ------
-        UsageError
-            If this is no root, does not serve the group, or the job cannot be opened.
-        SubmergeError
-            If the store cannot be written.
+        Raises UsageError if this is no root, does not serve the group, or the job cannot be opened;
+        SubmergeError if the store cannot be written.
         """
         if self._host is None:
             raise SubmergeError("expected an aggregator that runs, got one that starts: ask again")

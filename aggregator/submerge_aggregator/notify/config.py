@@ -18,7 +18,8 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class AppriseConfig(Section, frozen=True, kw_only=True):
-    """Services that Apprise knows: e-mail, Slack, Teams, Telegram and many more.
+    """Services that Apprise knows: e-mail, Slack, Teams, Telegram and many more: pip install
+    'submerge[notify]'.
 
     urls_file : A file with one Apprise URL per line. It holds secrets: only its owner may read it.
     """
@@ -43,8 +44,8 @@ class NotifyConfig(Section, frozen=True, kw_only=True):
     another aggregator, or a node itself, has sent them.
 
     ndjson : A file that gets a line for each start and each end; "-" is standard output.
-    webhook : Servers that get each.
-    apprise : Services that get each through Apprise.
+    webhook : tuple of WebhookConfig
+    apprise : AppriseConfig
     sink : Sinks that other packages add, each with its `kind`.
     provisional : Send alarms by provisional limits as well: of new groups, more often than was
         promised.

@@ -94,10 +94,8 @@ class AppriseService:
 def open_service(url: SecretUrl) -> Any:
     """Return the service of a URL; nothing is sent.
 
-    Raises
-    ------
-    UsageError
-        If Apprise is not installed or does not know the URL, or if rules 1 and 2 forbid it.
+    Raises UsageError if Apprise is not installed or does not know the URL, or if rules 1 and 2
+    forbid it.
     """
     try:
         apprise: Any = importlib.import_module("apprise")

@@ -26,10 +26,7 @@ def make_notifier(
 ) -> AlarmNotifier | None:
     """Return the notifier; None if the configuration names no sink.
 
-    Raises
-    ------
-    UsageError
-        If something that the configuration names cannot be used.
+    Raises UsageError if something that the configuration names cannot be used.
     """
     alarms, out = config.alarms, sys.stdout.buffer if stdout is None else stdout
     apprise, urls = alarms.apprise, urls_of(config)
@@ -54,10 +51,7 @@ def make_notifier(
 def urls_of(config: AggregatorConfig) -> tuple[SecretUrl, ...]:
     """Return the URLs of the services that Apprise notifies.
 
-    Raises
-    ------
-    UsageError
-        If their file cannot be used.
+    Raises UsageError if their file cannot be used.
     """
     apprise = config.alarms.apprise
     return () if apprise is None else read_urls(apprise.urls_file)

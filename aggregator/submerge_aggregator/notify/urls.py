@@ -70,10 +70,7 @@ class SecretUrl:
 def read_urls(path: Path, environ: Mapping[str, str] = os.environ) -> tuple[SecretUrl, ...]:
     """Return the URLs of a file, one per line; empty lines and lines with # are skipped.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be read, if others can read it, or if it is no list of URLs.
+    Raises UsageError if it cannot be read, if others can read it, or if it is no list of URLs.
     """
     try:
         # Without O_NONBLOCK a pipe would block here.

@@ -19,7 +19,7 @@ PORT = 8472
 
 
 class OperatorsConfig(Section, frozen=True, kw_only=True):
-    """[operators]: orders over HTTPS, from people and programs on other machines.
+    """Orders over HTTPS, from people and programs on other machines.
 
     address : host:port; 0.0.0.0 is every network of this machine.
     insecure : Serve without TLS, on a loopback address only: then tokens alone say who asks.
@@ -69,10 +69,7 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
         has_certificate : whether a kit, or [listen.grpc], has one
         status : where the status address listens
 
-        Raises
-        ------
-        BadSetting
-            If there is no certificate to serve with, or two listen on one port.
+        Raises BadSetting if there is no certificate to serve with, or two listen on one port.
         """
         if not self.insecure and self.cert is None and not has_certificate:
             raise refusal(

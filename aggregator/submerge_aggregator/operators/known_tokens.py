@@ -18,10 +18,7 @@ class KnownTokens:
     record : Of the audit log.
     steady : A clock that is never set back, in seconds.
 
-    Raises
-    ------
-    UsageError
-        If the file is there, and cannot be read or is wrong.
+    Raises UsageError if the file is there, and cannot be read or is wrong.
     """
 
     def __init__(

@@ -19,10 +19,7 @@ class TlsFiles:
 
     Certificates of others are asked for, and may be left out: then a token has to say who asks.
 
-    Raises
-    ------
-    UsageError
-        If a file cannot be read, or has the wrong content.
+    Raises UsageError if a file cannot be read, or has the wrong content.
     """
 
     def __init__(self, tls: Tls) -> None:
@@ -48,10 +45,7 @@ class TlsFiles:
 def server_context(tls: Tls) -> ssl.SSLContext:
     """Return the context of a server that asks for certificates, and takes none as well.
 
-    Raises
-    ------
-    UsageError
-        If a file cannot be read, or has the wrong content.
+    Raises UsageError if a file cannot be read, or has the wrong content.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -95,10 +95,7 @@ def find(tokens: Iterable[Token], secret: str, now: float) -> Token | None:
 def parse_tokens(text: str) -> tuple[Token, ...]:
     """Return the tokens in a file's text.
 
-    Raises
-    ------
-    UsageError
-        At the first line that is wrong, with its number.
+    Raises UsageError at the first line that is wrong, with its number.
     """
     tokens: dict[str, Token] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
@@ -123,13 +120,7 @@ def tokens_text(tokens: Iterable[Token]) -> str:
 
 
 def check_token_name(name: str) -> str:
-    """Return a token's name.
-
-    Raises
-    ------
-    UsageError
-        If it is no name.
-    """
+    """Return a token's name; raises UsageError if it is no name."""
     if not is_name(name):
         raise UsageError(f"a token's name is {NAME_RULE}, got {name[:80]!r}")
     return name
@@ -138,10 +129,7 @@ def check_token_name(name: str) -> str:
 def check_groups(groups: Iterable[str]) -> tuple[str, ...]:
     """Return the groups that a token is for, each once.
 
-    Raises
-    ------
-    UsageError
-        If one is no name, or there are too many.
+    Raises UsageError if one is no name, or there are too many.
     """
     named = tuple(dict.fromkeys(groups))
     for group in named:

@@ -31,13 +31,7 @@ class AdminCalls(Protocol):
     """A way to the admin API."""
 
     async def get(self, path: str, /, **query: str) -> bytes:
-        """Return an answer.
-
-        Raises
-        ------
-        CallRefused
-            If it is none.
-        """
+        """Return an answer; raises CallRefused if it is none."""
 
 
 class InsideCalls(NamedTuple):
@@ -85,10 +79,7 @@ class InsideCalls(NamedTuple):
 async def ask_patiently(calls: AdminCalls, path: str, /, **query: str) -> bytes:
     """Return an answer, also where so much is asked at once that a question has to wait.
 
-    Raises
-    ------
-    CallRefused
-        If it is none, or `TRIES` were too many at once.
+    Raises CallRefused if it is none, or `TRIES` were too many at once.
     """
     for _ in range(TRIES - 1):
         try:

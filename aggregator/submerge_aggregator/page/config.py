@@ -15,7 +15,7 @@ PORTS = range(PORT, PORT + 10)
 
 
 class PageConfig(Section, frozen=True, kw_only=True):
-    """[page]: a page for people, in a browser.
+    """A page for people, in a browser: pip install 'submerge[page]'.
 
     address : host:port; left out, 127.0.0.1 and the first of ten ports that is free, 8473 as a
         rule. On 127.0.0.1 all who use this machine can read; on any other address, and under the
@@ -58,10 +58,7 @@ class PageConfig(Section, frozen=True, kw_only=True):
         has_certificate : whether a kit, or another section, has one
         taken : where others listen, by their section
 
-        Raises
-        ------
-        BadSetting
-            If others could read along, or two listen on one port.
+        Raises BadSetting if others could read along, or two listen on one port.
         """
         if not self.is_local and self.cert is None and not has_certificate:
             raise refusal(

@@ -84,10 +84,7 @@ def _group(request: Request, like: str) -> str:
 
     like : the admin API's route to the same
 
-    Raises
-    ------
-    CallRefused
-        If not.
+    Raises CallRefused if not.
     """
     (group,) = path_names(request, "group")
     operator = request.scope["operator"]

@@ -65,10 +65,7 @@ class FleetTrees:
     async def tree(self, group: str) -> FleetTree:
         """Return a group's tree; a new one where the last is too old.
 
-        Raises
-        ------
-        CallRefused
-            If the aggregator itself does not answer.
+        Raises CallRefused if the aggregator itself does not answer.
         """
         known = self._known.get(group)
         if known is not None and abs(self._wall() - known.at) < FRESH_S:

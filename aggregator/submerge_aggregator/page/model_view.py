@@ -64,13 +64,7 @@ class ModelView:
 
 
 def model_view(data: bytes) -> ModelView:
-    """Return what the bytes of a model hold.
-
-    Raises
-    ------
-    PeerError
-        If they are no model.
-    """
+    """Return what the bytes of a model hold; raises PeerError if they are no model."""
     model, schema = learnt_file.model_of(data)
     parts = () if model.summary is None else model.summary.parts
     summary = parts[-1] if parts else None

@@ -31,10 +31,7 @@ async def one_node(calls: AdminCalls, group: str, path: str, node: str, at: floa
     path : the aggregators above the node, with slashes between; empty: it reports here
     at : wall time
 
-    Raises
-    ------
-    CallRefused
-        If that aggregator does not answer.
+    Raises CallRefused if that aggregator does not answer.
     """
     body = await calls.get(f"/tree/{group}", path=path, node=node)
     nodes = msgspec.json.decode(body, type=NodesPage).nodes

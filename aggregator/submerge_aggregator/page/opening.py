@@ -56,11 +56,8 @@ def page_serving(
     record : of the audit log: which tokens come and go
     more : views that only this process has
 
-    Raises
-    ------
-    UsageError
-        If the address is taken, the certificate, the tokens or the key cannot be used, or what
-        draws the page is not installed.
+    Raises UsageError if the address is taken, the certificate, the tokens or the key cannot be
+    used, or what draws the page is not installed.
     """
     if find_spec("jinja2") is None:  # it is loaded when the first view is drawn
         raise UsageError(
@@ -104,10 +101,7 @@ def page_serving(
 def listening(page: PageConfig) -> socket.socket:
     """Return a socket that listens for browsers.
 
-    Raises
-    ------
-    UsageError
-        If the address is taken; without one, all that there are.
+    Raises UsageError if the address is taken; without one, all that there are.
     """
     endpoint = page.endpoint
     for port in PORTS[:-1] if page.address is None else ():

@@ -79,11 +79,8 @@ class ScoreTrees:
     async def body(self, group: str, hours: int) -> bytes:
         """Return a group's levels as JSON, as `ScoreTree`; new ones where the last are too old.
 
-        Raises
-        ------
-        CallRefused
-            If the aggregator itself does not answer, so many hours cannot be shown, or too many
-            pictures are under way.
+        Raises CallRefused if the aggregator itself does not answer, so many hours cannot be shown,
+        or too many pictures are under way.
         """
         if not 1 <= hours <= MOST_HOURS:
             raise CallRefused(400, f"expected 1 to {MOST_HOURS} hours, got {hours}")

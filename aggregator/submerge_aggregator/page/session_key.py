@@ -22,10 +22,7 @@ def read_key(path: Path) -> bytes:
 
     A file that was cut short by a crash is replaced: all that is lost is who is logged in.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be read or written.
+    Raises UsageError if it cannot be read or written.
     """
     refuse_link(path, what="the key of the page's sessions")
     try:

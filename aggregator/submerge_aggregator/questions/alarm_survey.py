@@ -110,10 +110,7 @@ def watch(ledger: Ledger | None, now: Now) -> WatchView | None:
 def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bool) -> None:
     """Check that the node and the alarm exist, as far as that is known here.
 
-    Raises
-    ------
-    Missing
-        If not. With `anyway`, what was never reported here is taken all the same.
+    Raises Missing if not. With `anyway`, what was never reported here is taken all the same.
     """
     group, name = group_of(node, set_desired.group), set_desired.node
     ledger = node.ledger(group)

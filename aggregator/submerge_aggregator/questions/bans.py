@@ -50,12 +50,8 @@ def ban(node: AggregatorNode, name: str) -> BanView:
 def check_ban(node: AggregatorNode, name: str, *, banned: bool) -> None:
     """Check that a ban can be given, or taken back.
 
-    Raises
-    ------
-    Missing
-        If there is none to take back.
-    UsageError
-        If there are too many, or it is the aggregator's own name.
+    Raises Missing if there is none to take back; UsageError if there are too many, or it is the
+    aggregator's own name.
     """
     anywhere = {each for group in node.groups for each in node.excluded(group)[0]}
     if not banned and name not in anywhere:

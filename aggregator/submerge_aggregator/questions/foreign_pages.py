@@ -25,10 +25,7 @@ def read_page(body: bytes, group: str, after: str) -> NodesPage:
 
     group, after : as they were asked for
 
-    Raises
-    ------
-    PeerError
-        If no honest aggregator sends it.
+    Raises PeerError if no honest aggregator sends it.
     """
     try:
         page = msgspec.json.decode(body, type=NodesPage)

@@ -35,10 +35,7 @@ def read_settings(body: bytes, node: str, _: str = "") -> SettingsReply:
 
     node : who was asked
 
-    Raises
-    ------
-    PeerError
-        If no honest node sends it.
+    Raises PeerError if no honest node sends it.
     """
     reply = _decoded(body, SettingsReply, "settings")
     _check(reply.node == node, f"settings of {node}", "name")
@@ -51,10 +48,7 @@ def read_recent(body: bytes, node: str, group: str) -> RecentReply:
 
     node, group : who was asked
 
-    Raises
-    ------
-    PeerError
-        If no honest node sends it.
+    Raises PeerError if no honest node sends it.
     """
     reply, shares = _decoded(body, RecentReply, "scores"), list[float]()
     _check((reply.node, reply.group) == (node, group), f"scores of {node} in {group}", "name")
@@ -81,10 +75,7 @@ def read_values(body: bytes, node: str, group: str) -> ValuesReply:
 
     node, group : who was asked
 
-    Raises
-    ------
-    PeerError
-        If no honest node sends it.
+    Raises PeerError if no honest node sends it.
     """
     reply = _decoded(body, ValuesReply, "readings")
     _check((reply.node, reply.group) == (node, group), f"readings of {node} in {group}", "name")

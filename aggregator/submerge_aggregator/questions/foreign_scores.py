@@ -15,10 +15,7 @@ from submerge_aggregator.history.views import ScoresPage
 def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
     """Return the page that a reply holds.
 
-    Raises
-    ------
-    PeerError
-        If no honest aggregator sends it as the answer to this question.
+    Raises PeerError if no honest aggregator sends it as the answer to this question.
     """
     try:
         page = msgspec.json.decode(body, type=ScoresPage)

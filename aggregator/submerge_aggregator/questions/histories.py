@@ -23,12 +23,7 @@ def histories(node: AggregatorNode, now: Now, group: str) -> list[HistoryView]:
 def check_push(node: AggregatorNode, now: Now, order: PushHistory) -> tuple[History, float]:
     """Return a history as its group would take it, and the wall time.
 
-    Raises
-    ------
-    Missing
-        If there is no such group.
-    UsageError
-        If the group does not take it.
+    Raises Missing if there is no such group; UsageError if the group does not take it.
     """
     group_of(node, order.group)
     return node.check_history(order, now), now.wall
@@ -41,10 +36,7 @@ def pushed(
 
     before : names of the group's histories before it
 
-    Raises
-    ------
-    UsageError
-        If the group has not taken it.
+    Raises UsageError if the group has not taken it.
     """
     group, name = order.group, order.history.name
     held = node.histories(group)
@@ -62,13 +54,7 @@ def pushed(
 
 
 def one(node: AggregatorNode, now: Now, group: str, name: str) -> HistoryView:
-    """Return one history.
-
-    Raises
-    ------
-    Missing
-        If the group does not hold it.
-    """
+    """Return one history; raises Missing if the group does not hold it."""
     held = node.histories(group_of(node, group))
     if name not in held:
         known = ", ".join(held) or "none"

@@ -20,10 +20,7 @@ def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
 
     The rows may be newer than the model: it is made at intervals.
 
-    Raises
-    ------
-    Missing
-        If there is no model yet.
+    Raises Missing if there is no model yet.
     """
     model = newest_model(node, group)
     ledger, origin = node.ledger(group), origin_of(node, group)

@@ -36,13 +36,7 @@ class Missing(UsageError):
 
 
 def group_of(node: AggregatorNode, group: str) -> str:
-    """Return a group's name, if it is served here.
-
-    Raises
-    ------
-    Missing
-        If it is not.
-    """
+    """Return a group's name, if it is served here; raises Missing if it is not."""
     if group not in node.groups:
         raise Missing(f"no group {group} here, but {', '.join(sorted(node.groups))}")
     return group
@@ -98,10 +92,7 @@ def one(node: AggregatorNode, now: Now, group: str, name: str, *, anyway: bool =
 
     anyway : also one that is unknown here, which may be further down
 
-    Raises
-    ------
-    Missing
-        If it never reported here.
+    Raises Missing if it never reported here.
     """
     ledger = node.ledger(group_of(node, group))
     known = ledger is not None and ledger.knows(name)
@@ -115,13 +106,7 @@ def one(node: AggregatorNode, now: Now, group: str, name: str, *, anyway: bool =
 
 
 def has(node: AggregatorNode, event: Drop) -> None:
-    """Check that there is something to drop.
-
-    Raises
-    ------
-    Missing
-        If not.
-    """
+    """Check that there is something to drop; raises Missing if not."""
     group, name = event.group, event.node
     ledger = node.ledger(group_of(node, group))
     if ledger is None:
@@ -140,13 +125,7 @@ def has(node: AggregatorNode, event: Drop) -> None:
 
 
 def newest_model(node: AggregatorNode, group: str) -> Model:
-    """Return a group's model.
-
-    Raises
-    ------
-    Missing
-        If there is none yet.
-    """
+    """Return a group's model; raises Missing if there is none yet."""
     model = node.model(group_of(node, group))
     if model is None:
         raise Missing(f"group {group} has no model yet: it gets one once nodes have reported")

@@ -67,10 +67,8 @@ class OnlineCopy:
             Of the copy; the caller closes it.
         found : what `at_end` returned
 
-        Raises
-        ------
-        CopyFailed
-            If there is no room for it, another one is being made, or the store is being closed.
+        Raises CopyFailed if there is no room for it, another one is being made, or the store is
+        being closed.
         """
         if not self._copying.acquire(blocking=False):
             raise CopyFailed("another copy of the store is being made: wait for its end")

@@ -72,10 +72,7 @@ class StoreRoom:
     def provide(self, action: Callable[[], object]) -> None:
         """Run a transaction; on a full disk empty the log, and run it once more.
 
-        Raises
-        ------
-        sqlite3.Error
-            If it fails. It has changed nothing then.
+        Raises sqlite3.Error if it fails. It has changed nothing then.
         """
         try:
             action()
@@ -96,10 +93,7 @@ class StoreRoom:
         -------
         The number of frames that were in the log.
 
-        Raises
-        ------
-        sqlite3.Error
-            If the room is too small, or the disk fails. Nothing is lost then.
+        Raises sqlite3.Error if the room is too small, or the disk fails. Nothing is lost then.
         """
         try:
             return self._checkpoint()
@@ -116,10 +110,8 @@ class StoreRoom:
     def keep_log(self) -> None:
         """Begin another log where this one was removed, renamed or replaced.
 
-        Raises
-        ------
-        sqlite3.Error
-            If the disk does not allow it. What was committed may be lost with this process.
+        Raises sqlite3.Error if the disk does not allow it. What was committed may be lost with this
+        process.
         """
         path = f"{self._path}-wal"
         self._log = self._log or stat_of(path)

@@ -1,5 +1,6 @@
 """Cluster: a Dask scheduler that runs our tasks, and their answers in order.
 
+A task's arguments and what it returns are values, as Dask carries them.
 A task whose worker is lost is run again by the scheduler; so is one whose answer was lost before it
 was fetched. Answers are taken as they come, and yielded in the order of the tasks.
 """
@@ -8,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import submerge
-from submerge import UsageError
-from submerge_bridges.on_dask.answers import Task, answer_of
+from submerge import SubmergeError, UsageError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Advance = Callable[[int], None]
 
 CONNECT_S = 20.0
@@ -23,10 +26,30 @@ RETRIES = 3
 """How often a task is run again after an error of the cluster; lost workers count apart."""
 
 
+def answering(task: Callable[P, T]) -> Callable[P, T | UsageError]:
+    """Return a task that returns an error which a person can mend: it is not run again for it."""
+
+    @wraps(task)
+    def answer(*args: P.args, **kwargs: P.kwargs) -> T | UsageError:
+        try:
+            return task(*args, **kwargs)
+        except SubmergeError as error:
+            return UsageError(str(error))
+
+    return answer
+
+
+def answered(found: T | UsageError) -> T:
+    """Return what a task returned, or raise what is wrong with the rows."""
+    if isinstance(found, UsageError):
+        raise found
+    return found
+
+
 class Call(NamedTuple):
     """A task with its arguments.
 
-    arguments : bytes, and partitions of a Dask collection
+    arguments : values, and partitions of a Dask collection
     rows : that it reads, for people who wait
     """
 
@@ -47,21 +70,21 @@ class Cluster:
         return max(1, int(sum(self._client.nthreads().values())))
 
     def answers(
-        self, task: Task, calls: Sequence[Call], advance: Advance = lambda _: None
-    ) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+        self,
+        task: Callable[..., T | UsageError],
+        calls: Sequence[Call],
+        advance: Advance = lambda _: None,
+    ) -> Iterator[T]:
         """Run a task for each call; yield what they return, in order.
 
-        Raises
-        ------
-        UsageError
-            If one says that the rows cannot be read, or the cluster cannot run it.
+        Raises UsageError if one says that the rows cannot be read, or the cluster cannot run it.
         """
         import distributed
 
         as_completed: Any = distributed.as_completed
         futures = [self._future(task, call) for call in calls]
         places = {future.key: place for place, future in enumerate(futures)}
-        waiting: dict[int, tuple[dict[str, Any], list[bytes]]] = {}
+        waiting: dict[int, T] = {}
         following = 0
         try:
             for future in as_completed(futures, loop=self._client.loop):
@@ -76,15 +99,15 @@ class Cluster:
             if left := [each for each in futures if not each.done()]:
                 self._client.cancel(left)
 
-    def share(self, data: bytes) -> Any:
-        """Give all workers the same bytes, which many tasks are given."""
-        return self._client.scatter(data, broadcast=True, hash=False)
+    def share(self, value: object) -> Any:
+        """Give all workers the same value, which many tasks are given."""
+        return self._client.scatter(value, broadcast=True, hash=False)
 
     def value(self, partition: Any) -> Any:
         """Compute one partition of a Dask collection, and fetch it."""
         return self._client.compute(partition, retries=RETRIES).result()
 
-    def _future(self, task: Task, call: Call) -> Any:
+    def _future(self, task: Callable[..., object], call: Call) -> Any:
         if not any(hasattr(each, "__dask_graph__") for each in call.arguments):
             return self._client.submit(task, *call.arguments, pure=False, retries=RETRIES)
         from dask.delayed import delayed
@@ -115,10 +138,7 @@ def connected(where: Any) -> Iterator[Cluster]:
     where : its address, such as tcp://10.0.0.5:8786, or a `distributed.Client`, which stays open;
         None is the client that is in use
 
-    Raises
-    ------
-    UsageError
-        If the extra is missing, or nothing answers there.
+    Raises UsageError if the extra is missing, or nothing answers there.
     """
     try:
         import distributed
@@ -155,14 +175,14 @@ def _version() -> str:
     return submerge.__version__
 
 
-def _answer(future: Any) -> tuple[dict[str, Any], list[bytes]]:
+def _answer(future: Any) -> Any:
     """Return what a task returned, or raise what it could not read."""
     try:
-        data = future.result()
+        found = future.result()
     except Exception as error:
         # What fails here is the cluster, or what it runs: the first line says it.
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise UsageError(
             f"expected the workers to run each task, got {reason}: see the workers' logs"
         ) from error
-    return answer_of(data)
+    return answered(found)

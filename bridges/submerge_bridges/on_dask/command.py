@@ -29,7 +29,7 @@ class DaskCluster(NamedTuple):
 
     def digests(self, options: ReadingOptions) -> Digests:
         """Return what reads files for their hashes."""
-        from submerge_bridges.on_dask.hashes import hashes
+        from submerge_bridges.on_dask.sources import hashes
 
         return partial(hashes, self.cluster, options)
 

@@ -6,23 +6,16 @@ another, by one worker. What is found is what `submerge detect` finds on one mac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from submerge import Schema
-from submerge.condition import Condition
+from submerge import Array, Schema
 from submerge.history.recorded import Recorded
-from submerge.history.time_spans import TimeSpan
-from submerge.protocol.settings import AlarmSettings
-from submerge_bridges.on_dask.alarms_form import judged_of, judged_text
-from submerge_bridges.on_dask.answers import answering
-from submerge_bridges.on_dask.cluster import Call, Cluster
-from submerge_bridges.on_dask.packing import packed, unpacked
+from submerge_bridges.on_dask.cluster import Call, Cluster, answering
 from submerge_bridges.on_dask.portions import Portion, PortionReading
 from submerge_bridges.on_dask.sources import ClusterRows
-from submerge_files import model_file
 from submerge_files.detect.level import AnotherLevel
 from submerge_files.detect.run import (
     Detected,
@@ -30,51 +23,34 @@ from submerge_files.detect.run import (
     JudgedFiles,
     finished,
     judged_rows,
-    learnt_of,
 )
 from submerge_files.reader.time_order import TimeOrder
-from submerge_proto.files import learnt as learnt_file
 
 
+@dataclass(frozen=True)
 class PortionRows:
-    """The rows of portions, where `Recordings` stand."""
+    """The rows of a portion, where `Recordings` stand."""
 
-    def __init__(
-        self, reading: PortionReading, headings: Sequence[str], portions: Sequence[Portion]
-    ) -> None:
-        self._reading, self._portions = reading, portions
-        self.headings, self.notes = tuple(headings), ()
+    reading: PortionReading
+    headings: tuple[str, ...]
+    portion: Portion
+    notes: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows."""
-        for portion in self._portions:
-            order = TimeOrder()
-            for stretch in portion.stretches:
-                yield from self._reading.rows(portion.machine, stretch, order)
+        order, reading = TimeOrder(), self.reading.on(())
+        for stretch in self.portion.stretches:
+            yield from reading.rows(self.portion.machine, stretch, order)
 
 
 @answering
-def find(job: bytes, model: bytes, work: bytes) -> bytes:
-    """Return the alarms on machines, and what else came of their rows."""
-    head, _ = unpacked(job)
-    portions = [Portion(*each) for each in unpacked(work)[0]["portions"]]
-    saved = model_file.decoded(model, "the model")
-    names, when = saved.schema.names, head["when"]
-    level = None
-    if head["level"]:
+def find(asked: DetectRequest, rows: PortionRows) -> tuple[JudgedFiles, Array]:
+    """Return the alarms on a machine, and what else came of its rows; and medians of a level."""
+    names, level = Schema.parse(asked.model.schema).names, None
+    if asked.level is not None:
         level = AnotherLevel(names, np.zeros(len(names)), np.ones(len(names)))
-    request = DetectRequest(
-        PortionRows(PortionReading.of(head["reading"], ()), head["headings"], portions),
-        saved.model,
-        learnt_of(saved),
-        AlarmSettings(**head["alarms"]),
-        None if when is None else Condition.parse(when, names),
-        tuple(TimeSpan(*each) for each in head["without"]),
-        level,
-    )
-    found = judged_rows(request)
-    medians = b"" if level is None else level.medians.astype("<f8").tobytes()
-    return packed(judged_text(found), [medians])
+    found = judged_rows(replace(asked, recordings=rows, level=level))
+    return found, np.empty((0, len(names))) if level is None else level.medians
 
 
 def detect_on(
@@ -84,30 +60,17 @@ def detect_on(
     advance: Callable[[int], None] = lambda _: None,
 ) -> Detected:
     """Judge all rows by a request, whose recordings are these rows."""
-    names = Schema.parse(request.model.schema).names
-    job = packed(
-        {
-            "reading": rows.reading.as_text(),
-            "headings": request.recordings.headings,
-            "alarms": asdict(request.alarms),
-            "when": None if request.when is None else str(request.when),
-            "without": request.without,
-            "level": request.level is not None,
-        }
-    )
-    model = cluster.share(learnt_file.packed(replace(request.learnt, model=request.model)))
-    calls = []
-    for machine, stretches in rows.machines.items():
-        portion = Portion(machine, stretches, len(stretches))
-        calls.append(Call((job, model, packed({"portions": [portion]}))))
-    whole = JudgedFiles()
-    for head, (medians,) in cluster.answers(find, calls):
-        found = judged_of(head)
+    headings, whole = request.recordings.headings, JudgedFiles()
+    every = [
+        PortionRows(rows.reading, headings, Portion(machine, stretches, len(stretches)))
+        for machine, stretches in rows.machines.items()
+    ]
+    asked = cluster.share(replace(request, recordings=every[0]))
+    for found, medians in cluster.answers(find, [Call((asked, each)) for each in every]):
         _take(whole, found)
         advance(found.rows)
         if request.level is not None:
-            known = np.frombuffer(medians, dtype="<f8").reshape(-1, len(names))
-            request.level.take(known, found.rows)
+            request.level.take(medians, found.rows)
     return finished(request, whole)
 
 

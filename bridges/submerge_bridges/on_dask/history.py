@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,25 +25,21 @@ from submerge.history.recorded import Recorded
 from submerge.history.second_pass import JudgedHistory
 from submerge.history.settings import FitSettings
 from submerge.protocol.history import Chunk
-from submerge.schema import Schema
 from submerge_bridges.on_dask import tasks
 from submerge_bridges.on_dask.cluster import Call, Cluster
-from submerge_bridges.on_dask.forms import (
-    cells_of,
-    judge_bytes,
-    known_text,
-    laid_text,
-    layout_of,
-    settings_text,
-)
-from submerge_bridges.on_dask.judged_form import judged_of
-from submerge_bridges.on_dask.packing import packed
-from submerge_bridges.on_dask.portions import Portion
+from submerge_bridges.on_dask.portions import AnyStretch, Partition, Portion
 from submerge_bridges.on_dask.sources import ClusterRows
+from submerge_bridges.on_dask.tasks import (
+    CellOf,
+    CellPlan,
+    Edges,
+    Judging,
+    Place,
+    StretchEnds,
+    Work,
+)
 from submerge_client.datasets.source import refusal
 from submerge_files.reader.time_order import iso
-from submerge_proto.files import chunks
-from submerge_proto.v1 import learnt_pb2 as pb
 
 Advance = Callable[[int], None]
 
@@ -55,20 +51,12 @@ LEAST_ROWS, MOST_ROWS, PIECES = 1 << 16, 1 << 22, 32
 depend on it."""
 
 
-@dataclass
-class SeenStretch:
-    """What a look at a stretch has shown.
-
-    rows : int
-    first, last : list or None
-        File, number and time of its first and its last row.
-    """
+class SeenStretch(NamedTuple):
+    """A stretch, and what a look at it has shown."""
 
     machine: str
-    text: dict[str, Any]
-    rows: int = 0
-    first: list[Any] | None = None
-    last: list[Any] | None = None
+    stretch: AnyStretch
+    seen: StretchEnds = StretchEnds()
 
 
 @dataclass
@@ -85,17 +73,11 @@ class ClusterFit:
     advance: Advance = lambda _: None
     _seen: list[SeenStretch] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        reading = self.rows.reading.as_text()
-        self._job = packed({"reading": reading, "settings": settings_text(self.settings)})
-
     def run(self) -> Fitted:
         """Learn it in two passes.
 
-        Raises
-        ------
-        NothingLearnt, UsageError
-            As `submerge.history.fit.fit`, and if rows cannot be read, or the cluster fails.
+        Raises NothingLearnt or UsageError as `submerge.history.fit.fit`, and if rows cannot be
+        read, or the cluster fails.
         """
         names = [channel.name for channel in self.channels]
         FirstPass(names, self.settings)  # refuses too many channels
@@ -118,39 +100,36 @@ class ClusterFit:
 
     def _look(self) -> LaidOut | None:
         """Settle by times how cells are laid out."""
-        self._seen = [
-            SeenStretch(machine, text)
+        every = [
+            SeenStretch(machine, stretch)
             for machine, stretches in self.rows.machines.items()
-            for text in stretches
+            for stretch in stretches
         ]
-        parts = [self._seen[at : at + LOOKED] for at in range(0, len(self._seen), LOOKED)]
+        parts = [every[at : at + LOOKED] for at in range(0, len(every), LOOKED)]
         calls = [self._call((), [_portion([each]) for each in part]) for part in parts]
-        width = len(self.channels)
-        layout = Layout(width, self.settings)
+        layout, self._seen = Layout(len(self.channels), self.settings), []
         answers = self.cluster.answers(tasks.look, calls)
-        for part, (head, (data,)) in zip(parts, answers, strict=True):
-            for each, (rows, first, last) in zip(part, head["seen"], strict=True):
-                each.rows, each.first, each.last = rows, first, last
-            layout.merged(layout_of(data, width, self.settings))
-        self._seen = [each for each in self._seen if each.rows]
+        for part, (seen, found) in zip(parts, answers, strict=True):
+            known = (each._replace(seen=one) for each, one in zip(part, seen, strict=True))
+            self._seen += [each for each in known if each.seen.rows]
+            layout.merged(found)
         return layout.laid_out()
 
     def _learn(self, first: FirstPass, laid: LaidOut) -> tuple[Chunk, ...]:
         """Let the cells be learnt; return the chunks of all rows, by key."""
         works = list(self._works(laid))
-        shared = packed({"laid": laid_text(laid), "known": known_text(first.known)})
+        plan = CellPlan(laid, first.known)
         calls = [
-            self._call((shared,), [each for each, _ in work], sum(rows for _, rows in work))
+            self._call((plan,), [each for each, _ in work], sum(rows for _, rows in work))
             for work in works
         ]
-        schema = Schema(tuple(Channel(each.name) for each in self.channels)).fingerprint
         found: dict[bytes, Chunk] = {}
-        edges = []
-        for head, (cells, keys) in self.cluster.answers(tasks.learn, calls, self.advance):
-            first.take(cells_of(cells, schema, len(self.channels)))
-            for chunk in chunks.chunks_of(pb.Chunks.FromString(keys)):
+        edges = list[Edges]()
+        for ends, cells, chunks in self.cluster.answers(tasks.learn, calls, self.advance):
+            first.take(cells)
+            for chunk in chunks:
                 found.setdefault(chunk.key, chunk)
-            edges += head["edges"]
+            edges += ends
         self._check_edges(edges, [each for work in works for each, _ in work])
         return tuple(found[key] for key in sorted(found))
 
@@ -159,8 +138,7 @@ class ClusterFit:
         laid = judge.laid
         last = laid.machines[max(cell.machine for cell in judge.fold_of)]
         newest = places_of(laid.machines)[last] if last_fold is None else None
-        head = {"last_fold": last_fold, "newest_of": newest}
-        shared = self.cluster.share(packed(head, [judge_bytes(judge)]))
+        shared = self.cluster.share(Judging(judge, last_fold, newest))
         calls, work, rows = [], list[Portion](), 0
         most = self._rows_of_a_task()
         for portion, n in self._pieces():
@@ -173,8 +151,8 @@ class ClusterFit:
             calls.append(self._call((shared,), work, rows))
         pieces: dict[int, dict[int, JudgedMachine]] = {}
         advance = self.advance if last_fold is None else lambda _: None
-        for _, answers in self.cluster.answers(tasks.judge, calls, advance):
-            for (machine, piece), judged in (judged_of(each, judge.schema) for each in answers):
+        for answers in self.cluster.answers(tasks.judge, calls, advance):
+            for machine, piece, judged in answers:
                 pieces.setdefault(machine, {})[piece] = judged
         machines = {machine: joined(each) for machine, each in pieces.items()}
         return JudgedHistory.of(machines, judge.block_s)
@@ -183,25 +161,26 @@ class ClusterFit:
         """Yield what is judged in one go, with its number of rows."""
         for machine in self.rows.machines:
             seen = [each for each in self._seen if each.machine == machine]
-            rows, most = sum(each.rows for each in seen), self.settings.judged_rows
+            rows, most = sum(each.seen.rows for each in seen), self.settings.judged_rows
             for begin in range(0, rows, most):
                 piece = next(pieces_over(begin, begin + 1, most))
                 end, at, within = min(rows, piece.end), 0, list[SeenStretch]()
                 skip = piece.lead
                 for each in seen:
-                    if at + each.rows <= piece.lead:
-                        skip -= each.rows
+                    n = each.seen.rows
+                    if at + n <= piece.lead:
+                        skip -= n
                     elif at < end:
                         within.append(each)
-                    at += each.rows
+                    at += n
                 portion = _portion(within)._replace(begin=begin, skip=skip)
                 yield portion, end - piece.lead
 
     def _works(self, laid: LaidOut) -> Iterator[list[tuple[Portion, int]]]:
         """Yield the portions of each task: whole cells, each in one portion."""
         most, work, held = self._rows_of_a_task(), list[tuple[Portion, int]](), 0
-        for own, after, before in _grouped(self._seen, _Edges(laid), most):
-            rows = sum(each.rows for each in own)
+        for own, after, before in _grouped(self._seen, CellOf(laid), most):
+            rows = sum(each.seen.rows for each in own)
             portion = _portion([*own, *after], len(own), before)
             work.append((portion, rows))
             held += rows
@@ -212,59 +191,49 @@ class ClusterFit:
             yield work
 
     def _rows_of_a_task(self) -> int:
-        total = sum(each.rows for each in self._seen)
+        total = sum(each.seen.rows for each in self._seen)
         return min(MOST_ROWS, max(LEAST_ROWS, total // PIECES))
 
     def _call(self, common: tuple[Any, ...], work: Sequence[Portion], rows: int = 0) -> Call:
         """Return the arguments of a task, with the partitions that its portions are of."""
-        partitions: list[Any] = []
-        texts = []
+        partitions, portions = list[Any](), []
         for portion in work:
-            stretches = []
-            for text in portion.stretches:
-                if "frame" in text:
-                    partitions.append(self.rows.partitions[text["frame"]])
-                    text = text | {"frame": len(partitions) - 1}
-                stretches.append(text)
-            texts.append(portion._replace(stretches=stretches))
-        return Call((self._job, *common, packed({"portions": texts}), *partitions), rows)
+            stretches = list[AnyStretch]()
+            for stretch in portion.stretches:
+                if isinstance(stretch, Partition):
+                    partitions.append(self.rows.partitions[stretch.number])
+                    stretch = stretch._replace(number=len(partitions) - 1)
+                stretches.append(stretch)
+            portions.append(portion._replace(stretches=stretches))
+        asked = Work(self.rows.reading, self.settings, portions)
+        return Call((asked, *common, *partitions), rows)
 
-    def _check_edges(self, edges: Sequence[dict[str, Any]], portions: Sequence[Portion]) -> None:
+    def _check_edges(self, edges: Sequence[Edges], portions: Sequence[Portion]) -> None:
         """Refuse times that go back from one portion to the next, or a row that comes again."""
-        at, coarse = 0, dict[str, bool]()
+        at, coarse, last_row = 0, dict[str, bool](), ""
         before: SeenStretch | None = None
         for edge, portion in zip(edges, portions, strict=True):
             first, last = self._seen[at], self._seen[at + portion.own - 1]
             at += portion.own
             machine = portion.machine
             if before is not None and before.machine == machine:
-                _check_edge(before, first, same=edge["first"] == self._last_row, coarse=coarse)
-            coarse[machine] = coarse.get(machine, False) or edge["coarse"]
-            before, self._last_row = last, edge["last"]
-
-    _last_row: str = ""
+                _check_edge(before, first, same=edge.first == last_row, coarse=coarse)
+            coarse[machine] = coarse.get(machine, False) or edge.coarse
+            before, last_row = last, edge.last
 
 
-class _Edges:
-    """Returns the cell of the first or the last row of a stretch."""
-
-    def __init__(self, laid: LaidOut) -> None:
-        self._laid = laid
-        self._machines, self._files = places_of(laid.machines), places_of(laid.files)
-
-    def cell(self, machine: str, place: list[Any] | None) -> Cell:
-        if place is None:
-            raise UsageError("expected a stretch with rows, got none")
-        file, number, time = place
-        times = None if time is None else np.array([time])
-        row = Recorded(machine, np.empty((1, 0)), times, file, number)
-        run = 0 if time is not None else self._files[file]
-        return self._laid.grid.first_cell(row, 0, self._machines[machine], run)[0]
+def _cell(cell_of: CellOf, machine: str, place: Place | None) -> Cell:
+    """Return the cell of the first or the last row of a stretch."""
+    if place is None:
+        raise UsageError("expected a stretch with rows, got none")
+    file, number, time = place
+    times = None if time is None else np.array([time])
+    return cell_of(Recorded(machine, np.empty((1, 0)), times, file, number), 0)[0]
 
 
 def _grouped(
-    seen: Sequence[SeenStretch], edges: _Edges, most: int
-) -> Iterator[tuple[list[SeenStretch], list[SeenStretch], list[int] | None]]:
+    seen: Sequence[SeenStretch], cell_of: CellOf, most: int
+) -> Iterator[tuple[list[SeenStretch], list[SeenStretch], Cell | None]]:
     """Yield stretches of one machine that are learnt together.
 
     Beside them come those that their last cell goes on into, and the cell of the row before them.
@@ -274,37 +243,39 @@ def _grouped(
         machine, end, rows = seen[at].machine, at, 0
         last: Cell | None = None
         while end < len(seen) and seen[end].machine == machine:
-            one = edges.cell(machine, seen[end].last)
+            one = _cell(cell_of, machine, seen[end].seen.last)
             # What is in one cell from end to end belongs to the portion that the cell begins in.
             if rows >= most and one != last:
                 break
-            rows, last, end = rows + seen[end].rows, one, end + 1
+            rows, last, end = rows + seen[end].seen.rows, one, end + 1
         after = []
         for each in seen[end:]:
-            if each.machine != machine or edges.cell(machine, each.first) != last:
+            if each.machine != machine or _cell(cell_of, machine, each.seen.first) != last:
                 break
             after.append(each)
-            if edges.cell(machine, each.last) != last:
+            if _cell(cell_of, machine, each.seen.last) != last:
                 break
         previous = seen[at - 1] if at and seen[at - 1].machine == machine else None
-        before = None if previous is None else [*edges.cell(machine, previous.last)]
+        before = None if previous is None else _cell(cell_of, machine, previous.seen.last)
         yield list(seen[at:end]), after, before
         at = end
 
 
 def _portion(
-    seen: Sequence[SeenStretch], own: int | None = None, before: list[int] | None = None
+    seen: Sequence[SeenStretch], own: int | None = None, before: Cell | None = None
 ) -> Portion:
-    stretches = [each.text for each in seen]
+    stretches = [each.stretch for each in seen]
     return Portion(seen[0].machine, stretches, len(seen) if own is None else own, before)
 
 
 def _check_edge(
     before: SeenStretch, after: SeenStretch, *, same: bool, coarse: dict[str, bool]
 ) -> None:
-    if before.last is None or after.first is None or before.last[2] is None:
+    if before.seen.last is None or after.seen.first is None:
         return
-    (file, row, last), (other, first_row, first) = before.last, after.first
+    (file, row, last), (other, first_row, first) = before.seen.last, after.seen.first
+    if last is None or first is None:
+        return
     if first < last:
         raise refusal(
             f"{other}, row {first_row}",

@@ -1,4 +1,4 @@
-"""Portions: which rows a task reads, as JSON, and how a worker reads them.
+"""Portions: which rows a task reads, and how a worker reads them.
 
 A portion is some stretches of one machine, in order. A worker opens a file by itself, and reads it
 as the driver's plan says: the plan names columns by their places, so that all workers read alike.
@@ -7,12 +7,13 @@ as the driver's plan says: the plan names columns by their places, so that all w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from submerge.condition import Condition
+from submerge.history.cells import Cell
 from submerge.history.recorded import Recorded
 from submerge_bridges.on_dask.stretch import Stretch, spans_in
 from submerge_bridges.on_dask.tables import table_of
@@ -27,10 +28,49 @@ from submerge_files.reader.reading import FileReading
 from submerge_files.reader.time_order import TimeOrder
 
 
+class FileStretch(NamedTuple):
+    """A stretch of a file, in plain values: a worker opens the file by itself.
+
+    channels, machine : Places of columns, as in `FileReading`.
+    order : Of day and month, as in its clock.
+    whole : As in `MachinePart`.
+    """
+
+    path: str
+    channels: tuple[int, ...]
+    machine: int | None
+    timed: bool
+    order: bool | None
+    whole: bool
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, stretch: Stretch) -> FileStretch:
+        """Return a stretch of a file that was opened here."""
+        part, begin, end = stretch
+        read, clock = part.reading, part.reading.clock
+        order = None if clock is None else clock.order
+        of_file = str(read.file.path), read.channels, read.machine
+        return cls(*of_file, clock is not None, order, part.whole, begin, end)
+
+
+class Partition(NamedTuple):
+    """A partition of a Dask collection, which the task has as an argument.
+
+    number : Among these arguments.
+    """
+
+    number: int
+    place: str
+
+
+AnyStretch = FileStretch | Partition
+
+
 class Portion(NamedTuple):
     """Stretches of one machine.
 
-    stretches : As `stretch_text` or `partition_text` returns them.
     own : So many are this portion's; those after them are read on into, to the end of a cell.
     before : Cell of the row before the first, whose rows are another portion's.
     begin : Of a piece that is judged, the first row that counts, by its number in the machine.
@@ -38,9 +78,9 @@ class Portion(NamedTuple):
     """
 
     machine: str
-    stretches: list[dict[str, Any]]
+    stretches: Sequence[AnyStretch]
     own: int
-    before: list[int] | None = None
+    before: Cell | None = None
     begin: int = 0
     skip: int = 0
 
@@ -58,24 +98,15 @@ class PortionReading:
     order: tuple[int, ...]
     options: ReadingOptions
     frames: Sequence[Any] = ()
-    _opened: dict[str, FileReading] = field(default_factory=dict)
+    _opened: dict[str, FileReading] = field(default_factory=dict, init=False)
 
-    def as_text(self) -> dict[str, Any]:
-        """Return it as JSON holds it, without the partitions."""
-        return {"names": self.names, "order": self.order, "options": asdict(self.options)}
+    def on(self, frames: Sequence[Any]) -> PortionReading:
+        """Return what a task reads by: threads share no open file."""
+        return replace(self, frames=frames)
 
-    @classmethod
-    def of(cls, text: dict[str, Any], frames: Sequence[Any]) -> PortionReading:
-        """Return what JSON holds."""
-        options: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in text["options"].items()
-        }
-        return cls(tuple(text["names"]), tuple(text["order"]), ReadingOptions(**options), frames)
-
-    def rows(self, machine: str, stretch: dict[str, Any], order: TimeOrder) -> Iterator[Recorded]:
+    def rows(self, machine: str, stretch: AnyStretch, order: TimeOrder) -> Iterator[Recorded]:
         """Read the rows of a stretch; `order` refuses times that go back."""
-        if "frame" in stretch:
+        if isinstance(stretch, Partition):
             yield from self._frame(machine, stretch)
             return
         moved = self.order != tuple(range(len(self.order)))
@@ -88,10 +119,10 @@ class PortionReading:
             yield Recorded(machine, rows, span.times, str(file.path), first, apart)
 
     def looks(
-        self, machine: str, stretch: dict[str, Any], when: Condition | None
+        self, machine: str, stretch: AnyStretch, when: Condition | None
     ) -> Iterator[Recorded]:
         """Read the times of a stretch, and the channels of a condition; as `Recordings.looks`."""
-        if "frame" in stretch:
+        if isinstance(stretch, Partition):
             yield from self._frame(machine, stretch)
             return
         asked = sorted({each.column for each in when.comparisons}) if when is not None else []
@@ -106,52 +137,32 @@ class PortionReading:
                 rows[:, asked] = span.rows
             yield Recorded(machine, rows, span.times, str(file.path), int(span.numbers[0]))
 
-    def file(self, text: dict[str, Any]) -> FileReading:
+    def file(self, stretch: FileStretch) -> FileReading:
         """Open the file of a stretch, to be read as the plan says; the newest one stays open."""
-        path = text["path"]
+        path = stretch.path
         if path not in self._opened:
             file, clock = open_file(path_of(path)), None
-            if text["timed"]:
+            if stretch.timed:
                 clock = clock_of(file, self.options).clock
-                if clock is not None and text["order"] is not None:
-                    clock = clock.in_order(text["order"])
-            channels, zero = tuple(text["channels"]), self.options.zero_is_missing
+                if clock is not None and stretch.order is not None:
+                    clock = clock.in_order(stretch.order)
+            channels, zero = stretch.channels, self.options.zero_is_missing
             self._opened.clear()
             self._opened[path] = FileReading(
-                file, channels, clock, text["machine"], zero_is_missing=zero
+                file, channels, clock, stretch.machine, zero_is_missing=zero
             )
         return self._opened[path]
 
-    def _stretch(self, machine: str, text: dict[str, Any]) -> Stretch:
-        part = MachinePart(machine, self.file(text), None, text["whole"])
-        return Stretch(part, text["begin"], text["end"])
+    def _stretch(self, machine: str, stretch: FileStretch) -> Stretch:
+        part = MachinePart(machine, self.file(stretch), None, stretch.whole)
+        return Stretch(part, stretch.begin, stretch.end)
 
-    def _frame(self, machine: str, stretch: dict[str, Any]) -> Iterator[Recorded]:
-        partition, options = table_of(self.frames[stretch["frame"]]), self.options
+    def _frame(self, machine: str, stretch: Partition) -> Iterator[Recorded]:
+        partition, options = table_of(self.frames[stretch.number]), self.options
         names = list(self.names) if isinstance(partition, np.ndarray) else None
         if not len(partition):
             return
         frame, columns = frame_of(partition, names), options.columns or None
         read = FrameRows(frame, columns, options.time or None, machine)
         for recorded in read.rows():
-            yield replace(recorded, file=stretch["place"])
-
-
-def stretch_text(stretch: Stretch) -> dict[str, Any]:
-    """Return a stretch of a file as JSON holds it."""
-    part, reading = stretch.part, stretch.part.reading
-    return {
-        "path": str(reading.file.path),
-        "channels": reading.channels,
-        "machine": reading.machine,
-        "timed": reading.clock is not None,
-        "order": None if reading.clock is None else reading.clock.order,
-        "whole": part.whole,
-        "begin": stretch.begin,
-        "end": stretch.end,
-    }
-
-
-def partition_text(number: int) -> dict[str, Any]:
-    """Return a partition of a Dask collection as JSON holds it; the task has it as an argument."""
-    return {"frame": number, "place": f"the frame, part {number}"}
+            yield replace(recorded, file=stretch.place)

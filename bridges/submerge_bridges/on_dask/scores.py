@@ -7,12 +7,11 @@ that all workers can write to, with the bytes that `submerge score FILE` writes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from submerge import UsageError
-from submerge_bridges.on_dask.answers import answering
-from submerge_bridges.on_dask.cluster import Call, Cluster
-from submerge_bridges.on_dask.packing import packed, unpacked
+from submerge_bridges.on_dask.cluster import Call, Cluster, answering
 from submerge_files.model_file import bytes_of
 from submerge_files.reader.formats.remote_path import SCHEME, path_of
 from submerge_files.score.model import of_bytes
@@ -22,17 +21,15 @@ from submerge_files.score.summary import ScoreSummary
 
 
 @answering
-def write(job: bytes, model: bytes, file: bytes) -> bytes:
-    """Score one file, and write its scores; return the summary, and remarks."""
-    head, (path, target) = unpacked(job)[0], unpacked(file)[0]["paths"]
-    rank, reading = head["rank"], head["reading"] | {"keep": tuple(head["reading"]["keep"])}
-    reading["skip"] = tuple(reading["skip"])
-    order = ScoreOrder((path_of(path),), rank, head["mean"], head["when"], head["as_json"], reading)
-    normal, place = of_bytes(model, Path(head["model"]), rank), path_of(target)
+def write(
+    order: ScoreOrder, model: Path, data: bytes, target: str
+) -> tuple[ScoreSummary, list[str]]:
+    """Score one file by a model file with that data, and write the scores; return remarks, too."""
+    normal, place = of_bytes(data, model, order.rank), path_of(target)
     if SCHEME not in target:
-        check_target(place, inputs=[path_of(path)])
+        check_target(place, inputs=order.files)
     summary, remarks = order.carried_out(normal, place, needed=False)
-    return packed({"summary": summary.as_object(), "remarks": [*remarks]})
+    return summary, [*remarks]
 
 
 def score_on(
@@ -46,34 +43,21 @@ def score_on(
 
     folder : where the scores go, in a file for each
 
-    Raises
-    ------
-    UsageError
-        If it is no folder, or two files have one name, or no row has a score.
+    Raises UsageError if it is no folder, or two files have one name, or no row has a score.
     """
     data = bytes_of(model)
     normal = of_bytes(data, model, order.rank)
     targets = targets_of(order, folder)
-    job = packed(
-        {
-            "rank": order.rank,
-            "mean": order.mean,
-            "when": order.when,
-            "as_json": order.as_json,
-            "reading": order.reading,
-            "model": str(model),
-        }
-    )
     shared = cluster.share(data)
     calls = [
-        Call((job, shared, packed({"paths": [str(path), target]})))
+        Call((replace(order, files=(path,)), model, shared, target))
         for path, target in zip(order.files, targets, strict=True)
     ]
     summary, remarks = ScoreSummary(normal), dict[str, None]()
-    for head, _ in cluster.answers(write, calls):
-        summary.take(head["summary"])
-        remarks |= dict.fromkeys(head["remarks"])
-        advance(head["summary"]["rows"])
+    for counted, said in cluster.answers(write, calls):
+        summary.take(counted)
+        remarks |= dict.fromkeys(said)
+        advance(counted.rows)
     check_scored(summary, order.when, normal)
     return summary, remarks
 

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from submerge import UsageError
-from submerge_bridges.on_dask.portions import PortionReading, partition_text, stretch_text
+from submerge_bridges.on_dask import tasks
+from submerge_bridges.on_dask.cluster import Call, Cluster
+from submerge_bridges.on_dask.portions import AnyStretch, FileStretch, Partition, PortionReading
 from submerge_bridges.on_dask.stretch import Stretch, stretches_of
 from submerge_bridges.on_dask.tables import Collection
 from submerge_files.reader import Recordings
+from submerge_files.reader.options import ReadingOptions
+from submerge_files.reader.parts import ONLY_MACHINE, MachinePart
+from submerge_files.reader.reading import FileReading
 
 
 @dataclass(frozen=True)
@@ -18,12 +23,12 @@ class ClusterRows:
     """Rows that workers read.
 
     reading : How all of them are read; without partitions.
-    machines : The stretches of each machine, in order, as JSON holds them.
+    machines : The stretches of each machine, in order.
     partitions : Of a Dask collection: futures, or what Dask computes.
     """
 
     reading: PortionReading
-    machines: Mapping[str, list[dict[str, Any]]]
+    machines: Mapping[str, list[AnyStretch]]
     partitions: Sequence[Any] = ()
 
     @classmethod
@@ -39,10 +44,7 @@ class ClusterRows:
 
         cut : whether large files are several stretches
 
-        Raises
-        ------
-        UsageError
-            If they have to be put in order, or put together, where all of them are.
+        Raises UsageError if they have to be put in order, or put together, where all of them are.
         """
         options = recordings.options
         for wanted, name in ((options.sort, "--sort"), (options.long, "--long")):
@@ -51,16 +53,27 @@ class ClusterRows:
                     f"expected rows in the order of time, one for each time, got {name}: workers"
                     " read files apart; write them so before, or leave --dask out"
                 )
-        machines: dict[str, list[dict[str, Any]]] = {}
+        machines: dict[str, list[AnyStretch]] = {}
         for part in recordings.parts:
             known = machines.setdefault(part.machine, [])
-            known += map(stretch_text, stretches_of(part) if cut else [Stretch(part)])
+            known += map(FileStretch.of, stretches_of(part) if cut else [Stretch(part)])
         return cls(PortionReading(recordings.names, recordings.order, options), machines)
 
     @classmethod
     def of_collection(cls, found: Collection) -> ClusterRows:
         """Return the rows of a Dask collection, whose partitions workers compute."""
-        texts = [partition_text(number) for number in range(len(found.partitions))]
+        every = range(len(found.partitions))
+        stretches: list[AnyStretch] = [Partition(n, f"the frame, part {n}") for n in every]
         order = tuple(range(len(found.names)))
         reading = PortionReading(found.names, order, found.options)
-        return cls(reading, {found.head.machine: texts}, found.partitions)
+        return cls(reading, {found.head.machine: stretches}, found.partitions)
+
+
+def hashes(
+    cluster: Cluster, options: ReadingOptions, readings: Sequence[FileReading]
+) -> list[bytes]:
+    """Return the hash of each file's rows, by which rows count once; workers read the files."""
+    whole = (Stretch(MachinePart(ONLY_MACHINE, each, None, True)) for each in readings)
+    reading = PortionReading((), (), options)
+    calls = [Call((reading, FileStretch.of(each))) for each in whole]
+    return list(cluster.answers(tasks.digest, calls))

@@ -1,85 +1,138 @@
-"""Tasks of a fit: functions of bytes that return bytes. A worker runs them, and may be lost.
+"""Tasks that read files: a worker runs them, and may be lost.
 
-Each is given all that it needs: what is common to a run, its portions of rows, and partitions of a
-Dask collection, if rows come from one.
+Each is given all that it needs: its work, what is common to a run, and partitions of a Dask
+collection, if rows come from one. Dask looks into tuples and lists of arguments, and not into
+dataclasses.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from submerge.history.batches import Batches
 from submerge.history.cells import Cell
 from submerge.history.chunk_keys import ChunkKeys
-from submerge.history.first_pass import learnt_cells
+from submerge.history.first_pass import LearntCells, learnt_cells
+from submerge.history.held_out import HeldOut
 from submerge.history.judged_pieces import pieces_over
 from submerge.history.layout import LaidOut, Layout, places_of
+from submerge.history.machine_pass import JudgedMachine
+from submerge.history.newest_rows import NewestRows
 from submerge.history.piece_pass import PiecePass
 from submerge.history.recorded import Recorded
 from submerge.history.settings import FitSettings
-from submerge_bridges.on_dask.answers import answering
-from submerge_bridges.on_dask.forms import (
-    cells_bytes,
-    judge_of,
-    known_from,
-    laid_of,
-    layout_bytes,
-    settings_of,
-)
-from submerge_bridges.on_dask.judged_form import judged_bytes
-from submerge_bridges.on_dask.packing import packed, unpacked
-from submerge_bridges.on_dask.portions import Portion, PortionReading
+from submerge.pca.expected import Estimate
+from submerge.protocol.history import Chunk
+from submerge_bridges.on_dask.cluster import answering
+from submerge_bridges.on_dask.portions import FileStretch, Portion, PortionReading
 from submerge_bridges.on_dask.worker_memory import keep_blocks
 from submerge_files.reader.time_order import TimeOrder
-from submerge_proto.files import chunks
+
+Place = tuple[str, int, float | None]
+"""Where a row is, so that its cell can be found: its file, number and time."""
+
+
+class StretchEnds(NamedTuple):
+    """Rows of a stretch, and where its first and its last row are."""
+
+    rows: int = 0
+    first: Place | None = None
+    last: Place | None = None
+
+
+class Edges(NamedTuple):
+    """Hashes of a portion's first and last row, and whether rows in it have equal times."""
+
+    first: str
+    last: str
+    coarse: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """Which rows a task reads, and how they are learnt."""
+
+    reading: PortionReading
+    settings: FitSettings
+    portions: Sequence[Portion]
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """How rows are cut into cells, and what fills rare gaps of each machine's rows."""
+
+    laid: LaidOut
+    known: Mapping[int, Estimate]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What judges rows.
+
+    last_fold : Rows of later folds are not judged.
+    newest_of : The machine whose newest rows are wanted, by its number.
+    """
+
+    judge: HeldOut
+    last_fold: int | None
+    newest_of: int | None
 
 
 @answering
-def look(job: bytes, work: bytes, *frames: Any) -> bytes:
-    """Return the layout of portions, and of each stretch its rows and its first and last time."""
-    reading, settings = _job(job, frames)
+def digest(reading: PortionReading, stretch: FileStretch) -> bytes:
+    """Return the hash of one file's rows."""
+    return reading.on(()).file(stretch).digest()
+
+
+@answering
+def look(work: Work, *frames: Any) -> tuple[list[StretchEnds], Layout]:
+    """Return what each stretch of portions holds, and the layout of all."""
+    keep_blocks()
+    reading, settings = work.reading.on(frames), work.settings
     layout, seen = Layout(len(reading.names), settings), []
-    for portion in _portions(work):
+    for portion in work.portions:
         for stretch in portion.stretches:
-            rows, first, last = 0, None, None
+            one = StretchEnds()
             for recorded in reading.looks(portion.machine, stretch, settings.when):
                 layout.add(recorded)
-                if rows == 0:
-                    first = _place(recorded, 0)
-                rows += len(recorded.rows)
-                last = _place(recorded, len(recorded.rows) - 1)
-            seen.append([rows, first, last])
-    return packed({"seen": seen}, [layout_bytes(layout)])
+                n = len(recorded.rows)
+                last = _place(recorded, n - 1)
+                one = StretchEnds(one.rows + n, one.first or _place(recorded, 0), last)
+            seen.append(one)
+    return seen, layout
 
 
 @answering
-def learn(job: bytes, laid: bytes, work: bytes, *frames: Any) -> bytes:
-    """Return the summaries of the cells that begin in portions, and the keys of their chunks."""
-    reading, settings = _job(job, frames)
-    head, _ = unpacked(laid)
-    settled, known = laid_of(head["laid"]), known_from(head["known"])
-    keys, edges = ChunkKeys(reading.names), list[dict[str, Any]]()
-    batches = Batches(settled.grid, settings.without, settled)
-    parts = _owned_in(reading, settled, _portions(work), keys, edges)
-    learnt = learnt_cells(parts, reading.names, settings, batches, known)
-    message = chunks.chunks(keys.end()).SerializeToString(deterministic=True)
-    return packed({"edges": edges}, [cells_bytes(learnt), message])
+def learn(
+    work: Work, plan: CellPlan, *frames: Any
+) -> tuple[list[Edges], LearntCells, tuple[Chunk, ...]]:
+    """Return the ends of portions, the cells that begin in them, and the chunks of their rows."""
+    keep_blocks()
+    reading, settings, laid = work.reading.on(frames), work.settings, plan.laid
+    keys, edges = ChunkKeys(reading.names), list[Edges]()
+    batches = Batches(laid.grid, settings.without, laid)
+    parts = _owned_in(reading, laid, work.portions, keys, edges)
+    learnt = learnt_cells(parts, reading.names, settings, batches, plan.known)
+    return edges, learnt, keys.end()
 
 
 @answering
-def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
-    """Return what comes of pieces of machines, each judged by models of other rows."""
-    reading, settings = _job(job, frames)
-    head, pieces = unpacked(held_out)
-    found, last_fold = judge_of(pieces[0]), head["last_fold"]
+def judge(work: Work, judging: Judging, *frames: Any) -> list[tuple[int, int, JudgedMachine]]:
+    """Return what comes of pieces of machines, each judged by models of other rows.
+
+    With each are the numbers of its machine, and of the piece.
+    """
+    keep_blocks()
+    reading, settings, found = work.reading.on(frames), work.settings, judging.judge
     judged = []
-    for portion in _portions(work):
+    for portion in work.portions:
         piece = next(pieces_over(portion.begin, portion.begin + 1, settings.judged_rows))
-        one, order = PiecePass(found, settings, piece, last_fold), TimeOrder()
+        one, order = PiecePass(found, settings, piece, judging.last_fold), TimeOrder()
         for recorded in _after(reading, portion, order):
             one.add(recorded)
             if one.is_past and recorded.times is not None:
@@ -87,20 +140,10 @@ def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
         what = one.end()
         if what is not None:
             number = found.laid.machines.index(portion.machine)
-            newest = number == head["newest_of"]
-            judged.append(judged_bytes((number, piece.number), what, with_newest=newest))
-    return packed({}, judged)
-
-
-def _job(job: bytes, frames: tuple[Any, ...]) -> tuple[PortionReading, FitSettings]:
-    keep_blocks()
-    head, _ = unpacked(job)
-    reading = PortionReading.of(head["reading"], frames)
-    return reading, settings_of(head["settings"], reading.names)
-
-
-def _portions(work: bytes) -> list[Portion]:
-    return [Portion(*each) for each in unpacked(work)[0]["portions"]]
+            if number != judging.newest_of:
+                what = replace(what, newest=NewestRows())
+            judged.append((number, piece.number, what))
+    return judged
 
 
 def _after(reading: PortionReading, portion: Portion, order: TimeOrder) -> Iterator[Recorded]:
@@ -117,29 +160,27 @@ def _after(reading: PortionReading, portion: Portion, order: TimeOrder) -> Itera
 def _owned_in(
     reading: PortionReading,
     laid: LaidOut,
-    portions: list[Portion],
+    portions: Sequence[Portion],
     keys: ChunkKeys,
-    edges: list[dict[str, Any]],
+    edges: list[Edges],
 ) -> Iterator[Recorded]:
     """Yield the rows of all cells that begin in portions; `edges` takes what is at their ends.
 
     keys : takes the rows of the portions themselves
     """
-    cell_of = _CellOf(laid)
+    cell_of = CellOf(laid)
     for portion in portions:
-        before = None if portion.before is None else Cell(*portion.before)
-        yield from _owned(reading, cell_of, portion, before, keys, edges)
+        yield from _owned(reading, cell_of, portion, keys, edges)
 
 
 def _owned(
     reading: PortionReading,
-    cell_of: _CellOf,
+    cell_of: CellOf,
     portion: Portion,
-    before: Cell | None,
     keys: ChunkKeys,
-    edges: list[dict[str, Any]],
+    edges: list[Edges],
 ) -> Iterator[Recorded]:
-    machine, order, last = portion.machine, TimeOrder(), None
+    machine, before, order, last = portion.machine, portion.before, TimeOrder(), None
     first_row, last_row = "", ""
     for stretch in portion.stretches[: portion.own]:
         for recorded in reading.rows(machine, stretch, order):
@@ -156,7 +197,7 @@ def _owned(
             if start < n:
                 last = cell_of(recorded, n - 1)[0]
                 yield recorded.part(start, n) if start else recorded
-    edges.append({"first": first_row, "last": last_row, "coarse": order.coarse})
+    edges.append(Edges(first_row, last_row, order.coarse))
     if last is None:
         return
     for stretch in portion.stretches[portion.own :]:
@@ -173,22 +214,22 @@ def _owned(
                 return
 
 
-class _CellOf:
-    """Returns the cell of a row, and where the rows that follow it there end."""
+class CellOf:
+    """Finds cells of rows in a settled layout."""
 
     def __init__(self, laid: LaidOut) -> None:
         self._grid = laid.grid
         self._machines, self._files = places_of(laid.machines), places_of(laid.files)
 
     def __call__(self, recorded: Recorded, row: int) -> tuple[Cell, int]:
+        """Return the cell of a row, and the row behind the last one in it."""
         run = 0 if recorded.times is not None else self._files[recorded.file]
         return self._grid.first_cell(recorded, row, self._machines[recorded.machine], run)
 
 
-def _place(recorded: Recorded, row: int) -> list[Any]:
-    """Return where a row is, so that its cell can be found: its file, number and time."""
+def _place(recorded: Recorded, row: int) -> Place:
     time = None if recorded.times is None else float(recorded.times[row])
-    return [recorded.file, recorded.number(row), time]
+    return recorded.file, recorded.number(row), time
 
 
 def _row_hash(recorded: Recorded, row: int) -> str:

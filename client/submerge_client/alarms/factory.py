@@ -38,10 +38,7 @@ class SinkSettings(Protocol):
 def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
     """Return where a client's alarms go.
 
-    Raises
-    ------
-    UsageError
-        If a file or server that the configuration names cannot be used.
+    Raises UsageError if a file or server that the configuration names cannot be used.
     """
     alarms, group = config.alarms, config.group
     journal = journal_of(alarms, config.state, [group])

@@ -14,9 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from submerge.protocol.alarm_status import Alarm, Cause, Deviation, Verdict
 from submerge_client.alarms.delivered import Delivered
 from submerge_client.atomic_file import atomic_write, sync_folder
 from submerge_client.logs import say
@@ -25,61 +23,18 @@ from submerge_client.private_file import refuse_link
 FORM = 1
 UNREADABLE = "alarm journal unreadable, starting a new one"
 NOT_WRITTEN = "alarm journal not written: a restart may send alarms again"
+LATER = ("first", "deviations", "settled", "provisional")
+"""Fields of an alarm that were added to the file."""
+
 MOST_BYTES = 1 << 24
 """A larger file is no journal."""
 
 
-class _Alarm(msgspec.Struct):
-    """An alarm in the file. These names are bytes on disk, whatever `Alarm` calls its fields."""
-
-    node: str
-    number: int
-    began: float
-    peaked: float
-    ended: float
-    worst: float
-    cause: Cause
-    top: tuple[tuple[str, float], ...]
-    version: int
-    withheld: int = 0
-    verdict: Verdict = ""
-    # Those that are not set are not written, as in files of earlier versions.
-    first: tuple[tuple[str, float], ...] | UnsetType = UNSET
-    deviations: tuple[tuple[str, float, float], ...] | UnsetType = UNSET
-    settled: bool | UnsetType = UNSET
-    provisional: bool | UnsetType = UNSET
-
-    @classmethod
-    def of(cls, a: Alarm) -> _Alarm:
-        rest = a.worst, a.cause, a.top, a.version, a.withheld, a.verdict
-        newer = a.first or UNSET, a.deviations or UNSET
-        flags = a.settled or UNSET, a.provisional or UNSET
-        return cls(a.node, a.number, a.began, a.peaked, a.ended, *rest, *newer, *flags)
-
-    def alarm(self) -> Alarm:
-        rest = self.worst, self.cause, self.top, self.version, self.withheld, self.verdict
-        deviations = tuple(Deviation(*each) for each in self.deviations or ())
-        newer = self.first or (), deviations, self.settled or False, self.provisional or False
-        return Alarm(self.node, self.number, self.began, self.peaked, self.ended, *rest, *newer)
-
-
-class _Sink(msgspec.Struct):
-    """What one sink has delivered, in the file."""
-
-    open: tuple[_Alarm, ...] = ()
-    over: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, delivered: Delivered) -> _Sink:
-        return cls(tuple(map(_Alarm.of, delivered.open)), delivered.over)
-
-    def delivered(self) -> Delivered:
-        return Delivered(tuple(each.alarm() for each in self.open), self.over)
-
-
 class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """The names of the fields of `Delivered` and `Alarm` are bytes on disk."""
+
     form: int
-    sinks: dict[str, _Sink]
+    sinks: dict[str, Delivered]
 
 
 class Journal:
@@ -131,11 +86,15 @@ class Journal:
             why = f"it is of form {read.form}, and this submerge knows {FORM}"
             say(UNREADABLE, level=logging.WARNING, why=why)
             return {}
-        return {name: sink.delivered() for name, sink in read.sinks.items()}
+        return read.sinks
 
     def _write(self) -> None:
-        sinks = {name: _Sink.of(delivered) for name, delivered in self._delivered.items()}
-        data = msgspec.json.encode(_File(FORM, sinks))
+        sinks = {name: msgspec.to_builtins(each) for name, each in self._delivered.items()}
+        for alarm in (alarm for sink in sinks.values() for alarm in sink["open"]):
+            # Where they say nothing they are not written, as in files of earlier versions.
+            for name in [name for name in LATER if not alarm[name]]:
+                del alarm[name]
+        data = msgspec.json.encode({"form": FORM, "sinks": sinks})
         # One name: after a power cut it is written over, and files do not pile up on a card.
         atomic_write(self._path, data, mode=0o600, beside=f"{self._path.name}.new")
         sync_folder(self._path.parent)

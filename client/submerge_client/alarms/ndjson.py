@@ -92,10 +92,8 @@ class LineSink:
 class File:
     """Lines in a file that other programs may read, rotate or remove.
 
-    Raises
-    ------
-    UsageError
-        If the path is a folder, a symbolic link, or a pipe, which would block the node.
+    Raises UsageError if the path is a folder, a symbolic link, or a pipe, which would block the
+    node.
     """
 
     def __init__(self, path: Path) -> None:

@@ -44,13 +44,7 @@ class HttpAnswer(NamedTuple):
 
 
 class HttpPost:
-    """Posts to one webhook.
-
-    Raises
-    ------
-    UsageError
-        If a file in `config` cannot be used.
-    """
+    """Posts to one webhook; raises UsageError if a file in `config` cannot be used."""
 
     def __init__(self, config: WebhookConfig) -> None:
         parts = urlsplit(config.url)

@@ -14,10 +14,7 @@ from typing import BinaryIO
 def write_whole(stream: BinaryIO, data: bytes) -> None:
     """Write all of `data`, and flush it.
 
-    Raises
-    ------
-    OSError
-        If the reader is gone, or a stream that does not block is full.
+    Raises OSError if the reader is gone, or a stream that does not block is full.
     """
     left = memoryview(data)
     while left:

@@ -63,10 +63,11 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
     """A server that gets a POST for each start and each end.
 
     url : The server for "alertmanager", the topic for "ntfy", any url that takes a POST for "json".
-    shape : {"json", "alertmanager", "ntfy"}
+    shape : Alertmanager, a topic of ntfy, or any other. One of "json", "alertmanager", "ntfy".
     token_file : A file that holds a token and nothing else; it is sent as `Authorization: Bearer`.
     ca : Certificates of trusted authorities; left out, the system's.
-    insecure : Allow http:// to another machine, on a trusted network.
+    insecure : Required for http:// to another machine. Others on the network can then read and
+        forge messages.
     link : A page about the node; {node}, {group} and {id} are replaced.
     """
 
@@ -150,10 +151,7 @@ class SinkKind(Section, frozen=True, kw_only=True):
 
         journal : What each sink has delivered; this one by `name`.
 
-        Raises
-        ------
-        UsageError
-            If it cannot be used as it is configured.
+        Raises UsageError if it cannot be used as it is configured.
         """
         raise NotImplementedError
 

@@ -107,7 +107,8 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
         `at_most`.
     period_s : Seconds between rows; left out, the sensor's period, or the clock where it has none.
     ndjson : A file that gets a line for each start and each end; "-" is standard output.
-    mqtt : Publish to the uplink's broker, or to `broker`. Left out, true if there is `broker`.
+    mqtt : Publish this node's alarm state under submerge/v1/{fleet}/alarm/{node}, to the uplink's
+        broker or to `broker`. Left out, true if there is `broker`.
     discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
     broker : Another broker in place of the uplink's.
     webhook : tuple of WebhookConfig

@@ -16,10 +16,7 @@ SIZE = re.compile(f"{NUMBER}({'|'.join(BYTES)})")
 def in_bytes(text: str) -> int:
     """Return the bytes of `500kB`, `3MB` or `4MiB`, to the next lower whole number.
 
-    Raises
-    ------
-    UsageError
-        If it is no size, or an infinite one.
+    Raises UsageError if it is no size, or an infinite one.
     """
     found = SIZE.fullmatch(text)
     if found is None or not math.isfinite(size := float(found[1]) * BYTES[found[2]]):

@@ -51,10 +51,12 @@ SharedPerDay = Annotated[
 
 
 class ClientTiming(Section, frozen=True, kw_only=True):
-    """How often a client reports, and writes its checkpoint; see `ClientSettings`.
+    """How often a client reports, and writes its checkpoint.
 
-    report_every_s : Raising it makes the model staler, lowering it costs bytes.
-    checkpoint_every_s : Raising it loses more readings in a crash, lowering it wears the card.
+    report_every_s : Seconds between reports, give or take 20 %. Raising it makes the model staler,
+        lowering it costs bytes.
+    checkpoint_every_s : Seconds between writes to `state`. Raising it loses more readings in a
+        crash, lowering it wears the card.
     min_rows : Rows before the first report. Raising it reveals less of single rows. The group's
         first model waits until all nodes together have ten times the rank.
     gather_s : How long rows that come faster than that may wait to be handled together. Raising it
@@ -71,7 +73,8 @@ class ClientTiming(Section, frozen=True, kw_only=True):
 class ScoresConfig(Section, frozen=True, kw_only=True):
     """Where scores of this node's readings go.
 
-    to : {"none", "stdout", "mqtt"}
+    to : "none"; "stdout", a line of JSON for each row; "mqtt", under
+        submerge/v1/{fleet}/score/{node}.
     contributions : Channels that are named with each score, those with the largest shares.
     broker : Another broker than the uplink's.
     """
@@ -94,7 +97,7 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
 
 
 class WatchConfig(Section, frozen=True, kw_only=True):
-    """How others see that the program works; see `Watchdog`.
+    """How systemd, or a container's health check, sees that the program works.
 
     silence_s : How long the sensor may give no row before the program counts as stuck and systemd
         restarts it. Raising it allows a slower sensor, and finds a dead one later. Left out, 600
@@ -109,14 +112,16 @@ class WatchConfig(Section, frozen=True, kw_only=True):
 class ClientConfig(Section, frozen=True, kw_only=True):
     """All settings of a client.
 
-    node : Its permanent name, also in its certificate; left out, its kit's.
+    node : This device's name: it never changes, is unique, and is the name in its certificate. Left
+        out, its kit's.
     group : The nodes that share a schema and a model with it.
     parent : The aggregator that it reports to.
-    state : The file of its checkpoint, for a restart.
-    kit : Its certificate and key, for links with TLS that name no files of their own.
+    state : A file for restarts: the newest model and unreported readings, a few kilobytes.
+    kit : Key, certificate and authority in one file, as `submerge pki issue` writes it, for links
+        with TLS that name no files of their own.
     uplink : UplinkConfig
     schema : SchemaConfig
-    sensor : AnySensor
+    sensor : Where readings come from: one kind.
     summary : LearntSummary
     timing : ClientTiming
     learn : LearnConfig
@@ -311,9 +316,6 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 def load(path: Path | str, environ: Mapping[str, str]) -> ClientConfig:
     """Return the configuration in a file, with the environment's overrides.
 
-    Raises
-    ------
-    UsageError
-        For the first mistake, in one line.
+    Raises UsageError for the first mistake, in one line.
     """
     return read(path, ClientConfig, environ, program="client", removed=CLIENT)

@@ -28,13 +28,7 @@ STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")
 
 
 def decoded(table: dict[str, Any], kind: type[T]) -> T:
-    """Return a table as a section.
-
-    Raises
-    ------
-    BadSetting
-        For the first wrong setting.
-    """
+    """Return a table as a section; raises BadSetting for the first wrong setting."""
     try:
         return cast(T, _convert(table, kind))
     except msgspec.ValidationError as error:

@@ -64,9 +64,13 @@ FLEET = "fleet"
 
 
 class FeaturesConfig(Section, frozen=True, kw_only=True):
-    """A kernel, and the features that approximate it.
+    """A kernel: what is normal may then be curved, a ring or a bent sheet; without one it is flat.
 
-    kernel : {"gaussian", "laplace", "matern", "polynomial"}
+    Features of each vector are learnt beside the vector itself, for 4 bytes x features for each of
+    their directions in every report.
+
+    kernel : "gaussian"; less smooth "laplace" and "matern"; "polynomial", products of `degree`
+        readings.
     gamma : The kernel's width, for scaled readings. Raising it separates near readings, and loses
         what distant ones have in common. "auto" lets the root compute it from all nodes.
     map : How features are made: "orthogonal", "fourier-pair", "fourier-cos", "quasi" (at most 8
@@ -160,10 +164,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
 
         Landmarks are read from their file.
 
-        Raises
-        ------
-        UsageError
-            If the file is no table of `features` landmarks without gaps.
+        Raises UsageError if the file is no table of `features` landmarks without gaps.
         """
         if self.landmarks is None or self.of_fleet:
             return self.built

@@ -46,10 +46,12 @@ class Link(Section, frozen=True, kw_only=True):
     """A url, and how both ends identify each other.
 
     url : `mqtt://host:port`, or `mqtts://` with TLS.
-    insecure : Allow a url without TLS, on a trusted network.
-    ca : Certificates of trusted authorities; left out, the system's.
+    insecure : Required for a url without TLS. Others on the network can then read and forge
+        messages.
+    ca : With TLS, for which a kit is enough. Certificates of trusted authorities; left out, the
+        system's.
     cert, key : This node's own certificate and its key.
-    username : str, optional
+    username : For a broker that asks for a password.
     password_file : A file that holds the password and nothing else.
     """
 
@@ -133,10 +135,11 @@ class Link(Section, frozen=True, kw_only=True):
 class UplinkConfig(Link, frozen=True, kw_only=True):
     """The link to a parent.
 
-    url : `grpc://host:port`, `mqtt://host:port`; with TLS `grpcs://`, `mqtts://`; or
-        `memory://name`, inside one process.
+    url : `grpc://host:port`, or `mqtt://host:port` of a broker that the parent listens on; with TLS
+        `grpcs://` or `mqtts://`. Default ports: 8470, 1883, with TLS 8470, 8883.
     fleet : MQTT topics begin with `submerge/v1/{fleet}/`: fleets on one broker need different ones.
-    max_message_bytes : Larger reports are not sent. Raise it only as far as broker and parent do.
+    max_message_bytes : Most bytes of a message; left out, 122880 on MQTT and 4194304 on gRPC. Raise
+        it only as far as broker and parent do: a larger message never arrives.
     columns : "i8" sends the weaker directions in a quarter of the bytes, and coarser. A narrow
         group sends its whole scatter, and no directions.
     """
@@ -170,13 +173,7 @@ _TLS = ("grpcs://", "mqtts://")
 
 
 def address_of(url: str, schemes: tuple[str, ...]) -> Address:
-    """Return the parts of a url.
-
-    Raises
-    ------
-    BadSetting
-        If it is no url, or has another scheme.
-    """
+    """Return the parts of a url; raises BadSetting if it is no url, or has another scheme."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -204,10 +201,7 @@ def address_of(url: str, schemes: tuple[str, ...]) -> Address:
 def endpoint_of(address: str) -> Endpoint:
     """Return the parts of `host:port`, or of `[::1]:port`.
 
-    Raises
-    ------
-    BadSetting
-        If it is something else.
+    Raises BadSetting if it is something else.
     """
     try:
         parts = urlsplit(f"//{address}")

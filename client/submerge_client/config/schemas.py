@@ -59,18 +59,20 @@ class ChannelConfig(Section, frozen=True, kw_only=True):
 
 
 class SchemaConfig(Section, frozen=True, kw_only=True):
-    """The meaning of a vector.
+    """The meaning of a vector: the same for all nodes of the group, and at the root.
 
-    channels : "name", "name [unit]" or a table, in the order of the readings.
+    channels : "name", "name [unit]" or { name = "flow", unit = "l/min" }, in the order of the
+        readings.
     lags : Rows in a vector, the newest first. Raising it shows how channels follow each other, for
         `channels x lags` dimensions in memory and in each report.
     center : What is subtracted: one mean of all nodes, each node's own, or nothing. With "own" the
         fleet shares how readings vary, and each node keeps its own mean.
     half_life_s : Seconds after which a reading counts for half; left out, it counts for ever.
         Raising it makes the model steadier, and slower to follow.
-    scaling : No scaling; by each channel's offset and scale; by the mean and deviation that the
-        root computes from all nodes.
-    features : A kernel: what is normal may then be curved. Left out, it is flat.
+    scaling : "none"; "fixed", by each channel's offset and scale, (reading - offset) / scale;
+        "fleet", by the mean and deviation that the root computes from all nodes, and nothing is
+        learnt before.
+    features : FeaturesConfig
     """
 
     channels: tuple[AnyText | ChannelConfig, ...]
@@ -84,10 +86,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     def of(cls, schema: Schema, lags: int = 1) -> SchemaConfig:
         """Return the section of a schema, without its features; nameless channels get names.
 
-        Raises
-        ------
-        BadSetting
-            If no section has these channels.
+        Raises BadSetting if no section has these channels.
         """
         scaling = schema.scaling
         channels = tuple(

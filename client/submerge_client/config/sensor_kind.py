@@ -34,10 +34,7 @@ class Sensor(Protocol):
 
         stop : Checked at least twice a second.
 
-        Raises
-        ------
-        UsageError
-            If the source becomes unusable on the way.
+        Raises UsageError if the source becomes unusable on the way.
         """
 
 
@@ -67,10 +64,7 @@ class SensorKind(Section, frozen=True, kw_only=True):
         note : Takes remarks for the log, from any thread.
         gather_s : How long rows that come faster than that may wait for others.
 
-        Raises
-        ------
-        UsageError
-            If it cannot be opened as it is configured.
+        Raises UsageError if it cannot be opened as it is configured.
         """
         raise NotImplementedError
 

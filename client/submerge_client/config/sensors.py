@@ -39,7 +39,7 @@ LINES = 'is there a line as {"NAME": 21.5} with a channel for each row?'
 
 
 class NdjsonSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="ndjson"):
-    """A line of JSON on standard input for each row: an object by channel, or a list.
+    """A line of JSON on standard input for each row: {"flow": 21.5, "current": null} or [21.5, 3].
 
     absent : What a channel is that an object does not name. "zero" is for sparse rows, such as
         counts of events: then only what is not zero has to be written.
@@ -58,8 +58,8 @@ class NdjsonSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag=
 class InfluxSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="influx"):
     """Metrics of Telegraf on standard input, in Influx line protocol.
 
-    mode : For `processors.execd`, all metrics go on to standard output, with ours among them; for
-        `outputs.execd`, nothing is printed.
+    mode : "processor", for `processors.execd`: all metrics go on to standard output, with ours
+        among them, and so scores go elsewhere. "output", for `outputs.execd`: nothing is printed.
     name : The name of a field's channel: `{field}`, `{measurement}`, the keys of tags in braces,
         and `{device}`, the measurement and all tags.
     ignored_tags : Tags that are no part of `{device}`.
@@ -148,8 +148,8 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
     max_age_s : Seconds for which a value is used. Raising it bridges longer silence, with staler
         values. Left out, 30 with `topic`; with `topics`, three times the longest silence that is
         usual for the channel.
-    missing : A channel's value in a row: the newest; the mean of all since the row before, or else
-        the newest; the newest, but rows with a gap are left out.
+    missing : A channel's value in a row: "hold", the newest; "mean", of all since the row before,
+        or else the newest; "drop", the newest, but rows with a gap are left out.
     """
 
     topics: tuple[Text, ...] = ()

@@ -129,10 +129,7 @@ def check_size(
     merged : Whether it is an aggregator's report.
     linear : In a kernel group, its second subspace; at most `width` columns.
 
-    Raises
-    ------
-    BadSetting
-        With the numbers.
+    Raises BadSetting with the numbers.
     """
     k = min(k, dim)
     if linear is not None:
@@ -157,10 +154,7 @@ def check_join(
     text : Bytes of the schema's text.
     limit, at, lower, merged : As in `check_size`.
 
-    Raises
-    ------
-    BadSetting
-        With the numbers.
+    Raises BadSetting with the numbers.
     """
     beside = JOIN + FENCES * merged
     if text + beside > limit:

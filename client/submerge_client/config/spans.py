@@ -16,10 +16,7 @@ DURATION = re.compile(NUMBER + "(y|d|h|m|s|ms)")
 def seconds(text: str) -> float:
     """Return the seconds of `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`.
 
-    Raises
-    ------
-    UsageError
-        If it is no time, or an infinite one.
+    Raises UsageError if it is no time, or an infinite one.
     """
     found = DURATION.fullmatch(text)
     if found is None or not math.isfinite(span := float(found[1]) * SECONDS[found[2]]):

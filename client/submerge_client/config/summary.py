@@ -25,12 +25,14 @@ Size = Annotated[
 class SummaryConfig(Section, frozen=True, kw_only=True):
     """How much of the readings is remembered.
 
-    rank : Directions of normal variation that SPE and T2 are of, below dim. Raising it explains
-        more of what is normal, and in the end faults as well. With "auto" the root chooses it.
+    rank : Directions of normal variation that SPE and T2 are of, fewer than channels x lags.
+        Raising it explains more of what is normal, and in the end faults as well. With "auto" the
+        root chooses it.
     rank_max : The highest rank that the root may choose. Raising it makes distances, of which
-        alarms are raised, and merges more exact, for 4 bytes x dim each in every report.
+        alarms are raised, and merges more exact, for 4 bytes x channels x lags each in every
+        report.
     oversample : Spare directions, learnt and sent in addition. Raising it makes merges more exact,
-        for 4 bytes x dim each in every report.
+        for as much.
     linear_rank : With a kernel, directions of the readings themselves, beside `rank` of their
         features; left out, as many, but at most half of channels x lags. It must be less than
         channels x lags: the score is the part of a reading outside of these directions.

@@ -52,10 +52,7 @@ def read(
     program : The program whose `init` prints a sample: `submerge client init`.
     removed : Settings of earlier versions. Each one in the file is a line in the log.
 
-    Raises
-    ------
-    UsageError
-        For the first mistake, in one line.
+    Raises UsageError for the first mistake, in one line.
     """
     table = _parse(path, program)
     variables = _override(table, environ)

@@ -42,10 +42,7 @@ class Flow:
         path : A whitespace matrix, CSV, `.npy` or Intel Lab log, plain or gzip.
         quantity : What to take from an Intel Lab log.
 
-        Raises
-        ------
-        UsageError
-            One line: the place, what was expected, what came, what to do.
+        Raises UsageError, in one line: the place, what was expected, what came, what to do.
         """
         check_quantity(quantity)
         source = Source.of(path)
@@ -81,9 +78,7 @@ class Flow:
     def blocks(self, used: Sequence[int]) -> Iterator[Array]:
         """Read the file from its start: the columns `used`, in that order, (n, len(used)).
 
-        Raises
-        ------
-        UsageError
-            At the first value that is no finite number, after the rows before its block.
+        Raises UsageError at the first value that is no finite number, after the rows before its
+        block.
         """
         return self._read(used)

@@ -24,11 +24,8 @@ def read(
     quantity : What to take from an Intel Lab log; other files have one quantity only.
     skip : Columns to leave out, by name; their content is not read.
 
-    Raises
-    ------
-    UsageError
-        If a file is no table of finite numbers, or the files differ in columns.
-        One line: the place, what was expected, what came, what to do.
+    Raises UsageError if a file is no table of finite numbers, or the files differ in columns. One
+    line: the place, what was expected, what came, what to do.
     """
     check_quantity(quantity)
     if not paths:

@@ -35,9 +35,6 @@ class SharedPoints:
     def write(self, record: bytes) -> None:
         """Replace the record.
 
-        Raises
-        ------
-        OSError
-            If it cannot be written: nothing may be shared then.
+        Raises OSError if it cannot be written: nothing may be shared then.
         """
         atomic_write(self._path, record, mode=0o600)

@@ -47,6 +47,7 @@ from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Scored
 from submerge.stats.stuck import WORTH
+from submerge_client.score_outputs.several import ScoredBlock
 
 ScoreWriter = Callable[[bytes], None]
 
@@ -75,22 +76,9 @@ class ScoreLines:
         self._encode = msgspec.json.Encoder().encode
         self.problem = ""
 
-    def write(
-        self,
-        scored: Scored,
-        schema: Schema,
-        *,
-        first: int,
-        at: float,
-        alarms: tuple[Alarm, ...] = (),
-    ) -> None:
-        """Write the lines of one block of rows.
-
-        schema : the settled one, whose scaling the rows have
-        first : the number of the sensor's rows before this block
-        at : wall time
-        alarms : the newest first
-        """
+    def write(self, block: ScoredBlock) -> None:
+        """Write the lines of one block of rows."""
+        scored, schema, first, at, alarms = block
         names, withheld = alarm_names(scored.decision.alarmed, alarms), scored.decision.withheld
         fields = scored_fields(
             scored.block, scored.scores, schema, self._names, top=self._contributions

@@ -20,9 +20,8 @@ from __future__ import annotations
 from typing import Any
 
 from submerge import Schema
-from submerge.protocol.alarm_status import Alarm
-from submerge.protocol.machine import Scored
 from submerge_client.score_outputs.lines import alarm_names, scored_fields
+from submerge_client.score_outputs.several import ScoredBlock
 from submerge_client.sensors.influx.line_protocol import written
 from submerge_client.sensors.influx.outlet import MetricOutlet
 
@@ -55,16 +54,9 @@ class ScoreMetrics:
         """What keeps metrics from going on."""
         return self._outlet.problem
 
-    def write(
-        self,
-        scored: Scored,
-        schema: Schema,
-        *,
-        first: int,
-        at: float,
-        alarms: tuple[Alarm, ...] = (),
-    ) -> None:
-        """Write the metrics of one block of rows, as `ScoreLines.write`."""
+    def write(self, block: ScoredBlock) -> None:
+        """Write the metrics of one block of rows."""
+        scored, schema, first, _, alarms = block
         named = alarm_names(scored.decision.alarmed, alarms)
         provisional = {alarm.name for alarm in alarms if alarm.provisional}
         withheld, lines = scored.decision.withheld.tolist(), []

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from submerge import Schema
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Scored
+
+
+class ScoredBlock(NamedTuple):
+    """One block of rows with their scores.
+
+    schema : The settled one, whose scaling the rows have.
+    first : The number of the sensor's rows before this block.
+    at : Wall time.
+    alarms : The newest first.
+    """
+
+    scored: Scored
+    schema: Schema
+    first: int
+    at: float
+    alarms: tuple[Alarm, ...] = ()
 
 
 class ScoreOutput(Protocol):
@@ -17,16 +33,8 @@ class ScoreOutput(Protocol):
     def problem(self) -> str:
         """What keeps scores from their place, in words for a status; "" if nothing does."""
 
-    def write(
-        self,
-        scored: Scored,
-        schema: Schema,
-        *,
-        first: int,
-        at: float,
-        alarms: tuple[Alarm, ...] = (),
-    ) -> None:
-        """Take the scores of one block of rows, as in `ScoreLines.write`."""
+    def write(self, block: ScoredBlock) -> None:
+        """Take the scores of one block of rows."""
 
     def close(self) -> None:
         """Write what waits, within some seconds; no more scores come."""
@@ -43,18 +51,10 @@ class ScoreOutputs:
         """As in `ScoreOutput`."""
         return "; ".join(filter(None, (each.problem for each in self._outputs)))
 
-    def write(
-        self,
-        scored: Scored,
-        schema: Schema,
-        *,
-        first: int,
-        at: float,
-        alarms: tuple[Alarm, ...] = (),
-    ) -> None:
+    def write(self, block: ScoredBlock) -> None:
         """As in `ScoreOutput`."""
         for each in self._outputs:
-            each.write(scored, schema, first=first, at=at, alarms=alarms)
+            each.write(block)
 
     def close(self) -> None:
         """As in `ScoreOutput`."""

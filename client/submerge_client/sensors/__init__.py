@@ -38,10 +38,7 @@ def open_sensor(
     habits : Where a sensor may keep what it learns of its devices; None: nowhere.
     outlet : Where metrics go on to, if a sensor passes them on.
 
-    Raises
-    ------
-    UsageError
-        If the configuration is impossible, or an extra is not installed.
+    Raises UsageError if the configuration is impossible, or an extra is not installed.
     """
     # Late: kinds of other packages, which it loads, may import this package.
     from submerge_client.config import sensors as kinds

@@ -47,10 +47,7 @@ class FileReplay:
     counts : "passes" over all files; "zeros" read as gaps; times that the replay was "late" by more
         than a second.
 
-    Raises
-    ------
-    UsageError
-        If a file is no table, or its columns do not fit the channels.
+    Raises UsageError if a file is no table, or its columns do not fit the channels.
     """
 
     def __init__(
@@ -77,10 +74,7 @@ class FileReplay:
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
         """Hand over rows until the files end or `stop` is set.
 
-        Raises
-        ------
-        UsageError
-            At a value that is no finite number, or a file that is no longer there.
+        Raises UsageError at a value that is no finite number, or a file that is no longer there.
         """
         due = self._clock()
         for rows in self._pieces():

@@ -38,10 +38,7 @@ class HostMeter:
     counts : Families of channels that "failed" to be read; values "missing"; rows "skipped" because
         the node was behind.
 
-    Raises
-    ------
-    UsageError
-        If this host does not have a channel; the message lists those that it has.
+    Raises UsageError if this host does not have a channel; the message lists those that it has.
     """
 
     def __init__(

@@ -64,10 +64,7 @@ class NdjsonReadings:
     counts : Lines "malformed", "too_long" or "empty" (an object without a channel); names
         "unknown".
 
-    Raises
-    ------
-    UsageError
-        If there is nothing to read from.
+    Raises UsageError if there is nothing to read from.
     """
 
     def __init__(

@@ -49,10 +49,7 @@ def begin(command: Sequence[str], out: IO[bytes], errors: IO[bytes] | None = Non
 
     errors : where its standard error goes; None for this process's
 
-    Raises
-    ------
-    OSError
-        If it cannot be started.
+    Raises OSError if it cannot be started.
     """
     # The command is the operator's own, and no shell reads it.
     return subprocess.Popen(  # noqa: S603
@@ -106,10 +103,7 @@ class ProgramReadings:
 
     counts : Those of `NdjsonReadings`, and how often the program "ended".
 
-    Raises
-    ------
-    UsageError
-        If there is no such program.
+    Raises UsageError if there is no such program.
     """
 
     def __init__(

@@ -20,10 +20,7 @@ def make_uplink(
 ) -> Uplink:
     """Return the uplink to a parent, not open yet; `kit` as in `tls_of`.
 
-    Raises
-    ------
-    UsageError
-        If the extra that it needs is not installed.
+    Raises UsageError if the extra that it needs is not installed.
     """
     tls = tls_of(link, kit)
     try:

@@ -46,10 +46,8 @@ class NodeIdentity(NamedTuple):
 def identity(tls: Tls) -> NodeIdentity:
     """Return the facts of the certificate in `tls`, whether or not it is valid now.
 
-    Raises
-    ------
-    UsageError
-        If a file is unusable, the key does not match, or the authority has not signed it.
+    Raises UsageError if a file is unusable, the key does not match, or the authority has not signed
+    it.
     """
     import ssl
 
@@ -80,10 +78,7 @@ def identity(tls: Tls) -> NodeIdentity:
 def check_name(tls: Tls, node: str) -> NodeIdentity:
     """Return the facts of a node's certificate.
 
-    Raises
-    ------
-    UsageError
-        If it is unusable, or names another node.
+    Raises UsageError if it is unusable, or names another node.
     """
     found = identity(tls)
     if found.node != node:
@@ -100,10 +95,7 @@ class Credentials:
     *links : The TLS files of its links; None for a link without TLS.
     node : The name that every certificate must have.
 
-    Raises
-    ------
-    UsageError
-        If a certificate is unusable, or names another node.
+    Raises UsageError if a certificate is unusable, or names another node.
     """
 
     def __init__(self, *links: Tls | None, node: str) -> None:

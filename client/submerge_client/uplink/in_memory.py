@@ -84,13 +84,7 @@ class Memory:
     # -- for both ends -----------------------------------------------------------
 
     def listen(self, parent: Parent) -> None:
-        """Make `parent` the parent of all children.
-
-        Raises
-        ------
-        UsageError
-            If there is one already.
-        """
+        """Make `parent` the parent of all children; raises UsageError if there is one already."""
         with self._lock:
             if self._parent is not None:
                 raise UsageError(

@@ -84,10 +84,7 @@ class BrokerConnection:
 
     failures : Errors on the thread other than network errors.
 
-    Raises
-    ------
-    UsageError
-        If a file of `broker.tls` is unusable.
+    Raises UsageError if a file of `broker.tls` is unusable.
     """
 
     def __init__(

@@ -93,10 +93,7 @@ class GrpcUplink:
 
     failures : Errors on its threads other than network errors.
 
-    Raises
-    ------
-    UsageError
-        If a file of `tls` is unusable.
+    Raises UsageError if a file of `tls` is unusable.
     """
 
     def __init__(

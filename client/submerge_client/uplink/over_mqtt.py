@@ -34,10 +34,7 @@ class MqttUplink:
 
     counts : Messages that were ignored: `foreign` topics, `too_large`, `empty`.
 
-    Raises
-    ------
-    UsageError
-        If a file of `tls` is unusable.
+    Raises UsageError if a file of `tls` is unusable.
     """
 
     def __init__(

@@ -52,10 +52,7 @@ class ParentName:
     def expected(self) -> str:
         """The name to check in place of the host's; empty: the host's.
 
-        Raises
-        ------
-        UsageError
-            If our own certificate is unusable.
+        Raises UsageError if our own certificate is unusable.
         """
         if self.by_host or not self._parent or not self._tls.proves:
             return ""
@@ -107,12 +104,8 @@ def shown_by(host: str, port: int, tls: Tls) -> dict[str, Any]:
 
     Its host name is not checked here; a connection that is to check it does so.
 
-    Raises
-    ------
-    OSError
-        If it cannot be reached, or shows another certificate.
-    UsageError
-        If a file of `tls` is unusable.
+    Raises OSError if it cannot be reached, or shows another certificate; UsageError if a file of
+    `tls` is unusable.
     """
     context = tls.context()
     context.check_hostname = False

@@ -36,10 +36,7 @@ class Tls(NamedTuple):
     def context(self) -> ssl.SSLContext:
         """Return the files as a client's context: the other end must prove its name.
 
-        Raises
-        ------
-        UsageError
-            If a file cannot be read, or has the wrong content.
+        Raises UsageError if a file cannot be read, or has the wrong content.
         """
         import ssl  # 2 MiB, which a link without TLS does not need
 
@@ -67,10 +64,7 @@ class Tls(NamedTuple):
     def contents(self) -> tuple[bytes | None, bytes | None, bytes | None]:
         """Return ca, key and cert as bytes, in gRPC's order.
 
-        Raises
-        ------
-        UsageError
-            If a file cannot be read, or has the wrong content.
+        Raises UsageError if a file cannot be read, or has the wrong content.
         """
         self.context()  # gRPC itself reports no error for a file that it cannot use
         if self.kit is not None:

@@ -21,13 +21,6 @@ class NewestRows:
         self.machine: int | None = None
         self._parts: list[Array] = []
 
-    @classmethod
-    def of(cls, machine: int | None, rows: Array) -> NewestRows:
-        """Return what holds the rows (n, channels) of a machine."""
-        held = cls()
-        held.machine, held._parts = machine, [rows] if len(rows) else []
-        return held
-
     def add(self, machine: int, block: Block) -> None:
         """Take rows that follow those before."""
         if machine != self.machine:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
 from submerge_client.score_outputs.lines import limits_passed
 from submerge_files.console.printable import printable
-from submerge_files.reader.formats.remote_path import path_of
 from submerge_files.score.model import Normal
 from submerge_files.score.rows import FileRows
 
@@ -66,36 +64,23 @@ class ScoreSummary:
         self._compare(path, part)
         self.scored += len(part.scores.spe)
 
-    def as_object(self) -> dict[str, Any]:
-        """Return what was counted as JSON holds it."""
-        return {
-            "rows": self.rows,
-            "scored": self.scored,
-            "files": [str(path) for path in self._files],
-            "why": self._why,
-            "over": {name: [*counts.items()] for name, counts in self._over.items()},
-            "first": self._first,
-            "filled": self._filled,
-            "highest": [
-                [each.rank, each.order, str(each.path), each.row, each.text]
-                for each in self._most_anomalous
-            ],
-        }
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the model: who takes this in has it."""
+        return {name: value for name, value in self.__dict__.items() if name != "_normal"}
 
-    def take(self, counted: Mapping[str, Any]) -> None:
-        """Take in what was counted of later rows, as JSON holds it."""
-        for rank, order, path, row, text in counted["highest"]:
-            entry = AnomalousRow(rank, order - self.scored, path_of(path), row, text)
-            self._most_anomalous.append(entry)
-        self._most_anomalous = sorted(self._most_anomalous, reverse=True)[:MOST_ANOMALOUS]
-        self._files |= dict.fromkeys(map(path_of, counted["files"]))
-        self.rows += counted["rows"]
-        self.scored += counted["scored"]
-        self._why.update(counted["why"])
-        for name, counts in counted["over"].items():
-            self._over.setdefault(name, Counter()).update(dict(counts))
-        self._first.update(counted["first"])
-        self._filled += counted["filled"]
+    def take(self, later: ScoreSummary) -> None:
+        """Take in what was counted of later rows."""
+        rows = (replace(each, order=each.order - self.scored) for each in later._most_anomalous)
+        every = sorted((*self._most_anomalous, *rows), reverse=True)
+        self._most_anomalous = every[:MOST_ANOMALOUS]
+        self._files |= later._files
+        self.rows += later.rows
+        self.scored += later.scored
+        self._why.update(later._why)
+        for name, counts in later._over.items():
+            self._over.setdefault(name, Counter()).update(counts)
+        self._first.update(later._first)
+        self._filled += later._filled
 
     @property
     def reasons(self) -> dict[str, int]:

@@ -28,12 +28,8 @@ def fetch(admin: AdminClient, path: Path, *, anyway: bool) -> CopyIdentity:
 
     anyway : also in the place of another file
 
-    Raises
-    ------
-    UsageError
-        If the file exists, its folder cannot be written, or the aggregator is no root.
-    NoAnswer
-        If the aggregator is not there, cannot make a copy now, or the disk is full.
+    Raises UsageError if the file exists, its folder cannot be written, or the aggregator is no
+    root; NoAnswer if the aggregator is not there, cannot make a copy now, or the disk is full.
     """
     partial = f".{path.name}.{os.getpid()}.part"
     _refuse_existing(path, anyway=anyway)

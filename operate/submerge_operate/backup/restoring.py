@@ -35,10 +35,7 @@ def put_in_place(copy: StoreCopy, store: Path) -> Path | None:
     -------
     The path of the store that was there before; None if there was none.
 
-    Raises
-    ------
-    UsageError
-        If an aggregator runs with the store, or its folder cannot be written.
+    Raises UsageError if an aggregator runs with the store, or its folder cannot be written.
     """
     refuse_link(store, what="the store")
     store = store.absolute()

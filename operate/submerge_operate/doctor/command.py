@@ -67,13 +67,7 @@ def command(path: Path, as_json: bool) -> None:
 
 
 def program_of(path: Path) -> Program:
-    """Return the program that a configuration is for.
-
-    Raises
-    ------
-    UsageError
-        If it is for neither.
-    """
+    """Return the program that a configuration is for; raises UsageError if it is for neither."""
     try:
         keys = set(tomllib.loads(path.read_bytes().decode("utf-8-sig")))
     except (OSError, ValueError):
@@ -90,10 +84,7 @@ def program_of(path: Path) -> Program:
 def run_checks(path: Path, program: Program) -> Iterator[Finding]:
     """Check what a program needs; only the modules of that program are loaded.
 
-    Raises
-    ------
-    UsageError
-        If the configuration is wrong.
+    Raises UsageError if the configuration is wrong.
     """
     try:
         if program == "client":

@@ -43,10 +43,7 @@ class Connected(NamedTuple):
 def connect(link: Link, tls: Tls | None, end: str) -> Connected:
     """Connect, up to TLS; `end`: the other end's node name, for hints.
 
-    Raises
-    ------
-    Unreached
-        If a step fails.
+    Raises Unreached if a step fails.
     """
     at, host = f"{link.host}:{link.port}", link.host
     began = time.monotonic()

@@ -87,10 +87,7 @@ class Authority:
     def read(cls, certificate: bytes, key: bytes, passphrase: bytes | None) -> Authority:
         """Return the authority in PEM files.
 
-        Raises
-        ------
-        UsageError
-            If they are not one authority's, or the passphrase is wrong.
+        Raises UsageError if they are not one authority's, or the passphrase is wrong.
         """
         found = certificate_of(certificate)
         try:
@@ -146,10 +143,7 @@ class Authority:
             authority: such a chain would not be valid.
         lasts : How long it is valid; less if the authority ends before.
 
-        Raises
-        ------
-        UsageError
-            If the authority is not valid now.
+        Raises UsageError if the authority is not valid now.
         """
         check_names(node)
         begins = self.certificate.not_valid_before_utc

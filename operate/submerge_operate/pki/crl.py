@@ -22,10 +22,7 @@ AFTER = timedelta(days=1)
 def crl_of(authority: Authority, serials: Iterable[int], *, now: datetime, number: int) -> bytes:
     """Return a list of serial numbers, in PEM form; `number` rises with each list.
 
-    Raises
-    ------
-    UsageError
-        If the authority has ended: its lists and its certificates are worth nothing.
+    Raises UsageError if the authority has ended: its lists and its certificates are worth nothing.
     """
     if now >= authority.until:
         raise UsageError(f"expected a valid authority, got one that ended on {authority.until}")
@@ -48,13 +45,7 @@ def crl_of(authority: Authority, serials: Iterable[int], *, now: datetime, numbe
 
 
 def number_of(pem: bytes) -> int:
-    """Return the number of a list.
-
-    Raises
-    ------
-    UsageError
-        If it is no list of ours.
-    """
+    """Return the number of a list; raises UsageError if it is no list of ours."""
     try:
         extensions = x509.load_pem_x509_crl(pem).extensions
         return extensions.get_extension_for_class(x509.CRLNumber).value.crl_number

@@ -44,10 +44,8 @@ class PkiDirectory:
     def create(self, authority: Authority, at: datetime) -> None:
         """Create the directory, with a new authority in it, which has revoked nothing.
 
-        Raises
-        ------
-        UsageError
-            If it is not empty: after an overwritten authority every node would need a new kit.
+        Raises UsageError if it is not empty: after an overwritten authority every node would need a
+        new kit.
         """
         if self._certificate.exists():
             raise UsageError(

@@ -16,10 +16,7 @@ PRIVATE, PUBLIC = 0o600, 0o644
 def replace_file(path: Path, data: bytes, mode: int) -> None:
     """Write a file, whole or not at all. It keeps the owner of the file that it replaces.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be written.
+    Raises UsageError if it cannot be written.
     """
     try:
         with atomic_file(path, mode=mode) as file:

@@ -21,10 +21,7 @@ LONGEST = 253
 def host_of(text: str) -> str:
     """Return a name or an address in its normal form.
 
-    Raises
-    ------
-    UsageError
-        If it is neither, for example with a port.
+    Raises UsageError if it is neither, for example with a port.
 
     Examples
     --------

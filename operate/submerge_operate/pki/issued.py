@@ -96,13 +96,7 @@ def groups_of(permission: Permission | None) -> tuple[str, ...]:
 
 
 def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
-    """Return the entries of a record.
-
-    Raises
-    ------
-    UsageError
-        If this version cannot read it.
-    """
+    """Return the entries of a record; raises UsageError if this version cannot read it."""
     try:
         record = json.loads(data)
         if record["version"] not in (1, VERSION):

@@ -85,11 +85,8 @@ def make(
 
     All names are checked before anything is written.
 
-    Raises
-    ------
-    UsageError
-        If a name is bad or revoked, or differs from another in capitals only, if a role has no
-        hosts, or the authority cannot sign.
+    Raises UsageError if a name is bad or revoked, or differs from another in capitals only, if a
+    role has no hosts, or the authority cannot sign.
     """
     if not wanted:
         return []

@@ -48,10 +48,8 @@ def text_of(certified: Certified, authority: Authority) -> bytes:
 def read_contents(path: Path) -> KitContents:
     """Return the contents of a kit whose parts belong together.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be read or is not a kit, or its key or authority is of another certificate.
+    Raises UsageError if it cannot be read or is not a kit, or its key or authority is of another
+    certificate.
     """
     kit = read_kit(path)
     try:

@@ -41,10 +41,7 @@ class NodeList(NamedTuple):
 def read_nodes(path: Path) -> NodeList:
     """Return the nodes in a file: columns `node` and `role`, `hosts` and `groups` with blanks.
 
-    Raises
-    ------
-    UsageError
-        If anything in it is wrong, with the file, the line and the column.
+    Raises UsageError if anything in it is wrong, with the file, the line and the column.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a byte order mark

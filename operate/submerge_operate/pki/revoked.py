@@ -57,10 +57,8 @@ class RevocationList(NamedTuple):
 def parse_revoked(text: str, whence: str) -> RevocationList:
     """Return the list in a text.
 
-    Raises
-    ------
-    UsageError
-        If a line is something else, with its number: half a list would let in the other half.
+    Raises UsageError if a line is something else, with its number: half a list would let in the
+    other half.
     """
     try:
         serials, nodes = read_revoked(text)
@@ -72,10 +70,7 @@ def parse_revoked(text: str, whence: str) -> RevocationList:
 def serial_text(text: str) -> str:
     """Return a serial number in the form of the list, from OpenSSL's forms as well.
 
-    Raises
-    ------
-    UsageError
-        If it is none.
+    Raises UsageError if it is none.
     """
     digits = text.strip().removeprefix("0x").replace(":", "")
     if not SERIAL.fullmatch(digits):

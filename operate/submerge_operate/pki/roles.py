@@ -31,10 +31,7 @@ GROUP = click.option(
 def permission_of(role: str, groups: Sequence[str], *, hosts: Sequence[str]) -> Permission:
     """Return a permission; without a role, an aggregator's if there are hosts, else a client's.
 
-    Raises
-    ------
-    UsageError
-        If the role is unknown, or a group is no name.
+    Raises UsageError if the role is unknown, or a group is no name.
     """
     role = role or ("aggregator" if hosts else "client")
     named = next((each for each in ROLES if each == role), None)
@@ -51,10 +48,7 @@ def renewed(
 ) -> Permission | None:
     """Return the permission of a new kit in place of an older one; both are kept by default.
 
-    Raises
-    ------
-    UsageError
-        If there are groups and no role.
+    Raises UsageError if there are groups and no role.
     """
     if groups and every_group:
         raise UsageError("expected --group or --every-group, got both")
@@ -70,10 +64,7 @@ def renewed(
 def check_serving(node: str, hosts: Sequence[str], permission: Permission | None) -> None:
     """Refuse hosts of a node whose role is not a server's.
 
-    Raises
-    ------
-    UsageError
-        If there are hosts, and a role that has none.
+    Raises UsageError if there are hosts, and a role that has none.
     """
     if hosts and permission is not None and permission.role not in SERVERS:
         raise UsageError(

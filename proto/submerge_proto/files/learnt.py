@@ -60,10 +60,8 @@ def packed(learnt: Learnt, *, rank: int = 0, linear_rank: int = 0) -> bytes:
 
     rank, linear_rank : as in `LearntFile`; a model that says its rank needs none
 
-    Raises
-    ------
-    UsageError
-        If it could not be read again: a sum out of range, or parts that do not fit together.
+    Raises UsageError if it could not be read again: a sum out of range, or parts that do not fit
+    together.
     """
     try:
         payload = _message(learnt, rank, linear_rank).SerializeToString(deterministic=True)
@@ -81,10 +79,8 @@ def packed(learnt: Learnt, *, rank: int = 0, linear_rank: int = 0) -> bytes:
 def unpacked(data: bytes) -> LearntFile:
     """Return what the bytes of a file hold.
 
-    Raises
-    ------
-    PeerError
-        If they are not of form 3, are damaged, or hold what no version of ours has written.
+    Raises PeerError if they are not of form 3, are damaged, or hold what no version of ours has
+    written.
     """
     payload = _payload(data)
     try:
@@ -99,10 +95,7 @@ def unpacked(data: bytes) -> LearntFile:
 def form_of(data: bytes) -> int:
     """Return the form of a model file by its first line; 1 for bytes without one.
 
-    Raises
-    ------
-    PeerError
-        If it is of a later form.
+    Raises PeerError if it is of a later form.
     """
     if not data.startswith(MARK):
         return 1
@@ -116,10 +109,7 @@ def form_of(data: bytes) -> int:
 def first_line(data: bytes) -> tuple[dict[str, object], bytes]:
     """Return what the first line of a file says, and the bytes below it.
 
-    Raises
-    ------
-    PeerError
-        If it cannot be read.
+    Raises PeerError if it cannot be read.
     """
     line, end, _ = data[:LONGEST_LINE].partition(b"\n")
     try:
@@ -134,10 +124,7 @@ def first_line(data: bytes) -> tuple[dict[str, object], bytes]:
 def model_of(data: bytes) -> tuple[Model, Schema]:
     """Return the model in a message, and its schema.
 
-    Raises
-    ------
-    PeerError
-        If it is no model, or does not fit its schema.
+    Raises PeerError if it is no model, or does not fit its schema.
     """
     model = codec.decode("watch", data)
     if not isinstance(model, Model):

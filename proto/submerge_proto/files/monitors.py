@@ -53,10 +53,7 @@ def monitors_of(
 
     lags : rows that a vector of the schema is made of
 
-    Raises
-    ------
-    PeerError
-        If they are not of the schema, or hold an alarm.
+    Raises PeerError if they are not of the schema, or hold an alarm.
     """
     names = ascending("machines", [each.machine for each in messages], MOST_MACHINES)
     return tuple(

@@ -30,10 +30,7 @@ def put(message: pb.Learnt, summary: Summary | None) -> None:
 def of(message: pb.Learnt, schema: Schema) -> Summary | None:
     """Return the summary that a message holds; None if it has none.
 
-    Raises
-    ------
-    PeerError
-        If it does not fit the schema, or no rows have such a summary.
+    Raises PeerError if it does not fit the schema, or no rows have such a summary.
     """
     found = summaries.of(message, schema.fingerprint, kept=True)
     if found is None:

@@ -28,13 +28,7 @@ def pack(key: Key, record: Any) -> bytes:
 
 
 def unpack(key: Key, data: bytes) -> Any:
-    """Return the record that bytes hold.
-
-    Raises
-    ------
-    PeerError
-        If they hold none.
-    """
+    """Return the record that bytes hold; raises PeerError if they hold none."""
     form = _form(key)
     try:
         record = form.read(form.message.FromString(data))

@@ -122,10 +122,8 @@ def encode(message: Message, *, coarse: bool = False) -> bytes:
 def decode(kind: Kind, data: bytes) -> Message:
     """Return the message that bytes hold.
 
-    Raises
-    ------
-    PeerError
-        If no honest node of this version sends them; `MessageRefused` if the sender is known.
+    Raises PeerError if no honest node of this version sends them; `MessageRefused` if the sender is
+    known.
     """
     if kind == "job":
         raise PeerError("expected a message between nodes, got one of a job")

@@ -75,10 +75,7 @@ def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> 
 def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> Subspace:
     """Return the subspace that a message holds; `kept`: it is from one's own disk.
 
-    Raises
-    ------
-    PeerError
-        If no honest node could have written it.
+    Raises PeerError if no honest node could have written it.
     """
     dim = message.dim
     if not 1 <= dim <= MOST_DIM:

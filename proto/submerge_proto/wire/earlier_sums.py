@@ -30,10 +30,7 @@ def put(
 def of(message: pb.ReportRequest, *, kept: bool = False) -> EarlierSums | None:
     """Return the sums that a report holds; None if it has none.
 
-    Raises
-    ------
-    PeerError
-        If no honest node could have written them.
+    Raises PeerError if no honest node could have written them.
     """
     if not message.HasField("earlier"):
         return None

@@ -38,10 +38,7 @@ def packed(factors: Factors) -> pb.Factors:
 def unpacked(messages: Sequence[pb.Factors], summary: Summary | None) -> tuple[Factors, ...]:
     """Return the factors that messages hold, for each part of a summary; () if there are none.
 
-    Raises
-    ------
-    PeerError
-        If they do not go with the summary.
+    Raises PeerError if they do not go with the summary.
     """
     if not messages:
         return ()

@@ -46,10 +46,7 @@ def encode(message: JobMessage) -> bytes:
 def decode(data: bytes) -> JobMessage:
     """Return the message that bytes hold.
 
-    Raises
-    ------
-    PeerError
-        If no honest node of this version sends them.
+    Raises PeerError if no honest node of this version sends them.
     """
     try:
         bounds.check(pb.JobMessage, data)

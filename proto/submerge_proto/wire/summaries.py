@@ -56,10 +56,7 @@ def put(
 def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | None:
     """Return the summary that a message holds, as `columns.unpacked`; None if it has none.
 
-    Raises
-    ------
-    PeerError
-        If no honest node could have written it.
+    Raises PeerError if no honest node could have written it.
     """
     kernel_summary = message.HasField("linear")
     if not message.HasField("subspace"):

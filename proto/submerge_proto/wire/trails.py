@@ -20,11 +20,8 @@ def trail(value: ScoreTrail) -> pb.ScoreTrail:
 def trail_of(message: pb.ReportRequest) -> ScoreTrail:
     """Return the trail that a report has.
 
-    Raises
-    ------
-    PeerError
-        If an aggregator sends one, if its length is wrong, or if a minute is before 1970 or after
-        the year 9999.
+    Raises PeerError if an aggregator sends one, if its length is wrong, or if a minute is before
+    1970 or after the year 9999.
     """
     if message.fence:
         raise PeerError("expected a trail of scores from a client only, got an aggregator's")

@@ -179,8 +179,8 @@ def test_rows_that_raise_an_alarm_already_have_its_name():
     class Lines:
         problem = ""
 
-        def write(self, scored, schema, *, first, at, alarms):
-            named.append(alarms)
+        def write(self, block):
+            named.append(block.alarms)
 
         def close(self):
             named.append("closed")

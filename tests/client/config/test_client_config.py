@@ -24,7 +24,7 @@ from submerge_client.config import client_config as config
 from submerge_client.config.client_config import ClientConfig, load
 from submerge_client.config.decoding import decoded
 from submerge_client.config.links import RetryConfig, UplinkConfig
-from submerge_client.config.sample import SAMPLE
+from submerge_client.config.sample import sample
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import Section
 from submerge_client.config.sensors import (
@@ -38,6 +38,8 @@ from submerge_client.config.sizes import MAXIMA, SCORES, SKETCHES, TRAIL, size_o
 from submerge_proto.wire import alarms, codec, scores
 from support.alarm_statuses import most_peaks, most_vigil
 from support.samples import settings_of, spoken_of, variants
+
+SAMPLE = sample(ClientConfig)
 
 TOP = """
 node = "pump-1"

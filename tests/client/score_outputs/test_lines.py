@@ -20,6 +20,7 @@ from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import READY_S, ResidualScale
 from submerge.stats.score_limits import Limits
 from submerge_client.score_outputs.lines import ScoreLines
+from submerge_client.score_outputs.several import ScoredBlock
 from support.alarms import alarm
 from support.scored import scored_rows
 
@@ -37,7 +38,7 @@ def lines(
 ) -> list[dict]:
     reported: list[bytes] = []
     writer = ScoreLines(schema, contributions=named, out=reported.append)
-    writer.write(scored, schema, first=10, at=7.0, alarms=alarms)
+    writer.write(ScoredBlock(scored, schema, 10, 7.0, alarms))
     return [json.loads(line) for line in b"".join(reported).splitlines()]
 
 

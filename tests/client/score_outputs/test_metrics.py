@@ -12,6 +12,7 @@ import pytest
 from submerge import Channel, Schema
 from submerge.stats.score_limits import Limits
 from submerge_client.score_outputs.metrics import ScoreMetrics
+from submerge_client.score_outputs.several import ScoredBlock
 from submerge_client.sensors.influx.line_protocol import ParsedLine, parse
 from submerge_client.sensors.influx.outlet import MetricOutlet
 from support.alarms import alarm
@@ -38,7 +39,7 @@ def outlet() -> Iterator[MetricOutlet]:
 def metrics(outlet, scored, *, alarms=(), **settings) -> list[ParsedLine]:
     """What stands on standard output after these scores."""
     scores = ScoreMetrics(SCHEMA, node="n", group="g", outlet=outlet, **settings)
-    scores.write(scored, SCHEMA, first=10, at=99.0, alarms=alarms)
+    scores.write(ScoredBlock(scored, SCHEMA, 10, 99.0, alarms))
     scores.close()
     return [parse(line) for line in os.read(outlet.end, 1 << 16).splitlines()]
 

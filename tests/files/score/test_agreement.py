@@ -27,6 +27,7 @@ from submerge_aggregator.questions.views import ShownRank
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.disk import RecordStore
 from submerge_client.score_outputs.lines import ScoreLines
+from submerge_client.score_outputs.several import ScoredBlock
 from submerge_files.model_file import save
 from submerge_proto.wire import codec
 from support.commands import shell
@@ -104,7 +105,7 @@ class Client:
         now = Now(PERIOD_S * self.row, EPOCH + PERIOD_S * self.row)
         for effect in self.node.step(event, now):
             if isinstance(effect, Scored):
-                writer.write(effect, self.schema, first=self.first, at=now.wall)
+                writer.write(ScoredBlock(effect, self.schema, self.first, now.wall))
             if isinstance(effect, Keep) and MONITOR in effect.records:
                 self.kept = effect.records
 

@@ -85,10 +85,7 @@ class Cut(NamedTuple):
 def cut(line: bytes) -> Cut | None:
     """Check a line, and return its parts; None if there is no metric in it.
 
-    Raises
-    ------
-    MalformedLine
-        If it is neither a metric, a comment nor empty.
+    Raises MalformedLine if it is neither a metric, a comment nor empty.
     """
     try:
         text = line.decode()
@@ -114,10 +111,7 @@ def parse(line: bytes) -> ParsedLine | None:
 
     Of a tag or a field that comes twice, the last one counts.
 
-    Raises
-    ------
-    MalformedLine
-        As `cut`.
+    Raises MalformedLine as `cut`.
 
     Examples
     --------

@@ -52,10 +52,7 @@ class InfluxReadings:
     gather_s : How long a row waits for its lines.
     steady : A steady clock, in seconds.
 
-    Raises
-    ------
-    UsageError
-        If there is nothing to read from.
+    Raises UsageError if there is nothing to read from.
     """
 
     def __init__(
@@ -86,10 +83,7 @@ class InfluxReadings:
     def read(self, hand: Hand, stop: threading.Event) -> None:
         """Hand over rows until the stream ends or `stop` is set.
 
-        Raises
-        ------
-        UsageError
-            If the reader of standard output is gone.
+        Raises UsageError if the reader of standard output is gone.
         """
         has_ended = False
         while not (has_ended or stop.is_set() or self._is_gone):

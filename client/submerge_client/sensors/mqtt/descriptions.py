@@ -103,10 +103,7 @@ class Descriptions:
     def take(self, topic: str, payload: bytes | bytearray) -> list[DescribedField]:
         """Return the fields that a message describes.
 
-        Raises
-        ------
-        MalformedMessage
-            If it is not JSON, or too large.
+        Raises MalformedMessage if it is not JSON, or too large.
         """
         if len(payload) > LARGEST_DESCRIPTION:
             raise MalformedMessage(

@@ -33,10 +33,7 @@ LONGEST_NAME = 128
 def content_of(payload: bytes | bytearray) -> Any:
     """Return a payload's content: of JSON, or else its text.
 
-    Raises
-    ------
-    MalformedMessage
-        If it is neither, or too long.
+    Raises MalformedMessage if it is neither, or too long.
     """
     check_size(payload)
     try:
@@ -57,10 +54,7 @@ def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, floa
     content : As `content_of` returns it.
     states : Numbers for texts, and for `true` and `false`.
 
-    Raises
-    ------
-    MalformedMessage
-        If it is larger than the limits.
+    Raises MalformedMessage if it is larger than the limits.
     """
     found = list[tuple[str, float]]()
     for path, value in leaves_of(content):
@@ -73,10 +67,7 @@ def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, floa
 def words_of(content: Any) -> list[tuple[str, str]]:
     """Return the booleans and texts in a content that are no numbers, each with its path.
 
-    Raises
-    ------
-    MalformedMessage
-        As `fields_of`.
+    Raises MalformedMessage as `fields_of`.
     """
     words = list[tuple[str, str]]()
     for path, value in leaves_of(content):
@@ -90,10 +81,7 @@ def words_of(content: Any) -> list[tuple[str, str]]:
 def leaves_of(content: Any) -> list[tuple[str, Any]]:
     """Return the values in a content that have no parts, each with its path.
 
-    Raises
-    ------
-    MalformedMessage
-        If it is larger than the limits.
+    Raises MalformedMessage if it is larger than the limits.
     """
     found = list(islice(_leaves(content, "", 0), MOST_FIELDS + 1))
     if len(found) > MOST_FIELDS:

@@ -42,10 +42,7 @@ class BrokerListener:
     tally : With `KINDS`.
     note : Takes remarks for the log, from any thread.
 
-    Raises
-    ------
-    UsageError
-        If a file cannot be read.
+    Raises UsageError if a file cannot be read.
     """
 
     def __init__(

@@ -87,10 +87,7 @@ class MessageDecoder:
 
     heard : All numbers that pass the patterns.
 
-    Raises
-    ------
-    UsageError
-        If a channel does not pass the patterns.
+    Raises UsageError if a channel does not pass the patterns.
     """
 
     def __init__(

@@ -42,10 +42,7 @@ class Published:
 
     subscription : The topic filter for all channels.
 
-    Raises
-    ------
-    UsageError
-        If topic and channels do not fit, or `time` is set for bare numbers.
+    Raises UsageError if topic and channels do not fit, or `time` is set for bare numbers.
     """
 
     def __init__(self, channels: Sequence[str], *, topic: str, value: str, time: str) -> None:
@@ -79,13 +76,7 @@ class Published:
         return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])
 
     def read(self, payload: bytes | bytearray) -> PublishedValue:
-        """Return the reading in a message.
-
-        Raises
-        ------
-        ValueError
-            If the message has no such reading.
-        """
+        """Return the reading in a message; raises ValueError if the message has no such reading."""
         if len(payload) > LARGEST_PAYLOAD:
             raise ValueError(f"expected {LARGEST_PAYLOAD} bytes at most, got {len(payload)}")
         if not payload.strip():

@@ -58,10 +58,7 @@ class MqttReadings:
     note : Takes remarks for the log, from any thread.
     habits : The file that keeps how long channels are usually silent; None keeps nothing.
 
-    Raises
-    ------
-    UsageError
-        If a setting is impossible, or a file cannot be read.
+    Raises UsageError if a setting is impossible, or a file cannot be read.
     """
 
     def __init__(

@@ -82,10 +82,7 @@ class SparkplugDecoder:
     ) -> list[MetricReading] | Unborn | Departed:
         """Return the metrics in a message.
 
-        Raises
-        ------
-        MalformedMessage
-            If it is no message of Sparkplug B; nothing changes.
+        Raises MalformedMessage if it is no message of Sparkplug B; nothing changes.
         """
         levels = topic.split("/")
         if len(levels) not in (4, 5) or levels[2] not in BIRTHS + DATA + DEATHS:

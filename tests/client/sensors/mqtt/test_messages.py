@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from submerge import UsageError
 from submerge_client.sensors.mqtt.decoder import ChannelReading
 from submerge_client.sensors.mqtt.messages import ASK_AGAIN_S, KINDS, MessageDecoder
-from submerge_client.sensors.mqtt.protobuf import write_field
 from submerge_client.sensors.tally import ProblemTally
+from submerge_proto import sparkplug_pb2 as pb
 
 CHANNELS = ("lamp/temperature", "lamp/humidity")
 
@@ -137,12 +137,12 @@ def test_names_are_remembered_up_to_a_number() -> None:
     assert [ChannelReading(0, 1, None)] == lamp.hears("zigbee2mqtt/lamp", '{"temperature": 1}')
 
 
-def sparkplug(*metrics: bytes, at_ms: int = 0) -> bytes:
-    return write_field(1, at_ms) + b"".join(write_field(2, metric) for metric in metrics)
+def sparkplug(*metrics: pb.Metric, at_ms: int = 0) -> bytes:
+    return pb.Payload(timestamp=at_ms, metrics=metrics).SerializeToString()
 
 
-BORN = write_field(1, b"p") + write_field(2, 5) + write_field(10, 4)
-ALIAS = write_field(2, 5) + write_field(10, 6)
+BORN = pb.Metric(name="p", alias=5, int_value=4)
+ALIAS = pb.Metric(alias=5, int_value=6)
 
 
 def test_sparkplug_is_named_by_its_specification() -> None:
@@ -256,7 +256,7 @@ def test_a_channel_of_the_topic_itself_has_its_number() -> None:
 def test_the_death_of_an_edge_node_ends_its_channels() -> None:
     """By the specification they are stale."""
     plant = Listening("g.n/x", "g.n.pump/y", "g.m/x", topics=("spBv1.0/g/#",))
-    found = plant.hears("spBv1.0/g/NDEATH/n", write_field(1, 1_700_000_000_000))
+    found = plant.hears("spBv1.0/g/NDEATH/n", sparkplug(at_ms=1_700_000_000_000))
 
     assert [ChannelReading(0, None, None), ChannelReading(1, None, None)] == found
 
