@@ -1,4 +1,4 @@
-"""`submerge jobs` and `submerge jobs` at a root: opened, followed, answered, listed, cancelled."""
+"""`submerge jobs` at a root: opened, followed, answered, listed, cancelled."""
 
 from __future__ import annotations
 
