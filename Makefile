@@ -6,33 +6,53 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-flower check soak bench docs proto lock clean
+.PHONY: demo test test-flower check other soak bench docs proto lock clean
 
 demo: .venv/lab  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
 
 # `make test MARKED=slow` leaves out what `make check` has run.
-test: .venv/dev  ## run all tests, slow ones included
-	$(PYTEST) $(if $(MARKED),-m "$(MARKED)")
+test: .venv/dev  ## run all tests but those of `make soak`, slow ones included
+	$(PYTEST) -q $(if $(MARKED),-m "$(MARKED)")
 
-test-flower: .venv-flower/dev  ## run a group inside Flower's simulation; the other tests skip it
-	SUBMERGE_FLOWER=required .venv-flower/bin/pytest -q -n 0 -p no:cacheprovider \
-	  tests/bridges/flower/test_apps.py tests/bridges/flower/test_simulation.py
+test-flower: .venv-flower/dev  ## run the example in Flower's simulation, in an environment of its own
+	.venv-flower/bin/pytest -q -p no:cacheprovider examples/flower
 
-check: .venv/dev  ## run before each commit: format, lint, types, imports, fast tests
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+# One house: `make check PART=client`. Types are those of the whole: what a house gives is used elsewhere.
+check: .venv/dev  ## run before each commit: format, lint, types, imports, fast tests; PART: of one house
+	$(BIN)/ruff format --check $(if $(PART),$(PART) tests/$(PART),.)
+	$(BIN)/ruff check $(if $(PART),$(PART) tests/$(PART),.)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -q -m "not slow"
-	@$(BIN)/python benchmarks/recorded.py  # no failure: which pages of figures are older than their code
+	$(PYTEST) -q -m "not slow" $(if $(PART),tests/$(PART))
+	@$(if $(PART),,$(BIN)/python benchmarks/recorded.py)  # no failure: which pages of figures are older than their code
+
+# Fast tests of the wheels by another Python, with another NumPy, in an environment of their own.
+# Arithmetic is the same on any: few examples of each law show whether calls still fit.
+OTHER ?= python3.13
+NUMPY ?= numpy
+TESTS ?= $(filter-out $(patsubst %,tests/%/,support golden scenarios docs benchmarks browser live),$(wildcard tests/*/))
+
+other: .venv/dev  ## run fast tests on another Python and NumPy: OTHER=python3.11 NUMPY='numpy==1.26.*'
+	rm -rf build/$(OTHER)
+	$(BIN)/python -m build --wheel --outdir build/$(OTHER) . >/dev/null
+	$(BIN)/python -m build --wheel --outdir build/$(OTHER) lab >/dev/null
+	$(OTHER) -m venv build/$(OTHER)/venv
+	build/$(OTHER)/venv/bin/pip install --quiet --disable-pip-version-check \
+	  "$$(echo build/$(OTHER)/submerge-*.whl)[sklearn,notify]" build/$(OTHER)/submerge_lab-*.whl "$(NUMPY)" pytest pytest-xdist hypothesis
+	HYPOTHESIS_PROFILE=few build/$(OTHER)/venv/bin/pytest -n $(WORKERS) --dist worksteal -q \
+	  -m "not slow" -p no:cacheprovider $(TESTS)
 
 # Seeds of each kind, and the first: another one each night.
 SOAK ?= 2000
 FIRST ?= $(shell expr $$(date +%s) / 86400 \* 10000)
 SIMULATE := $(BIN)/submerge lab simulate --jobs $(WORKERS) --seed $(FIRST)
 
-soak: .venv/dev  ## run each night: simulated fleets with all faults at once, for hours
+soak: .venv/dev  ## run each night: tests of tests, other Pythons, simulated fleets with all faults, for hours
+	$(PYTEST) -q -m soak
+	SUBMERGE_SOAK=1 $(PYTEST) -q tests/lab/simulator
+	$(MAKE) other
+	$(MAKE) other OTHER=python3.11 NUMPY='numpy==1.26.*'
 	$(SIMULATE) --faults all-1 --seeds $(SOAK)
 	$(SIMULATE) --faults channels-1 --seeds $$(expr $(SOAK) / 10)
 	$(SIMULATE) --faults channels-1 --learn-scaling --seeds $$(expr $(SOAK) / 10)
@@ -93,11 +113,11 @@ clean:
 	.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-proto/wanted
 	@touch $@
 
-# Flower wants versions of protobuf and rich that are not ours: an environment of its own.
+# Flower pins versions of protobuf and rich that are not ours.
 .venv-flower/dev: pyproject.toml
 	$(PYTHON) -m venv .venv-flower
 	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --editable '.[flower]' 'flwr[simulation]' hypothesis pytest pytest-xdist
+	  --editable . 'flwr[simulation]>=1.42' pytest
 	@touch $@
 
 # Each set of extras has one stamp file. A change of pyproject.toml installs them again.

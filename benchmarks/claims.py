@@ -14,11 +14,11 @@ import gzip
 import numpy as np
 
 import measure
+from contest.trackers.grouse import Grouse
+from contest.trial import learnt, residual, tails
 from page import page
 from report import Table
 from submerge import SAPCA, SapcaRank
-from submerge_lab.bench.trackers.grouse import Grouse
-from submerge_lab.bench.trial import learnt, residual, tails
 
 RANK, BLOCK = 10, 50
 

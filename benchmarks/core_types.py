@@ -37,9 +37,9 @@ LOADED = "loaded"
 def generators() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     """Yield each generator's name, and what returns its first rows."""
     import hard_streams
+    from contest.streams import ALPHAS, spectrum
     from papers.federated.fleet import SynthPieces
     from plants.uneven import uneven
-    from submerge_lab.bench.streams import ALPHAS, spectrum
     from submerge_lab.plants.room import Room
     from support import clusters, kernels
 

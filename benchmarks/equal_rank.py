@@ -23,16 +23,16 @@ import numpy as np
 
 import measure
 import rivals
+from contest.streams import ALPHAS, BenchStream, spectrum
+from contest.trackers.frequent_directions import FrequentDirections
+from contest.trackers.grouse import Grouse
+from contest.trackers.moses import Moses
+from contest.trackers.oja import Oja
+from contest.trackers.power_method import PowerMethod
+from contest.trackers.spirit import Spirit
+from contest.trial import BenchTrial, learnt, tails, tried
 from page import page
 from report import Table
-from submerge_lab.bench.streams import ALPHAS, BenchStream, spectrum
-from submerge_lab.bench.trackers.frequent_directions import FrequentDirections
-from submerge_lab.bench.trackers.grouse import Grouse
-from submerge_lab.bench.trackers.moses import Moses
-from submerge_lab.bench.trackers.oja import Oja
-from submerge_lab.bench.trackers.power_method import PowerMethod
-from submerge_lab.bench.trackers.spirit import Spirit
-from submerge_lab.bench.trial import BenchTrial, learnt, tails, tried
 from submerge_lab.plants.room import Room
 
 RANK, CALL = 10, 50

@@ -1,7 +1,7 @@
 """Exported models beside the product: the same alarm rows, sizes, and rows that are no readings.
 
 A model of 54 channels and 8 directions is exported in each language, and run on rows with faults by
-what runs that language (gcc, node, sqlite3, ONNX Runtime). Alarm rows are those at which a
+what runs that language (gcc, node, ONNX Runtime). Alarm rows are those at which a
 statistic is over its limit. They have to be the product's, except where a statistic is within 1e-9
 of its limit (in float32: 1e-5), relative to it; these are counted. Each program checks its golden
 rows first.
@@ -27,13 +27,12 @@ from submerge_bridges.export.exported_model import recipe_of
 from submerge_bridges.export.javascript import javascript
 from submerge_bridges.export.onnx_graph.model import onnx_model
 from submerge_bridges.export.recipe import Recipe
-from submerge_bridges.export.sql.script import script
 from submerge_files.model_file import SavedModel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support import exported
-from support.export_engines import run_onnx, run_sql
+from support.export_engines import run_onnx
 from support.export_runs import (
     SANITIZERS,
     ProgramRows,
@@ -93,7 +92,6 @@ CONTENDERS = [
         single=True,
     ),
     Contender("JavaScript", run_js, lambda recipe: len(javascript(recipe)), run_js),
-    Contender("SQL", run_sql, lambda recipe: len(script(recipe).encode()), run_sql),
     Contender("ONNX, double", run_onnx, lambda recipe: len(onnx_model(recipe)), run_onnx),
     Contender(
         "ONNX, float",

@@ -17,10 +17,10 @@ import click
 import numpy as np
 
 import blas  # noqa: F401 (before numpy: it sets one thread)
-from submerge_lab.bench.streams import synth as synth
-from submerge_lab.bench.trial import peak_bytes as peak_bytes
-from submerge_lab.bench.trial import residual as residual
-from submerge_lab.bench.trial import tails as tails
+from contest.streams import synth as synth
+from contest.trial import peak_bytes as peak_bytes
+from contest.trial import residual as residual
+from contest.trial import tails as tails
 
 Array = np.ndarray
 

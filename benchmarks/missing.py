@@ -26,7 +26,7 @@ from submerge import SAPCA, Array, Model, Schema, Subspace
 from submerge.pca.expected import Guesses, Mask
 from submerge.pca.missing import fill
 from submerge.sklearn import SubspaceDetector
-from submerge_lab.replay.hidden import hidden_error
+from submerge_lab.replay.rows import hidden_error
 
 RANKS = (4, 8, 10, 16)
 OUTAGES = ((6, 24), (12, 96), (96, 288))

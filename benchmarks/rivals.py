@@ -14,8 +14,8 @@ from sklearn.decomposition import PCA, IncrementalPCA
 
 import measure
 from as_printed import Algorithm3 as Algorithm3
-from submerge_lab.bench.contender import Contender as Rival
-from submerge_lab.bench.contender import Submerge as Submerge
+from contest.contender import Contender as Rival
+from contest.contender import Submerge as Submerge
 
 Array = measure.Array
 

@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "plain_docstrings",
     "marked",
+    "folders",
     "offline",
 ]
 root_doc = "docs/index"

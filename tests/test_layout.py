@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from support.structure import WHEEL
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = {
-    "submerge",
-    "submerge_proto",
-    "submerge_client",
-    "submerge_aggregator",
-    "submerge_files",
-    "submerge_operate",
-    "submerge_bridges",
-}
+PACKAGES = {Path(package).name for package in WHEEL}
 
 PAGE = "submerge_aggregator/page/"
 SCORERS = "submerge_bridges/export/scorer."

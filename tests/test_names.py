@@ -16,11 +16,12 @@ import sys, time
 real, ahead = time.time, float(sys.argv.pop(1))
 time.time = lambda: real() + ahead
 import pytest
-sys.exit(pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider"]))
+every = ["-m", "soak or not soak"]
+sys.exit(pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider", *every]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_names_hang_on_no_hash_seed_no_clock_and_no_address():
     """Two processes, a day apart, give all tests the same names in the same order."""
     collections = [

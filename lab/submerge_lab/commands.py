@@ -24,11 +24,6 @@ COMMANDS = {
         LAB,
     ),
     "lab plan": ("submerge_lab.plan.command", "Say what a fleet of any size would need.", LAB),
-    "lab bench": (
-        "submerge_lab.bench.command",
-        "Compare methods that learn a subspace.",
-        "submerge[bench]",
-    ),
 }
 
 

@@ -46,7 +46,6 @@ ABSENT = {
 
 EARLIER = {
     "audit": "aggregator audit",
-    "bench": "lab bench",
     "crowd": "lab crowd",
     "job": "jobs",
     "kits": "pki kits",

@@ -20,19 +20,20 @@ from rich.console import Console
 
 from submerge import UsageError
 from submerge_lab.demo.command import command as demo
+from submerge_lab.demo.fleet import resident
 from submerge_lab.demo.live import fleet_table
-from submerge_lab.demo.nodes import resident
-from submerge_lab.demo.outcome import DemoSettings
 from submerge_lab.demo.processes import OutputLine, ProcessEnd, Processes
 from submerge_lab.demo.report import lines, picture
-from submerge_lab.demo.run import Demo
-from submerge_lab.demo.site import free_ports
-from submerge_lab.demo.wires import open_wire
+from submerge_lab.demo.run import DemoSettings
+from submerge_lab.demo.site import free_ports, open_wire
+from submerge_lab.plants.room import Room
 from submerge_operate import cli
+from support.demo_accuracy import RecordedDemo
+from support.demo_books import balance_of
 from support.patience import PATIENCE_S, until
 from support.programs import DETACHED
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak  # the gate runs the demo of the wheel
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -111,8 +112,11 @@ def test_a_killed_process_is_heard_to_its_end():
 # -- the whole -----------------------------------------------------------------
 
 
-def run_of(settings):
-    """A small fleet for a few seconds: the demo, its outcome, what a person saw."""
+def run_of(settings, **room):
+    """A small fleet for a few seconds: the demo, its outcome, what a person saw.
+
+    room : of `Room`, where it is not that of the settings
+    """
     seen = io.StringIO()
     console = Console(width=80, file=seen)
 
@@ -121,10 +125,15 @@ def run_of(settings):
             console.print(fleet_table(run, width=80))
 
     with tempfile.TemporaryDirectory() as folder, open_wire(None, mqtt=False) as wire:
-        run = Demo(settings, Path(folder), wire)
+        run = RecordedDemo(settings, Path(folder), wire)
+        if room:
+            run.room = Room(seed=settings.seed, days=settings.days, **room)
         outcome = run.run(look)
+        balance, accuracy = balance_of(run.fleet), run.accuracy()
     console.print(fleet_table(run, width=80))
-    return SimpleNamespace(demo=run, outcome=outcome, seen=seen.getvalue())
+    return SimpleNamespace(
+        demo=run, outcome=outcome, seen=seen.getvalue(), balance=balance, accuracy=accuracy
+    )
 
 
 SHORT = DemoSettings(seed=1, days=2.0, clients=2, seconds=3.0)
@@ -137,16 +146,25 @@ def short():
 
 
 @pytest.fixture(scope="module")
+def sound():
+    """The same without faults of sensors: what is learnt of one that is broken is a choice."""
+    return run_of(SHORT, faults=())
+
+
+@pytest.fixture(scope="module")
 def kernel():
-    """Two days of a kernel group."""
-    return run_of(replace(SHORT, rank=16, features=128))
+    """Two days of a kernel group, without faults of sensors."""
+    return run_of(replace(SHORT, rank=16, features=128), faults=())
 
 
 @pytest.mark.parametrize("group", ["short", "kernel"])
 def test_every_reading_is_accounted_for(group, request):
-    """With a client and an aggregator killed on the way; the other client is exact."""
+    """With a client and an aggregator killed on the way; the other client is exact.
+
+    By all stores, and by what each client process was given and had acknowledged.
+    """
     run = request.getfixturevalue(group)
-    balance = run.outcome.balance
+    balance, counts = run.balance, run.outcome.counts
 
     assert balance.wrong == ()
     assert balance.fed == run.demo.room.n_snapshots == 5574
@@ -157,41 +175,54 @@ def test_every_reading_is_accounted_for(group, request):
         + balance.declared_lost
         + sum(balance.lost_with_kill.values())
     )
+    assert (balance.learnt, balance.withheld, balance.declared_lost) == (
+        counts.learnt,
+        counts.withheld,
+        counts.lost,
+    )
+    assert run.outcome.lost_with_kill == sum(balance.lost_with_kill.values())
     assert all(failure.back_s is not None for failure in run.outcome.failures)
 
 
-def test_the_merged_model_is_near_exact_pca(short):
-    """Of all rows that the root holds, as sound motes would have read them.
+def test_each_fault_is_found_or_missed(short):
+    """Each true fault once, found while it holds or soon after; what else is named is false."""
+    outcome = short.outcome
+    of_faults = [each for each in outcome.verdicts if each.fault is not None]
 
-    Five of 54 motes are out of service for up to half of the two days, and their readings a guess.
-    """
-    accuracy = short.outcome.accuracy
+    assert [each.fault for each in of_faults] == list(short.demo.room.faults)
+    assert outcome.count("found") + outcome.count("missed") == len(short.demo.room.faults)
+    assert outcome.count("false") == len(outcome.verdicts) - len(of_faults)
+    assert all((each.alarm is not None) == (each.outcome == "found") for each in of_faults)
 
-    assert 1 <= accuracy.ratio < 1.6
-    assert accuracy.energy_kept > 0.995
-    assert all(m <= e * 1.05 for m, e in zip(accuracy.merged[:5], accuracy.exact, strict=False))
+
+def test_the_merged_model_is_near_exact_pca(sound):
+    """Of all rows that the root holds, with gaps as they would have been read."""
+    accuracy, readings = sound.accuracy
+
+    assert readings is None
+    assert 1 <= accuracy.ratio < 1.4
+    assert accuracy.energy_kept > 0.9
 
 
 def test_a_kernel_groups_model_is_near_exact_pca(kernel):
-    """Of all rows' features, and of the readings themselves; out of service as above."""
-    features, linear = kernel.outcome.accuracy, kernel.outcome.linear
+    """Of all rows' features, and of the readings themselves."""
+    features, linear = kernel.accuracy
 
-    assert 1 <= features.ratio < 1.6
-    assert 1 <= linear.ratio < 1.6
-    assert features.energy_kept > 0.95
-    assert linear.energy_kept > 0.995
+    assert 1 <= features.ratio < 1.4
+    assert 1 <= linear.ratio < 1.4
+    assert features.energy_kept > 0.9
+    assert linear.energy_kept > 0.9
 
 
 def test_a_kernel_group_says_that_it_is_one(kernel):
-    """While it runs and in the end; its rows are told apart by how odd they are."""
+    """While it runs and in the end; its rows have anomaly scores."""
     said = dict(lines(kernel.outcome))
 
     assert "a kernel, 128 features" in " ".join(kernel.seen.split())
     assert " anomaly score " in kernel.seen
     assert "a Gaussian kernel, 128 features" in said["fleet"]
-    assert "all learnt rows' features" in said["accuracy"]
-    assert {"readings", "balance", "alarms"} < said.keys()
-    assert kernel.outcome.anomalous_rows > 0
+    assert {"readings", "faults", "alarms"} < said.keys()
+    assert "anomaly score above 1" in said["scores"]
 
 
 def test_every_process_is_told_of(short):
@@ -223,17 +254,14 @@ def test_every_figure_is_told(short):
     for name in (
         "room",
         "fleet",
-        "balance",
+        "readings",
         "recovery",
-        "accuracy",
         "traffic",
         "memory",
         "alarms",
         "faults",
-        "false",
     ):
         assert name in names
-    assert "WRONG" not in names
 
 
 def shown_by(path):
@@ -267,8 +295,9 @@ def test_the_command_prints_one_object_and_leaves_nothing(submerge, place, monke
 
     assert (done.exit_code, done.stderr) == (0, ""), done.stdout
     figures = json.loads(done.stdout)
-    assert {"accuracy", "balance", "failures", "usage", "verdicts", "found"} < set(figures)
-    assert figures["balance"]["wrong"] == []
+    assert {"counts", "failures", "usage", "verdicts", "missed", "false"} < set(figures)
+    assert figures["found"] + figures["missed"] == 6
+    assert figures["snapshots"] == sum(figures["counts"].values())
     assert figures["wire"] == "MQTT, aMQTT on loopback"
     assert list(place.iterdir()) == []
 

@@ -1,80 +1,66 @@
-"""`submerge demo --page`: a viewer kills, stops and starts its processes; the line holds."""
+"""`submerge demo --page`: what is killed is started again; every reading is accounted for."""
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 pytest.importorskip("grpc")
 pytest.importorskip("jinja2")
 
-from submerge_lab.demo.nodes import resident
+from submerge_lab.demo.fleet import resident
+from submerge_lab.demo.page import PageDemo
+from submerge_lab.demo.run import DemoSettings
+from submerge_lab.demo.site import open_wire
+from support.demo_books import balance_of
 from support.page_client import PageClient
 from support.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.slow
 
+LAST = re.compile(
+    r"readings +(\S+) fed = (\S+) counted \+ (\S+) declared lost \+ (\S+) lost with killed"
+)
+
+
+# -- as a person sees it --------------------------------------------------------------
+
 
 class DemoViewer(PageClient):
-    """A demo with two clients, and its viewer."""
+    """A demo with two clients, and who looks at its page."""
 
     def __init__(self, folder: str) -> None:
         command = [sys.executable, "-m", "submerge_operate", "demo", "--page", "--clients", "2"]
         self.run = subprocess.Popen(
-            [*command, "--keep", f"{folder}/kept"],
-            stdout=subprocess.PIPE,
-            text=True,
+            [*command, "--keep", f"{folder}/kept"], stdout=subprocess.PIPE, text=True
         )
+        self.port = int(self.says("page").split(":")[2].partition("/")[0])
+        pairs = (each.split() for each in self.says("fleet").split(", "))
+        self.pids = {name: int(pid) for name, pid in pairs}
+
+    def says(self, what: str) -> str:
+        """The rest of the next line, which begins with a word."""
         assert self.run.stdout is not None
-        what, url = self.run.stdout.readline().split()
-        assert "page" == what
-        self.port = int(url.split(":")[2].partition("/")[0])
+        said, _, rest = self.run.stdout.readline().partition(" ")
+        assert what == said
+        return rest.strip()
 
-    def opens(self) -> None:
-        first = self.get("/demo")
-        self.cookie = first.headers["set-cookie"].partition(";")[0]
-        page = self.get(first.headers["location"]).body.decode()
-        self.proof = page.split('submerge-proof" content="')[1][:64]
-
-    def state(self) -> dict[str, Any]:
-        """What the view shows; the line holds whenever there is one."""
-        state = self.get("/data/demo").json
-        line = state["line"]
-        if line is not None:
-            assert [] == line["wrong"]
-            assert line["fed"] == line["counted"] + line["under_way"] + line["lost"]
-        return state
-
-    def process(self, name: str) -> dict[str, Any]:
-        return next(each for each in self.state()["processes"] if each["name"] == name)
-
-    def awaits(self, name: str, state: str) -> dict[str, Any]:
-        until(lambda: self.process(name)["state"] == state, lambda: f"{name} {state}")
-        return self.process(name)
-
-    def breaks(self, name: str, verb: str, state: str) -> None:
-        """End a process, see it gone, start it again, and see readings counted again."""
-        pid = self.process(name)["pid"]
-        assert 200 == self.post(f"/demo/{name}/{verb}").status
-        until(lambda: self.process(name)["verbs"] == ["start"], lambda: f"an end of {name}")
-        assert (state, None) == (self.process(name)["state"], resident(pid))
-        assert 200 == self.post(f"/demo/{name}/start").status
-        assert pid != self.awaits(name, "running")["pid"]
-        self.awaits_more()
-
-    def awaits_more(self) -> None:
-        """Wait until the root has counted something that was fed from now on."""
-        least = self.state()["line"]["fed"]
-        until(
-            lambda: self.state()["line"]["counted"] > least,
-            lambda: f"more than {least} readings counted: {self.state()}",
-            lambda: self.state()["line"]["counted"],
-        )
+    def kills(self, name: str) -> None:
+        """End a process as a power cut does; it is started again."""
+        before = self.pids[name]
+        os.kill(before, signal.SIGKILL)
+        again, pid = self.says("again").split()
+        assert (name, None) == (again, resident(before))
+        self.pids[name] = int(pid)
 
 
 @pytest.fixture
@@ -88,41 +74,33 @@ def viewer():
             viewer.run.communicate()
 
 
-def test_the_line_holds_while_processes_are_killed_stopped_and_started(viewer):
-    """A client and an aggregator; Ctrl-C ends all of them, and the last line holds, too."""
-    viewer.opens()
-    for each in viewer.state()["processes"]:
-        viewer.awaits(each["name"], "running")
-    until(
-        lambda: (viewer.state()["line"] or {"counted": 0})["counted"] > 0,
-        lambda: f"readings counted: {viewer.state()}",
-    )
+def test_the_page_of_the_root_shows_the_fleet(viewer):
+    """Without a token, on this machine; after a kill of the root, too. Ctrl-C ends all of them."""
+    viewer.says("try")
 
-    for verb, state, name in (
-        ("kill", "killed", "client-1"),
-        ("kill", "killed", "aggregator-1"),
-        ("stop", "stopped", "client-2"),
-        ("kill", "killed", "root"),
-    ):
-        viewer.breaks(name, verb, state)
-    until(lambda: viewer.state()["line"]["open"] == 0, lambda: f"known fates: {viewer.state()}")
+    def shown() -> str:
+        try:
+            return viewer.get("/data/fleet/room").body.decode()
+        except OSError:
+            return ""
 
-    pids = [each["pid"] for each in viewer.state()["processes"]]
+    until(lambda: "client-2" in shown(), lambda: f"the fleet on the page: {shown()}")
+    viewer.kills("root")
+    until(lambda: "client-2" in shown(), lambda: f"the fleet on the page again: {shown()}")
+
     viewer.run.send_signal(signal.SIGINT)
     said, _ = viewer.run.communicate(timeout=PATIENCE_S)
+    fed, *parts = (int(each.replace(",", "")) for each in LAST.search(said).groups())
     assert 0 == viewer.run.returncode
-    assert "WRONG" not in said
-    assert "+ under way 0 +" in said.splitlines()[-1]
-    assert [None] * len(pids) == [resident(pid) for pid in pids]
+    assert 0 < fed == sum(parts)
+    assert dict.fromkeys(viewer.pids) == {n: resident(p) for n, p in viewer.pids.items()}
 
 
 def test_a_demo_that_is_killed_leaves_no_process(viewer):
     """SIGKILL of the demo itself: the kernel ends the others."""
-    viewer.opens()
-    viewer.awaits("root", "running")
-    pids = [each["pid"] for each in viewer.state()["processes"]]
     viewer.run.kill()
 
+    pids = viewer.pids.values()
     until(lambda: all(resident(pid) is None for pid in pids), lambda: f"an end of {pids}")
 
 
@@ -134,3 +112,51 @@ def test_options_of_a_run_that_ends_do_not_go_with_it():
     assert (2, "") == (done.returncode, done.stdout)
     assert "leave --json and --plot out" in done.stderr
     assert 1 == len(done.stderr.splitlines())
+
+
+# -- every reading --------------------------------------------------------------------
+
+
+class KilledDemo(PageDemo):
+    """Kills its processes in turn, each once both clients are acknowledged again."""
+
+    waiting = ("client-1", "aggregator-1", "client-2", "root")
+    least: Mapping[str, int] = MappingProxyType({})
+
+    def tick(self) -> None:
+        super().tick()
+        clients = self.fleet.of("client")
+        if any(node.state != "running" for node in self.fleet.nodes.values()) or not all(
+            node.stints[-1].acknowledged and node.acknowledged > self.least.get(node.name, 0)
+            for node in clients
+        ):
+            return
+        if not self.waiting:
+            raise KeyboardInterrupt
+        name, *others = self.waiting
+        self.waiting = tuple(others)
+        self.fleet.nodes[name].process.kill()
+        self.fleet.wait_until(
+            lambda: self.fleet.nodes[name].state == "killed", f"lose {name}", lambda: None
+        )
+        self.least = {node.name: node.acknowledged for node in clients}
+
+
+def test_every_reading_is_accounted_for_whatever_is_killed(capsys):
+    """Two clients, their aggregator and the root, one after the other, while readings come.
+
+    By the stores at the end: no acknowledged reading is missing, none is counted twice, and an
+    aggregator and the root agree on each.
+    """
+    settings = DemoSettings(seed=1, clients=2, seconds=14 * 60.0)
+    with tempfile.TemporaryDirectory() as folder, open_wire(None, mqtt=False) as wire:
+        demo = KilledDemo(settings, Path(folder), wire, print)
+        demo.run()
+        balance = balance_of(demo.fleet)
+    said = capsys.readouterr().out
+
+    assert () == balance.wrong
+    assert ["client-1", "aggregator-1", "client-2", "root"] == re.findall(r"again +(\S+)", said)
+    fed, counted, lost, killed = (int(each.replace(",", "")) for each in LAST.search(said).groups())
+    assert (balance.fed, balance.learnt + balance.withheld) == (fed, counted)
+    assert (balance.declared_lost, sum(balance.lost_with_kill.values())) == (lost, killed)

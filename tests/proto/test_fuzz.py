@@ -55,7 +55,7 @@ def _several(first, worlds):
         fuzz.fuzz(seed, fuzz.Tally(), executions=1500)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_it_finds_what_is_put_there_to_be_found(monkeypatch, mutant):
     """A check left out, a rule broken: in one of ten worlds something goes wrong."""

@@ -24,12 +24,12 @@ from collections.abc import Callable
 import numpy as np
 
 import measure
+from contest.streams import ALPHAS
 from papers.federated.follow import Followed, follow, over_optimum
 from papers.federated.methods import MEASURED, OURS, rivals, sapca, submerge, whose
 from papers.federated.streams import synth
 from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
-from submerge_lab.bench.streams import ALPHAS
 
 RANK, BLOCK, FORGETTING = 10, 50, 1.0
 

@@ -4,7 +4,7 @@ The error over time is that of the paper: after t rows, ||Y - U U' Y||_F^2 / t o
 with the subspace U of that moment. It comes from the running sum of y y', not from the rows: a
 block costs O(b dim^2), whatever came before it. The authors' scripts take the subspace before the
 newest block for SAPCA, SPCA and the power method, and the newest one for SPIRIT and FD; here all
-methods have the newest. `submerge replay --over-time` computes the same.
+methods have the newest.
 """
 
 import time
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from submerge_lab.bench.contender import Contender
-from submerge_lab.replay.over_time import ErrorOverTime
+from contest.contender import Contender
+from contest.over_time import ErrorOverTime
 
 Array = np.ndarray
 

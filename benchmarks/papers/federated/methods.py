@@ -8,14 +8,14 @@ default; but it does not center, since the mean was removed beforehand.
 from collections.abc import Callable
 from functools import partial
 
+from contest.contender import Contender, Submerge
+from contest.trackers.frequent_directions import FrequentDirections
+from contest.trackers.grouse import Grouse
+from contest.trackers.power_method import PowerMethod
+from contest.trackers.spirit import Spirit
 from papers.federated.follow import Array, Followed, follow
 from papers.frame import Curve
 from submerge import SapcaRank
-from submerge_lab.bench.contender import Contender, Submerge
-from submerge_lab.bench.trackers.frequent_directions import FrequentDirections
-from submerge_lab.bench.trackers.grouse import Grouse
-from submerge_lab.bench.trackers.power_method import PowerMethod
-from submerge_lab.bench.trackers.spirit import Spirit
 
 ALPHA, BETA = 0.01, 0.10
 """The rank rule's bounds, in the paper's scripts."""
@@ -24,8 +24,7 @@ ENERGY = (0.95, 0.98)
 
 MEASURED = (
     "core/submerge/pca",
-    "lab/submerge_lab/bench",
-    "lab/submerge_lab/replay/over_time.py",
+    "benchmarks/contest",
     "benchmarks/papers/federated/follow.py",
     "benchmarks/papers/federated/methods.py",
     "benchmarks/papers/federated/streams.py",

@@ -21,13 +21,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import measure
+from contest.contender import Submerge
+from contest.trackers.spirit import Spirit
 from papers.federated.follow import Followed, follow, optimum, over_optimum
 from papers.federated.methods import ENERGY, MEASURED, OURS, Make, compared, over_time, sapca, spca
 from papers.federated.streams import SETS, Motes, described, motes
 from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
-from submerge_lab.bench.contender import Submerge
-from submerge_lab.bench.trackers.spirit import Spirit
 
 BLOCK, FORGETTING = 50, 0.9
 

@@ -31,15 +31,15 @@ import numpy as np
 import measure
 import memory
 from as_printed import Algorithm3
+from contest.contender import Contender, Submerge
+from contest.trackers.frequent_directions import FrequentDirections
+from contest.trackers.grouse import Grouse
+from contest.trackers.power_method import PowerMethod
+from contest.trackers.spirit import Spirit
 from papers.federated.streams import SETS, Motes, described, motes
 from papers.frame import Curve, Figure, Panel, command
 from report import Table
 from submerge import SapcaRank
-from submerge_lab.bench.contender import Contender, Submerge
-from submerge_lab.bench.trackers.frequent_directions import FrequentDirections
-from submerge_lab.bench.trackers.grouse import Grouse
-from submerge_lab.bench.trackers.power_method import PowerMethod
-from submerge_lab.bench.trackers.spirit import Spirit
 
 RANK, BLOCK, RUNS = 10, 50, 10
 PAPERS = {"block_size": BLOCK, "oversample": 0, "center": False, "exact": "never"}
@@ -48,7 +48,7 @@ ADAPTIVE = "SAPCA: submerge, the paper's settings"
 PRINTED = {(ADAPTIVE, "Humidity"): (138.0, 59.0)}
 """Mean and median in kB that the paper prints, where we have them."""
 
-PRELOADED = ["submerge_lab.bench.streams", "submerge_lab.bench.line_up", "rich.table"]
+PRELOADED = ["contest.streams", "contest.line_up", "rich.table"]
 """What a process of a resident figure has at once: it starts in a few hundredths of a second."""
 
 
@@ -139,7 +139,7 @@ def figure(quick: bool) -> Figure:
         (
             "core/submerge/_linalg.py",
             "core/submerge/pca",
-            "lab/submerge_lab/bench",
+            "benchmarks/contest",
             "benchmarks/as_printed.py",
             "benchmarks/memory.py",
             "benchmarks/papers/federated/peak_memory.py",

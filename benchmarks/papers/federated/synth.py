@@ -27,12 +27,12 @@ from dataclasses import replace
 import numpy as np
 
 import measure
+from contest.streams import ALPHAS
 from papers.federated.follow import ROUNDING, absolute_mse, offline, over_optimum
 from papers.federated.methods import MEASURED, compared, whose
 from papers.federated.streams import synth
 from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
-from submerge_lab.bench.streams import ALPHAS
 
 RANK, BLOCK, FORGETTING = 10, 50, 1.0
 SUBSPACE, ERROR, OVER = "error of abs U", "error per row", "over the optimum of its rank"

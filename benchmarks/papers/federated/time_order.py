@@ -28,12 +28,12 @@ from dataclasses import replace
 import numpy as np
 
 import measure
+from contest.trial import learnt
 from papers.federated.follow import ROUNDING, Array, absolute_mse
 from papers.federated.methods import MEASURED, OURS, Make, rivals, spca, submerge, whose
 from papers.federated.streams import synth
 from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
-from submerge_lab.bench.trial import learnt
 
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 2.0, 3.0, 4.0)
 RANKS = (5, 20, 50, 75)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from submerge_bridges.export.recipe import Recipe
     from submerge_bridges.export.writers import ExportOptions
 
-LANGUAGES = ("c", "js", "sql", "onnx")
+LANGUAGES = ("c", "js", "onnx")
 """As in `writers`, which is imported late: help needs their names alone."""
 
 SCORES = ("distance", "spe", "t2")
 """As in `recipe`, likewise."""
 
-OPTIONS = {"single": "--float32", "prefix": "--prefix", "table": "--table", "time": "--time"}
+OPTIONS = {"single": "--float32", "prefix": "--prefix"}
 """By fields of `writers.ExportOptions`."""
 
 MADE_BY = "submerge model export"
@@ -49,9 +49,7 @@ Example: submerge fit history.csv -o plant.model
     "--at-most", "1 false per week", "The rate of false alarms that is promised.", metavar="RATE"
 )
 @flag_option("--float32", "c, onnx: compute in float, not in double.", "single")
-@default_option("--prefix", "submerge", "c, sql: what all names begin with.", metavar="NAME")
-@default_option("--table", "readings", "sql: the table of rows.", metavar="NAME")
-@default_option("--time", "time", "sql: its column of times.", metavar="NAME")
+@default_option("--prefix", "submerge", "c: what all names begin with.", metavar="NAME")
 @json_option("Print what was written, as JSON.")
 def command(
     model: Path,
@@ -62,8 +60,6 @@ def command(
     at_most: str,
     single: bool,
     prefix: str,
-    table: str,
-    time: str,
     as_json: bool,
 ) -> None:
     """Write the model in the file MODEL as a program that scores rows.
@@ -76,12 +72,12 @@ def command(
     """
     from submerge_bridges.export.writers import ExportOptions
 
-    options = ExportOptions(single, prefix, table, time)
+    options = ExportOptions(single, prefix)
     _check_options(language, options)
     _check_target(output)
     recipe, data = _exported(model, language, statistic, machine, at_most, options)
     _write(output, data)
-    notes = _notes(recipe, language, options)
+    notes = _notes(recipe)
     if as_json:
         click.echo(json.dumps(_facts(recipe, language, output, data) | {"notes": notes}))
         return
@@ -164,15 +160,11 @@ def _facts(recipe: Recipe, language: str, output: Path, data: bytes) -> dict[str
     }
 
 
-def _notes(recipe: Recipe, language: str, options: ExportOptions) -> list[str]:
+def _notes(recipe: Recipe) -> list[str]:
     """Return sentences on what the program cannot do, and what a user has to know."""
-    from submerge_bridges.export.writers import WRITERS
-
-    notes = WRITERS[language].notes(recipe, options)
     if not recipe.alarm.limits:
-        none = "the model has no alarm limits for these scores: the program raises no alarm"
-        return [*notes, none]
+        return ["the model has no alarm limits for these scores: the program raises no alarm"]
     if recipe.alarm.provisional_rows:
         rows = f"{recipe.alarm.provisional_rows:,.0f}"
-        return [*notes, f"limits are provisional: about 1 false alarm in {rows} rows"]
-    return notes
+        return [f"limits are provisional: about 1 false alarm in {rows} rows"]
+    return []

@@ -9,7 +9,6 @@ from submerge_bridges.export.c_source import c_source
 from submerge_bridges.export.javascript import javascript
 from submerge_bridges.export.onnx_graph.model import onnx_model
 from submerge_bridges.export.recipe import Recipe
-from submerge_bridges.export.sql.script import SqlNames, column_notes, script
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +17,10 @@ class ExportOptions:
 
     single : whether it computes in float32
     prefix : what names in the program begin with
-    table, time : the table that SQL reads, and its column of times
     """
 
     single: bool = False
     prefix: str = "submerge"
-    table: str = "readings"
-    time: str = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +28,10 @@ class ExportWriter:
     """Writes one language.
 
     takes : the options that it has: names of fields of `ExportOptions`
-    notes : what a user has to know of the file
     """
 
     write: Callable[[Recipe, ExportOptions], bytes]
     takes: frozenset[str] = frozenset()
-    notes: Callable[[Recipe, ExportOptions], list[str]] = lambda _, __: []
 
 
 def _c(recipe: Recipe, options: ExportOptions) -> bytes:
@@ -48,18 +42,6 @@ def _js(recipe: Recipe, _: ExportOptions) -> bytes:
     return javascript(recipe).encode("ascii")
 
 
-def _sql(recipe: Recipe, options: ExportOptions) -> bytes:
-    return script(recipe, _sql_names(options)).encode()
-
-
-def _sql_notes(recipe: Recipe, options: ExportOptions) -> list[str]:
-    return column_notes(recipe, _sql_names(options))
-
-
-def _sql_names(options: ExportOptions) -> SqlNames:
-    return SqlNames(options.table, options.time, options.prefix)
-
-
 def _onnx(recipe: Recipe, options: ExportOptions) -> bytes:
     return onnx_model(recipe, single=options.single)
 
@@ -67,6 +49,5 @@ def _onnx(recipe: Recipe, options: ExportOptions) -> bytes:
 WRITERS: Mapping[str, ExportWriter] = {
     "c": ExportWriter(_c, frozenset({"single", "prefix"})),
     "js": ExportWriter(_js),
-    "sql": ExportWriter(_sql, frozenset({"prefix", "table", "time"}), _sql_notes),
     "onnx": ExportWriter(_onnx, frozenset({"single"})),
 }

@@ -2,13 +2,19 @@
 
 import numpy as np
 
-from submerge.flower import FlowerGroup
+from submerge import Channel, Scaling, Schema
 
-GROUP = FlowerGroup(
-    "pumps",
-    channels=("flow [m3/h]", "pressure [bar]", "speed [rpm]", "power [kW]", "temperature [C]"),
-    rank=2,
+SCHEMA = Schema(
+    (
+        Channel("flow", "m3/h"),
+        Channel("pressure", "bar"),
+        Channel("speed", "rpm"),
+        Channel("power", "kW"),
+        Channel("temperature", "C"),
+    ),
+    scaling=Scaling(offset=(20, 2, 1000, 7, 50), scale=(6, 1, 300, 5, 4)),
 )
+RANK = 2
 ROWS = 200  # rows that a pump reads in one round
 
 

@@ -14,9 +14,14 @@ from statistics import median
 from typing import Any
 
 from submerge import UsageError
-from submerge_lab.crowd.member import CrowdMember, CrowdPlan, make_member
+from submerge_lab.crowd.member import (
+    CrowdMember,
+    CrowdPlan,
+    PacedSensor,
+    RealTimePace,
+    make_member,
+)
 from submerge_lab.crowd.motes import NODES, Building
-from submerge_lab.crowd.pace import PacedSensor, RealTimePace
 
 LOOK_S = 2.0
 """Seconds between two checks that every node reads rows."""

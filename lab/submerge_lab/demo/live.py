@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from submerge_lab.demo.nodes import Node
+from submerge_lab.demo.fleet import Node
 from submerge_lab.demo.run import Demo
 from submerge_lab.plants.room import DAY
 

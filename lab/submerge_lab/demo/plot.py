@@ -1,4 +1,4 @@
-"""The picture of a demo: scores over time, every mote, the room's plan, the spectrum."""
+"""The picture of a demo: scores over time, every mote, the room's plan."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from submerge_files.console.figures import Figure, LogNorm, save
-from submerge_lab.demo.outcome import WEEKDAYS, DemoOutcome
-from submerge_lab.demo.run import Demo
-from submerge_lab.demo.verdict import FaultVerdict
-from submerge_lab.demo.watch import LOUD
-from submerge_lab.plants.room import DAY, MOTES, QUANTITIES
+from submerge_lab.demo.alarms import FaultVerdict
+from submerge_lab.demo.run import WEEKDAYS, Demo, DemoOutcome
+from submerge_lab.demo.scores import LOUD
+from submerge_lab.plants.room import DAY, MOTES
 from submerge_lab.plants.room_plan import DEPTH, WIDTH
 
 COLOR = {"found": "#1b7837", "missed": "#d6850a", "false": "#c51b1b"}
@@ -21,23 +20,21 @@ COLOR = {"found": "#1b7837", "missed": "#d6850a", "false": "#c51b1b"}
 def draw(path: Path, demo: Demo, outcome: DemoOutcome) -> None:
     """Write the picture to `path`, a PNG."""
     figure = Figure(figsize=(13, 12), layout="constrained")
-    grid = figure.add_gridspec(3, 2, height_ratios=(2.4, 4, 4), width_ratios=(3, 2))
-    scores = figure.add_subplot(grid[0, :])
-    motes = figure.add_subplot(grid[1, :], sharex=scores)
-    settings, counts = outcome.settings, outcome.alarm_counts
+    grid = figure.add_gridspec(3, 1, height_ratios=(2.4, 4, 4))
+    scores = figure.add_subplot(grid[0])
+    motes = figure.add_subplot(grid[1], sharex=scores)
+    settings = outcome.settings
     kernel = f", a kernel ({settings.features} features)" if settings.features else ""
     figure.suptitle(
         f"{MOTES} motes, {settings.days:g} days, {settings.clients} clients{kernel}:"
         f" {outcome.count('found')} faults found, {outcome.count('missed')} missed;"
-        f" {counts.raised} alarms, {counts.raised - counts.no_fault} of them of faults,"
-        f" {outcome.count('false')} false incidents",
+        f" {len(outcome.alarms)} alarms, {outcome.count('false')} false incidents",
         fontsize=13,
         fontweight="bold",
     )
     _scores(scores, demo, outcome)
     _motes(figure, motes, demo, outcome)
-    _plan(figure.add_subplot(grid[2, 0]), demo, outcome)
-    _spectrum(figure.add_subplot(grid[2, 1]), outcome)
+    _plan(figure.add_subplot(grid[2]), demo, outcome)
     save(figure, path, dpi=110, description=describe(figure))
 
 
@@ -191,31 +188,3 @@ def _plan(axes: Any, demo: Demo, outcome: DemoOutcome) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), fontsize=9, ncols=4, frameon=False)
     axes.set(xlabel="m", ylabel="m", xlim=(-1, WIDTH + 1), ylim=(-3.5, DEPTH + 1), aspect="equal")
     axes.set_title("The room, from above")
-
-
-def _spectrum(axes: Any, outcome: DemoOutcome) -> None:
-    """Draw variance by direction: of the merged model and of exact PCA."""
-    accuracy, rank = outcome.accuracy, outcome.accuracy.rank
-    unit, rows = "(scaled units, squared)", "all learnt rows"
-    if outcome.settings.features:
-        unit, rows = "of features", "all learnt rows' features"
-    exact, merged = np.array(accuracy.exact), np.array(accuracy.merged)
-    axes.axvspan(0.5, rank + 0.5, color="C2", alpha=0.08, lw=0, label="rank of the model")
-    axes.semilogy(
-        np.arange(1, len(exact) + 1), exact, "o-", mfc="none", color="k", lw=0.7, ms=6,
-        label=f"exact PCA of {rows}",
-    )  # fmt: skip
-    axes.semilogy(
-        np.arange(1, len(merged) + 1), merged, "x", color="C3", ms=6, mew=1.5,
-        label="merged from the clients' reports",
-    )  # fmt: skip
-    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
-    axes.set_title(f"Spectrum: error {ratio} times the optimum")
-    axes.set(xlabel="direction", ylabel=f"variance {unit}")
-    axes.set_xlim(0.5, len(exact) + 0.5)
-    axes.legend(fontsize=9)
-    names = ", ".join(QUANTITIES)
-    axes.annotate(
-        f"{4 * MOTES} channels: {names}", (0.97, 0.66), xycoords="axes fraction",
-        ha="right", fontsize=8, color="0.35",
-    )  # fmt: skip

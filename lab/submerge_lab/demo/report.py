@@ -7,15 +7,19 @@ from rich.console import Console
 from rich.text import Text
 
 from submerge import Array
-from submerge_lab.demo.accuracy import Accuracy
+from submerge_lab.demo.alarms import FaultVerdict
 from submerge_lab.demo.failures import ProcessFailure
-from submerge_lab.demo.outcome import SETTLE_DAYS, WEEKDAYS, DemoHistory, DemoOutcome, Usage
-from submerge_lab.demo.run import OVERSAMPLE
+from submerge_lab.demo.fleet import Usage
+from submerge_lab.demo.run import (
+    OVERSAMPLE,
+    SETTLE_DAYS,
+    WEEKDAYS,
+    DemoHistory,
+    DemoOutcome,
+)
+from submerge_lab.demo.scores import LOUD
 from submerge_lab.demo.site import AT_MOST, REPORT_EVERY_S
-from submerge_lab.demo.verdict import FaultVerdict
-from submerge_lab.demo.watch import LOUD
 from submerge_lab.plants.room import DAY
-from submerge_operate.fleet.model_comparison import SEPARATED
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 4
@@ -66,17 +70,17 @@ def picture(
 
 def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
     """Return the figures: a name and a sentence each."""
-    settings, accuracy = outcome.settings, outcome.accuracy
-    found = [verdict for verdict in outcome.verdicts if verdict.outcome == "found"]
-    right = sum(verdict.first for verdict in found)
-    delays = [verdict.delay_h for verdict in found if verdict.delay_h is not None]
+    settings, counts = outcome.settings, outcome.counts
+    delays = [verdict.delay_h for verdict in outcome.verdicts if verdict.delay_h is not None]
     delay = f", after {np.median(delays):.1f} h in the median" if delays else ""
+    found, missed, false = (outcome.count(each) for each in ("found", "missed", "false"))
     kernel = [f"a Gaussian kernel, {settings.features} features"] if settings.features else []
+    allowed = settings.clients * (settings.days - settings.settle_days) / 7
     report = [
         _line(
             "room",
             f"{outcome.snapshots:,} snapshots of {outcome.values // outcome.snapshots} channels",
-            f"{outcome.gaps / outcome.values:.1%} of values filled (missing or out of service)",
+            f"{outcome.gaps / outcome.values:.1%} of values missing or out of service",
             f"seed {settings.seed}",
         ),
         _line(
@@ -87,26 +91,21 @@ def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
             f"rank {settings.rank} + {OVERSAMPLE} spare",
             *kernel,
         ),
-        _balance(outcome),
-        *[_recovery(failure) for failure in outcome.failures],
-        _accuracy(
-            "accuracy", accuracy, "all learnt rows' features" if kernel else "all learnt rows"
-        ),
-        *([_accuracy("readings", outcome.linear, "all learnt rows")] if outcome.linear else []),
         _line(
-            "angle",
-            f"{accuracy.angle_deg:.2g}° at most between the leading {accuracy.separated}"
-            f" directions of both (the last whose eigenvalue is {SEPARATED:g} times the next)",
+            "readings",
+            f"{outcome.snapshots:,} fed; the root counts {counts.learnt:,} learnt and"
+            f" {counts.withheld:,} withheld, {counts.lost} are declared lost,"
+            f" {outcome.lost_with_kill} went with a killed process",
         ),
+        *[_recovery(failure) for failure in outcome.failures],
         _traffic(outcome),
         _memory(outcome),
+        _line("faults", f"{found} of {found + missed} found{delay}", f"{missed} missed"),
         _line(
-            "faults",
-            f"{len(found)} of {len(found) + outcome.count('missed')} found{delay}",
-            f"{right} with the right channel first",
-            f"{outcome.count('missed')} missed",
+            "alarms",
+            f"clients raised {len(outcome.alarms)}; {_of(false, 'false incident')}",
+            f"the limit is {AT_MOST} and client, {allowed:.1f} in this run",
         ),
-        *_alarms(outcome),
         _line(
             "scores",
             f"of {outcome.rows_judged:,} rows after {settings.settle_days:.2g} days,"
@@ -117,51 +116,7 @@ def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
     ]
     if settings.settle_days < SETTLE_DAYS:
         report.append(_line("note", "a short run: limits rest on few rows; expect misses"))
-    return report + [_line("WRONG", wrong) for wrong in outcome.balance.wrong]
-
-
-def _alarms(outcome: DemoOutcome) -> list[tuple[str, str]]:
-    """Return how many alarms clients raised, how many belong to faults, and what is false."""
-    counts, settings = outcome.alarm_counts, outcome.settings
-    allowed = settings.clients * (settings.days - settings.settle_days) / 7
-    return [
-        _line(
-            "alarms",
-            f"clients raised {counts.raised}: {counts.of_fault} name the mote of a fault,"
-            f" {counts.same_time} overlap in time with one of these,"
-            f" {counts.no_fault} belong to no fault",
-        ),
-        _line(
-            "false",
-            f"{_of(outcome.count('false'), 'false incident')}: alarms that overlap in time are one"
-            " incident, which is false if none of its alarms names the mote of a fault while the"
-            " fault holds or within an hour after it; so is taking a sound mote out of service",
-            f"the limit of alarms is {AT_MOST} and client, {allowed:.1f} in this run",
-        ),
-    ]
-
-
-def _balance(outcome: DemoOutcome) -> tuple[str, str]:
-    balance = outcome.balance
-    lost = [f"{n} lost with {node}" for node, n in balance.lost_with_kill.items()]
-    sums = [f"{balance.learnt:,} learnt", f"{balance.withheld} withheld"]
-    sums += [f"{balance.declared_lost} declared lost", *lost]
-    verdict = "it does not add up" if balance.wrong else "nothing acknowledged is missing"
-    return _line(
-        "balance",
-        f"{balance.fed:,} readings fed = {' + '.join(sums)}",
-        f"exact for the {_of(balance.exact, 'client')} never killed",
-        verdict,
-    )
-
-
-def _accuracy(name: str, accuracy: Accuracy, of: str) -> tuple[str, str]:
-    ratio = "-" if accuracy.ratio is None else f"{accuracy.ratio:.5f}"
-    return _line(
-        name,
-        f"error {ratio} times that of exact PCA of {of} at rank {accuracy.rank}",
-        f"{accuracy.energy_kept:.2%} of the energy kept",
-    )
+    return report
 
 
 def _recovery(failure: ProcessFailure) -> tuple[str, str]:

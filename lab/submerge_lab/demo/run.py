@@ -1,34 +1,36 @@
 """One run of the demo: it feeds a room to real processes and evaluates their output.
 
 A node gets nothing but its configuration and its readings. The results use nothing but what nodes
-write on their pipes while they run, and what their stores hold at the end.
+write on their pipes while they run, and what the root's store counts at the end.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from submerge import Array, Scaling, Schema
+from submerge.aggregator.pool import Row, Sealed
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.summaries import Subspaces, Summary
-from submerge_lab.demo.accuracy import Accuracy, Pools
-from submerge_lab.demo.balance import add_up, seen_by_killed
-from submerge_lab.demo.failures import plan_failures
+from submerge.protocol.messages import Counts
+from submerge_aggregator.store import Store
+from submerge_lab.demo.alarms import FaultVerdict, RaisedAlarm, match_faults
+from submerge_lab.demo.failures import ProcessFailure, plan_failures
 from submerge_lab.demo.feed import KNOCKS, Dealer, Trial
-from submerge_lab.demo.fleet import PATIENCE_S, DemoFleet, FleetFailed
-from submerge_lab.demo.outcome import DemoHistory, DemoOutcome, DemoSettings
-from submerge_lab.demo.site import FIRST_ROWS, ROOT, Site, SiteMember, Wire, members
-from submerge_lab.demo.stores import Held, merge_held, read_store
-from submerge_lab.demo.verdict import match_faults
-from submerge_lab.demo.watch import ChannelWatch
-from submerge_lab.demo.wires import check_sizes
+from submerge_lab.demo.fleet import PATIENCE_S, DemoFleet, FleetFailed, Usage
+from submerge_lab.demo.scores import ChannelWatch
+from submerge_lab.demo.site import FIRST_ROWS, ROOT, Site, SiteMember, Wire, check_sizes, members
 from submerge_lab.plants.room import DAY, MOTES, SNAPSHOT_S, Room
+from submerge_proto.kept import records
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+SETTLE_DAYS = 4.0
+"""Days without faults (2/7 of a shorter run): half to learn, half to measure limits."""
 
 OVERSAMPLE = 10
 """Spare directions. A fault that comes late is small in its first blocks; with five to
@@ -54,6 +56,105 @@ ARMED = 7 / 8
 
 SPARED, SPARED_RATE = 200, 40.0
 """Snapshots that are kept for a node that is not back yet, and their rate a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSettings:
+    """Settings of a run.
+
+    Attributes
+    ----------
+    seed, days, clients, rank
+    seconds : float
+        Duration of the run, once every client has scored a row; raising it gives the model more
+        time to follow and loads the machine less.
+    features : int
+        Kernel features; 0: the group is linear.
+    """
+
+    seed: int = 0
+    days: float = 14.0
+    clients: int = 8
+    rank: int = 10
+    seconds: float = 20.0
+    features: int = 0
+
+    @property
+    def settle_days(self) -> float:
+        """Days without faults, for learning and for measuring limits."""
+        return min(SETTLE_DAYS, self.days * 2 / 7)
+
+
+@dataclass(slots=True)
+class DemoHistory:
+    """The data of the picture: one entry for each round.
+
+    snapshot : where the round ends
+    spe, spe_worst : median and largest squared prediction error (SPE) of its rows; NaN if unknown
+    multiple : (motes,) worst channel's residual over its limit, root mean square
+    """
+
+    snapshot: list[int] = field(default_factory=list)
+    spe: list[float] = field(default_factory=list)
+    spe_worst: list[float] = field(default_factory=list)
+    multiple: list[Array] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOutcome:
+    """Results of a run.
+
+    wire : How nodes were connected.
+    snapshots, values, gaps : Snapshots fed; values in all rows; those of them that were missing.
+    rows_judged, rows_over_spe, rows_over_t2 : Rows scored after the settling time; those over the
+        fleet's 99.9 % limit of SPE, of T2.
+    raw_bytes : Size of all readings as float32, each value once.
+    counts : Of the root, at the end.
+    anomalous_rows : In a kernel group, rows whose anomaly score is above 1.
+    """
+
+    settings: DemoSettings
+    wire: str
+    snapshots: int
+    values: int
+    gaps: int
+    rows_judged: int
+    rows_over_spe: int
+    rows_over_t2: int
+    raw_bytes: int
+    counts: Counts
+    failures: tuple[ProcessFailure, ...]
+    usage: tuple[Usage, ...]
+    verdicts: tuple[FaultVerdict, ...]
+    alarms: tuple[RaisedAlarm, ...] = ()
+    anomalous_rows: int = 0
+
+    def count(self, outcome: str) -> int:
+        """Return how many verdicts have this outcome: `found`, `missed` or `false`."""
+        return sum(verdict.outcome == outcome for verdict in self.verdicts)
+
+    @property
+    def lost_with_kill(self) -> int:
+        """Rows that went with a killed process, before it could report them."""
+        return self.snapshots - self.counts.generated
+
+    def of(self, role: str) -> list[Usage]:
+        """Return the usage of all nodes of one role."""
+        return [each for each in self.usage if each.role == role]
+
+    def figures(self) -> dict[str, object]:
+        """Return all figures for JSON."""
+        counts = {"learnt": self.counts.learnt, "withheld": self.counts.withheld}
+        return asdict(replace(self, failures=())) | {
+            "settings": asdict(self.settings) | {"settle_days": self.settings.settle_days},
+            "counts": counts | {"lost": self.counts.lost, "lost_with_kill": self.lost_with_kill},
+            "failures": [failure.figures() for failure in self.failures],
+            "found": self.count("found"),
+            "missed": self.count("missed"),
+            "false": self.count("false"),
+            "alarms": [alarm.figures() for alarm in self.alarms],
+            "verdicts": [verdict.figures() for verdict in self.verdicts],
+        }
 
 
 def site_of(settings: DemoSettings, room: Room, folder: Path, wire: Wire, **more: Any) -> Site:
@@ -98,25 +199,25 @@ class Demo:
     wire : Returns how nodes are connected, from the fleet's members.
     """
 
+    fleet_type = DemoFleet
+
     def __init__(
         self, settings: DemoSettings, folder: Path, wire: Callable[[tuple[SiteMember, ...]], Wire]
     ) -> None:
         self.settings = settings
         self.room = Room(seed=settings.seed, days=settings.days, quiet_days=settings.settle_days)
-        self.summaries = Subspaces(settings.rank, oversample=OVERSAMPLE)
         who = members(settings.clients)
         self.site = site_of(settings, self.room, folder, wire(who))
         self.schema = self.site.schema
         total = self.room.n_snapshots
         self.failures = plan_failures(who, total)
-        self.fleet = DemoFleet(self.site, who, self.failures)
+        self.fleet = self.fleet_type(self.site, who, self.failures)
         self.dealer = Dealer(total, trial_of(settings))
         self.watch = ChannelWatch(self.room.channels, settle=int(settings.settle_days * DAY))
         self.alarms = self.fleet.alarms
         self.history = DemoHistory()
         self.evaluated = 0
-        self._pools = Pools(self.schema)
-        self._values = 0  # that were not missing
+        self._gaps = 0
         self._scored, self._scored_at = -1, 0.0
 
     def run(self, show: Callable[[], None]) -> DemoOutcome:
@@ -129,7 +230,7 @@ class Demo:
         """
         with self.fleet.processes:
             self.fleet.start(show)
-            readings = self._readings()
+            readings = (row for rows in self.room.stream(ROUND) for row in rows)
             while not self.dealer.done or any(
                 m.state in ("to come", "down") for m in self.failures
             ):
@@ -138,7 +239,6 @@ class Demo:
                 self._fail_next()
                 self._deal(readings)
                 self._evaluate(ROUND)
-                self._pool()
                 show()
             self.fleet.close(show)
         self._evaluate(1)
@@ -157,15 +257,7 @@ class Demo:
                 f" {self.fleet.summary}"
             )
 
-    def _readings(self) -> Iterator[tuple[Array, Array]]:
-        """Yield each snapshot as it is read, and as sound motes would have read it."""
-        for start in range(0, self.dealer.total, ROUND):
-            stop = min(start + ROUND, self.dealer.total)
-            yield from zip(
-                self.room.readings(start, stop), self.room.sound(start, stop), strict=True
-            )
-
-    def _deal(self, readings: Iterator[tuple[Array, Array]]) -> None:
+    def _deal(self, readings: Iterator[Array]) -> None:
         rate, stints = self.dealer.total / self.settings.seconds, self.fleet.running
         missed = self._missed()
         if missed:
@@ -176,10 +268,11 @@ class Demo:
             rate /= SLOWER
         for out in self.alarms.out:
             self.watch.take_out(out.mote)
-        for _, stint in self.dealer.deal(stints, time.monotonic(), rate=rate):
-            row, sound = next(readings)
-            self._values += int(np.count_nonzero(~np.isnan(row)))
-            self.fleet.give(stint, np.where(self.watch.muted, np.nan, row), sound)
+        for snapshot, stint in self.dealer.deal(stints, time.monotonic(), rate=rate):
+            stint.snapshots.append(snapshot)
+            row = np.where(self.watch.muted, np.nan, next(readings))
+            self._gaps += int(np.count_nonzero(np.isnan(row)))
+            self.fleet.give(stint, row)
 
     def _fail_next(self) -> None:
         """Kill the node whose turn it is, or restart it."""
@@ -225,58 +318,46 @@ class Demo:
             self.history.spe_worst.append(float(spe.max()) if len(spe) else np.nan)
             self.history.multiple.append(multiple.reshape(MOTES, -1).max(axis=1))
 
-    def _pool(self) -> None:
-        """Pool the rows that are certain to count."""
-        for node in self.fleet.of("client"):
-            for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
-                # The score of an acknowledged row may still be in the other pipe.
-                rows = rebuilt.count(min(stint.acknowledged, stint.scored))
-                if len(rows):
-                    self._pools.add(rows)
-
     # -- at the end ----------------------------------------------------------------
 
     def _outcome(self) -> DemoOutcome:
-        stores = {
-            node.name: read_store(self.site.store(node.member))
-            for node in (*self.fleet.of("root"), *self.fleet.of("aggregator"))
-        }
-        root = stores.pop(ROOT)
-        model = merge_held(root, self.summaries, self.schema)
-        if model is None:
-            raise FleetFailed("the root holds nothing: no report has ever reached it")
-        clients = self.fleet.of("client")
-        stints = [stint for node in clients for stint in node.stints]
-        balance = add_up(stints, stores, root)
-        accuracy, linear = self._accuracy(model, stores)
-        rebuilt = [each for node in clients for each in node.rebuilt]
+        values = self.dealer.dealt * self.schema.width
         return DemoOutcome(
             settings=self.settings,
             wire=self.site.wire.name,
             snapshots=self.dealer.dealt,
-            values=self.dealer.dealt * self.schema.width,
-            gaps=sum(each.gaps for each in rebuilt),
+            values=values,
+            gaps=self._gaps,
             rows_judged=self.watch.rows,
             rows_over_spe=self.watch.over_spe,
             rows_over_t2=self.watch.over_t2,
-            raw_bytes=4 * self._values,
-            balance=balance,
-            accuracy=accuracy,
+            raw_bytes=4 * (values - self._gaps),
+            counts=counts_of(self.site.store(self.fleet.nodes[ROOT].member)),
             failures=self.failures,
             usage=tuple(node.usage for node in self.fleet.nodes.values()),
             verdicts=match_faults(self.room.faults, self.alarms),
             alarms=tuple(self.alarms.raised),
             anomalous_rows=self.watch.over_anomaly_score,
-            linear=linear,
         )
 
-    def _accuracy(
-        self, model: Summary, stores: dict[str, dict[str, Held]]
-    ) -> tuple[Accuracy, Accuracy | None]:
-        """Pool the last rows that stores hold, then compare the model with all of them."""
-        for node in self.fleet.of("client"):
-            held = stores[str(node.member.parent)].get(node.name, Held())
-            for stint, rebuilt in zip(node.stints, node.rebuilt, strict=True):
-                until = seen_by_killed(node.stints, held) if stint.killed else stint.given
-                self._pools.add(rebuilt.count(until))
-        return self._pools.compare(model, self.summaries)
+
+def counts_of(path: Path) -> Counts:
+    """Return what the store of an aggregator that has ended counts.
+
+    Raises
+    ------
+    UsageError
+        If another process has it, or it is damaged.
+    """
+    store = Store(path)
+    try:
+        kept = records.unpack_all(store.load())
+    finally:
+        store.close()
+    counts = Counts()
+    for each in kept.values():
+        if isinstance(each, Row):
+            counts += each.report.counts
+        elif isinstance(each, Sealed):
+            counts += each.counts
+    return counts

@@ -7,15 +7,20 @@ same root by hand. Intervals are short, because two weeks pass in half a minute.
 from __future__ import annotations
 
 import json
+import os
 import socket
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from submerge import Schema
+from submerge import Schema, UsageError
+from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED
+from submerge_client.config.links import address_of
 from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sizes import ALARM, MQTT_LIMIT, Linear, size_of_model, size_of_report
 from submerge_client.config.toml_text import quoted, schema_lines
 from submerge_lab.plants.room import SNAPSHOT_S
 
@@ -147,8 +152,8 @@ class Site:
     row_s : Seconds of the room's time between two rows of a client.
     settle_s : Seconds of the room's time that a client watches before it uses alarm limits.
     report_every_s : Of clients.
-    watched : People look at a page: clients show their readings, and score lines blame few
-        channels.
+    page : Where people look at the root's page: clients show their readings then, and score lines
+        blame few channels. Empty: nowhere.
     """
 
     folder: Path
@@ -160,7 +165,7 @@ class Site:
     row_s: float = SNAPSHOT_S
     settle_s: float = 86400.0
     report_every_s: float = REPORT_EVERY_S
-    watched: bool = False
+    page: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -185,8 +190,8 @@ class Site:
         return self._client(member) if member.role == "client" else self._aggregator(member)
 
     def _client(self, member: SiteMember) -> str:
-        blamed = 3 if self.watched else len(self.names)
-        shares = "share_values = true\n" if self.watched else ""
+        blamed = 3 if self.page else len(self.names)
+        shares = "share_values = true\n" if self.page else ""
         return (
             f"node = {json.dumps(member.name)}\n"
             f"group = {json.dumps(GROUP)}\n"
@@ -214,10 +219,11 @@ class Site:
         )
 
     def _aggregator(self, member: SiteMember) -> str:
-        parent = schema = ""
+        parent = schema = page = ""
         onward = round(0.75 * self.report_every_s, 3)
         if member.parent is None:
             # Other aggregators get the schema from the root.
+            page = f'[page]\naddress = "{self.page}"\n\n' if self.page else ""
             schema = f"\n{self._schema_at(f'groups.{GROUP}.schema')}"
         else:
             parent = (
@@ -229,6 +235,7 @@ class Site:
             f"{self.wire.listen(member.name)}\n"
             f"{parent}"
             '[status]\naddress = ""\n\n'
+            f"{page}"
             f"[timing]\nreport_every_s = {onward}\nmodel_every_s = {onward}\n{ADVANCED}\n"
             f"[groups.{GROUP}.summary]\n{self._summary}"
             f"{schema}"
@@ -247,3 +254,108 @@ class Site:
         gamma = float.fromhex(str(spec["gamma"]))
         text += f'\n[{section}.features]\nkernel = "{spec["kernel"]}"\ngamma = {gamma!r}\n'
         return text + f"features = {spec['features']}\n"
+
+
+REACH_S = 3.0
+"""Seconds to connect to a given broker."""
+
+QUIET_S = 0.5
+"""Seconds without another retained message after which there is none."""
+
+Wired = Callable[[Sequence[SiteMember]], Wire]
+
+
+@contextmanager
+def open_wire(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
+    """Yield a function that connects the fleet's members.
+
+    broker : host:port of a running MQTT broker; None with `mqtt`: the demo starts one.
+    mqtt : False: gRPC.
+
+    Raises
+    ------
+    UsageError
+        If that broker cannot be reached.
+    """
+    if not mqtt:
+        yield _over_grpc
+        return
+    if broker is None:
+        own = MqttWire(LOOPBACK, free_ports(["broker"])["broker"], "demo", own=True)
+        yield lambda _: own
+        return
+    host, port = _check_broker(broker)
+    # Another demo, or a real fleet, may use the same broker.
+    wire = MqttWire(host, port, f"demo-{os.getpid()}-{time.time_ns() % 10**6}", own=False)
+    try:
+        yield lambda _: wire
+    finally:
+        clear(wire)
+
+
+def check_sizes(site: Site) -> None:
+    """Refuse a fleet whose messages are larger than its connection takes.
+
+    Raises
+    ------
+    UsageError
+        With the sizes, and the demo's options to change.
+    """
+    if not isinstance(site.wire, MqttWire):
+        return
+    schema, kept = site.schema, site.rank + site.oversample
+    linear = Linear(schema.width, min(kept, schema.width)) if not schema.linear else None
+    columns = min(kept, schema.dim)
+    # Alarms of an aggregator's clients go up, nine of each; a model goes down, with its schema.
+    up = size_of_report(schema.dim, columns, merged=True, linear=linear)
+    up -= (MOST_ALARMS - CHILDREN * (1 + REMEMBERED)) * ALARM
+    down = size_of_model(schema.dim, columns, len(schema.canonical), linear=linear)
+    size = max(up, down)
+    if size > MQTT_LIMIT:
+        raise UsageError(
+            f"expected messages of at most {MQTT_LIMIT} bytes over MQTT, got up to {size}:"
+            " lower --features or --rank, or leave --mqtt out"
+        )
+
+
+def clear(wire: MqttWire) -> None:
+    """Delete a fleet's retained messages from a broker."""
+    import paho.mqtt.client as mqtt
+    from paho.mqtt.enums import CallbackAPIVersion
+
+    last = time.monotonic()
+
+    def wipe(client: mqtt.Client, _: object, message: mqtt.MQTTMessage) -> None:
+        nonlocal last
+        if message.retain and message.payload:
+            last = time.monotonic()
+            client.publish(message.topic, b"", qos=1, retain=True)
+
+    def subscribe(client: mqtt.Client, *_: object) -> None:
+        client.subscribe(f"submerge/v1/{wire.fleet}/#", qos=1)
+
+    client = mqtt.Client(CallbackAPIVersion.VERSION2)
+    client.on_message, client.on_connect = wipe, subscribe
+    try:
+        client.connect(wire.host, wire.port)
+    except OSError:
+        return  # the broker is gone
+    while time.monotonic() - last < QUIET_S:
+        client.loop(0.05)
+    client.disconnect()
+
+
+def _over_grpc(members: Sequence[SiteMember]) -> Wire:
+    return GrpcWire(free_ports(member.name for member in members if member.role != "client"))
+
+
+def _check_broker(broker: str) -> tuple[str, int]:
+    """Return host and port of a broker, which has to answer."""
+    address = address_of(f"mqtt://{broker}", ("mqtt",))
+    try:
+        socket.create_connection((address.host, address.port), REACH_S).close()
+    except OSError as error:
+        raise UsageError(
+            f"expected an MQTT broker at {broker}, got {error}: start one, or use --mqtt alone"
+        ) from error
+    return address.host, address.port

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple
 
-from submerge_lab.plan.measure import Measured
-from submerge_lab.plan.messages import Sizes
+from submerge_lab.plan.measure import Measured, Sizes
 
 Transport = Literal["grpc", "mqtt"]
 

@@ -23,14 +23,17 @@ from submerge_files.console.options import (
 )
 from submerge_files.console.picture import check_target
 from submerge_files.console.printable import printable
+from submerge_files.console.units import size_of
 from submerge_lab.kernel_options import check, feature_map, kernel_options, option, taken
-from submerge_lab.replay.bounds import bounded
-from submerge_lab.replay.combinations import (
+from submerge_lab.replay.kernel import MOST_ROWS, KernelFigures
+from submerge_lab.replay.run import ReplayOutcome, replay
+from submerge_lab.replay.settings import (
+    PAPER,
+    PAPER_DEFAULTS,
+    ReplaySettings,
     refuse_what_goes_without_a_kernel,
     refuse_what_has_no_effect,
 )
-from submerge_lab.replay.settings import PAPER, PAPER_DEFAULTS, ReplaySettings
-from submerge_lab.replay.text import text
 
 WITH_OTHERS = ("own", "fleet")
 """Ways of centering that need several nodes."""
@@ -116,14 +119,6 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
     "The paper's algorithm, corrected: sapca rule, no spare directions, never exact,"
     " offline centering, only whole blocks, of 50 rows.",
 )
-@flag_option(
-    "--bounds",
-    "sapca, energy: learn the rows at the least and at the largest rank of the rule, too.",
-)
-@flag_option(
-    "--over-time",
-    "Error of all rows so far at the end of each block: in the JSON, and in the picture.",
-)
 @click.option(
     "--into",
     metavar="URL",
@@ -182,7 +177,7 @@ def command(
         refuse_what_goes_without_a_kernel(given, paper=paper)
     check(kernel)
     stands_for = PAPER if paper else {}
-    refuse_what_has_no_effect(given, stands_for, seen=as_json or plot is not None)
+    refuse_what_has_no_effect(given, stands_for)
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
         from submerge_lab.replay.plot import draw
@@ -194,7 +189,7 @@ def command(
         warnings.simplefilter("always")
         chosen = (PAPER_DEFAULTS if paper else {}) | given | stands_for
         settings = ReplaySettings(features=map_, **chosen)
-        outcome, curves = bounded(table, settings, watch=plot is not None)
+        outcome, curves = replay(table, settings, watch=plot is not None)
     for warning in caught:
         click.echo(printable(f"note: {warning.message}"), err=True)
     click.echo(json.dumps(outcome.figures()) if as_json else text(outcome))
@@ -206,7 +201,7 @@ def command(
 def _send(
     into: str, table: Table, given: dict[str, Any], kernel: dict[str, Any], *, as_json: bool
 ) -> None:
-    from submerge_lab.replay.away import NotAcknowledged, send
+    from submerge_lab.replay.into import NotAcknowledged, send
 
     map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
     try:
@@ -215,3 +210,59 @@ def _send(
         click.echo(f"submerge: {error}", err=True)
         # Not ctx.exit: the group is not standalone and would discard it.
         sys.exit(1)
+
+
+# -- for people ----------------------------------------------------------------------
+
+
+def text(outcome: ReplayOutcome) -> str:
+    """Return the outcome as text."""
+    filled = " as filled" if outcome.filled else ""
+    bounds = f"frobenius {outcome.frobenius_bound:.6g}, spectral {outcome.spectral_bound:.6g}"
+    kernel = outcome.kernel
+    lines = [
+        ("algorithm", outcome.algorithm),
+        ("rows", f"{outcome.rows} of {outcome.dim} columns"),
+    ]
+    if kernel is not None:
+        size = f"{kernel.features} features, {kernel.map}"
+        lines.append(("kernel", f"{kernel.kernel}, gamma {kernel.gamma:.6g}; {size}"))
+    lines += [
+        ("rank", f"{outcome.rank}"),
+        ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
+        ("optimum", f"{outcome.optimum:.6g} per row, exact PCA at that rank"),
+        ("ratio", _ratio(outcome.ratio)),
+        *_hidden(outcome),
+        *_excess(kernel),
+        ("bounds", bounds),
+        ("energy", f"{outcome.energy:.6g} per row"),
+        ("speed", f"{outcome.rows_per_s:,.0f} rows/s, {outcome.seconds:.3g} s in all"),
+        ("memory", f"{size_of(outcome.peak_bytes, decimals=1)} at most, one estimator"),
+        ("fall-backs", f"{outcome.fallbacks} blocks"),
+    ]
+    counts = {
+        "values that were 0 and read as missing": outcome.zeros,
+        "missing values filled": outcome.filled,
+        "rows with missing values dropped": outcome.dropped,
+    }
+    lines += [("gaps", f"{what}: {count}") for what, count in counts.items() if count]
+    lines += [("note", note) for note in outcome.notes]
+    return "\n".join(f"{name:<12} {value}" for name, value in lines)
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.9g}"
+
+
+def _hidden(outcome: ReplayOutcome) -> list[tuple[str, str]]:
+    if outcome.hidden_error is None:
+        return []
+    return [("hidden", f"{outcome.hidden_error:.6g} per known value that was hidden on purpose")]
+
+
+def _excess(kernel: KernelFigures | None) -> list[tuple[str, str]]:
+    if kernel is None:
+        return []
+    if kernel.excess is None:
+        return [("excess", "undefined: exact kernel PCA at that rank misses nothing")]
+    return [("excess", f"{kernel.excess:.3g} % over exact kernel PCA, on at most {MOST_ROWS} rows")]

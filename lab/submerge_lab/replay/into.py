@@ -7,24 +7,28 @@ it could not report.
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from submerge import Array, Schema, UsageError
 from submerge.client.incarnation import ClientIncarnation
+from submerge.errors import SubmergeError
 from submerge.features import FeatureMap, Identity
 from submerge.headings import channels_of
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Center
-from submerge_client import clock
+from submerge_client import clock, logs
 from submerge_client.agent import Agent
 from submerge_client.config.links import UplinkConfig
+from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
 from submerge_client.datasets import Table
 from submerge_client.disk import RecordStore
@@ -32,6 +36,14 @@ from submerge_client.sensors.lags import Lags
 from submerge_client.uplink.factory import make_uplink
 from submerge_files.console.progress import advancing
 from submerge_lab.replay.dealt import Dealt, ReplayNode
+from submerge_lab.replay.rows import check_magnitudes, deal, deal_with_gaps
+
+LINK = ("insecure", "ca", "cert", "key")
+HERE = {
+    *("parent", "group", "node", "speed", *LINK),
+    *("rank", "oversample", "center", "missing", "zero_is_missing", "leaves", "deal"),
+}
+"""Options that have an effect on a client; the fleet's configuration has the rest."""
 
 LOOK_S = 0.2
 """Seconds between two looks at the progress."""
@@ -199,3 +211,92 @@ def _agent(
     )
     sensor.refused = lambda: agent.refusal
     return agent
+
+
+# -- the command's part ---------------------------------------------------------------
+
+
+def send(
+    url: str, table: Table, given: dict[str, Any], features: FeatureMap | None, *, as_json: bool
+) -> str:
+    """Send a table to the fleet at `url`; return the text to print.
+
+    `features`: the map of a kernel group
+
+    Raises
+    ------
+    UsageError
+        If an option has no effect or is missing.
+    NotAcknowledged
+        If the fleet does not hold each row exactly once.
+    """
+    idle = sorted(set(given) - HERE)
+    if idle:
+        option = "--" + idle[0].replace("_", "-")
+        raise UsageError(f"{option} has no effect with --into: leave it out")
+    if "group" not in given:
+        raise UsageError("--into needs --group, the group of the fleet that the rows belong to")
+    center = given.get("center", "own")
+    if center not in get_args(Center):
+        raise UsageError(
+            f"--center {center} has no effect with --into: a group's schema has own, fleet or none"
+        )
+    try:
+        link = UplinkConfig(url=url, **{name: given[name] for name in LINK if name in given})
+    except BadSetting as error:
+        raise UsageError(f"--into: {error}") from error
+    missing = given.get("missing", "reject")
+    gaps = deal_with_gaps(
+        table.rows,
+        table.names,
+        missing=missing,
+        zero_is_missing=given.get("zero_is_missing", False),
+    )
+    check_magnitudes(gaps.rows, table.names)
+    leaves = deal(gaps.rows, given.get("leaves", 1), given.get("deal", "turn"))
+    target = Target(
+        link,
+        given.get("parent", "root"),
+        given["group"],
+        given.get("node", "replay"),
+        given.get("speed", 0.0),
+    )
+    # Warnings go to standard error, as from any client.
+    logs.begin(logging.getLevelName(logging.WARNING).lower())
+    result = replay_into(
+        target,
+        table,
+        leaves,
+        rank=given.get("rank"),
+        oversample=given.get("oversample", 5),
+        fill=missing == "impute",
+        features=features,
+        center=center,
+    )
+    if result.acknowledged != result.rows:
+        raise NotAcknowledged(result)
+    return json.dumps(result.figures()) if as_json else _text(result)
+
+
+class NotAcknowledged(SubmergeError):
+    """The fleet does not hold each row of a replay exactly once."""
+
+    def __init__(self, result: IntoResult) -> None:
+        message = (
+            f"{result.acknowledged} of {result.rows} rows were acknowledged,"
+            f" in {result.seconds:.0f} s"
+        )
+        hint = "is the aggregator of that name there, and does it serve that group and schema?"
+        if result.acknowledged > result.rows:
+            hint = f"some were learnt twice; let the fleet forget {', '.join(result.nodes)}"
+        super().__init__(f"{message}: {hint}")
+
+
+def _text(result: IntoResult) -> str:
+    lines = [
+        ("nodes", ", ".join(result.nodes)),
+        ("rows", f"{result.rows}, all acknowledged; {result.withheld} withheld for a gap"),
+        ("traffic", f"{result.bytes / 1000:,.1f} kB up"),
+        ("time", f"{result.seconds:.1f} s"),
+    ]
+    return "\n".join(f"{name:<12} {value}" for name, value in lines)

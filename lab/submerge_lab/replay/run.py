@@ -15,7 +15,6 @@ from submerge.pca.rank import RankRule
 from submerge_client.datasets import Table
 from submerge_files.console.progress import advancing
 from submerge_lab.replay import exact
-from submerge_lab.replay.hidden import hidden_error
 from submerge_lab.replay.kernel import (
     KernelFigures,
     dominance_note,
@@ -25,28 +24,15 @@ from submerge_lab.replay.kernel import (
     uncached,
     within_float32,
 )
-from submerge_lab.replay.over_time import ErrorOverTime, OverTime
-from submerge_lab.replay.rows import check_magnitudes, deal, deal_with_gaps, without_mean
+from submerge_lab.replay.rows import (
+    check_magnitudes,
+    deal,
+    deal_with_gaps,
+    hidden_error,
+    without_mean,
+)
 from submerge_lab.replay.settings import ReplaySettings, cut
 from submerge_lab.replay.streaming import Leaf, merge_leaves, peak_bytes, stream
-
-
-@dataclass(frozen=True)
-class RankBound:
-    """The same rows at a fixed rank; fields as in `ReplayOutcome`."""
-
-    rank: int
-    error: float
-    optimum: float
-    ratio: float | None
-    over_time: OverTime | None
-
-    def figures(self) -> dict[str, Any]:
-        """Return the fields for JSON; errors over time only if they were asked for."""
-        plain = asdict(self)
-        if self.over_time is None:
-            del plain["over_time"]
-        return plain
 
 
 @dataclass(frozen=True)
@@ -58,8 +44,6 @@ class ReplayOutcome:
     are of the rows' features.
 
     hidden_error : hidden on purpose; None without gaps
-    bounds : None if they were not asked for
-    over_time : were filled then; None if it was not asked for
     """
 
     algorithm: str
@@ -83,22 +67,12 @@ class ReplayOutcome:
     notes: tuple[str, ...]
     hidden_error: float | None = None
     kernel: KernelFigures | None = None
-    bounds: dict[str, RankBound] | None = None
-    over_time: OverTime | None = None
 
     def figures(self) -> dict[str, Any]:
-        """Return the fields as a plain dictionary, for JSON.
-
-        A kernel's figures follow the others; what was not asked for is left out.
-        """
+        """Return the fields for JSON; a kernel's figures follow the others, if there is one."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("kernel", "bounds", "over_time"):
-            del plain[name]
-        if self.kernel is not None:
-            plain |= asdict(self.kernel)
-        if self.bounds is not None:
-            plain["bounds"] = {name: each.figures() for name, each in self.bounds.items()}
-        return plain if self.over_time is None else plain | {"over_time": asdict(self.over_time)}
+        del plain["kernel"]
+        return plain if self.kernel is None else plain | asdict(self.kernel)
 
 
 @dataclass(frozen=True)
@@ -128,8 +102,7 @@ def replay(
     engine = partial(_engine, settings, rule, dim, curved=map_ is not None)
     if settings.whole_blocks:
         rows = cut(rows, engine().block_size)
-    record = _record(settings, dim)
-    leaves = _learn(rows, settings, engine, map_, watch=watch, over_time=record)
+    leaves = _learn(rows, settings, engine, map_, watch=watch)
     subspace, seconds = _summary(leaves, settings)
     learnt = leaves[0].rows if len(leaves) == 1 else np.concatenate([leaf.rows for leaf in leaves])
 
@@ -164,7 +137,6 @@ def replay(
         ),
         notes=(*table.notes, *([] if loud is None else [loud])),
         kernel=None if map_ is None else figures_of(learnt, map_, subspace, center=center),
-        over_time=None if record is None else record.noted,
     )
     return outcome, ErrorCurves(subspace.explained_variance, spectrum / total, leaves)
 
@@ -176,7 +148,6 @@ def _learn(
     map_: FeatureMap | None,
     *,
     watch: bool = False,
-    over_time: ErrorOverTime | None = None,
 ) -> list[Leaf]:
     """Learn the rows of each leaf with an engine of its own."""
     rule, width = settings.rule(rows.shape[1]), rows.shape[1]
@@ -189,20 +160,9 @@ def _learn(
                 progress=progress,
                 lift=None if map_ is None else map_.lift,
                 filler=None if map_ is None else filler_of(settings, rule, width),
-                over_time=over_time,
             )
             for part in deal(rows, settings.leaves, settings.deal)
         ]
-
-
-def _record(settings: ReplaySettings, dim: int) -> ErrorOverTime | None:
-    if not settings.over_time:
-        return None
-    return ErrorOverTime(
-        dim,
-        forgetting_factor=settings.forgetting_factor,
-        center=settings.center == "stream",
-    )
 
 
 def _engine(settings: ReplaySettings, rule: RankRule, dim: int, *, curved: bool) -> SAPCA:

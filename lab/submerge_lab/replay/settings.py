@@ -1,4 +1,4 @@
-"""Settings of a replay, checked: a rank rule, a block size, or a refusal."""
+"""Settings of a replay, checked; options that have no effect, or exclude each other, refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from submerge import Array, EnergyRank, FixedRank, RankRule, SapcaRank, UsageError
 from submerge.features import FeatureMap
 from submerge.protocol.kernel_summary import BLOCK
-from submerge_lab.replay.over_time import MOST_COLUMNS
+from submerge_lab.kernel_options import option
 from submerge_lab.replay.rows import Missing
 
 MOST_FEATURES = 4096
@@ -42,8 +42,6 @@ class ReplaySettings:
     fan_in: int = 4
     deal: Literal["turn", "runs"] = "turn"
     whole_blocks: bool = False
-    bounds: bool = False
-    over_time: bool = False
     features: FeatureMap | None = None
 
     @property
@@ -90,11 +88,6 @@ class ReplaySettings:
             )
         if self.fan_in < 2 or self.fan_in & (self.fan_in - 1):
             raise UsageError(f"--fan-in must be a power of two, at least 2, got {self.fan_in}")
-        if self.over_time and rows.shape[1] > MOST_COLUMNS:
-            raise UsageError(
-                f"--over-time takes at most {MOST_COLUMNS} columns, got {rows.shape[1]}: it holds"
-                " the sum of y y'"
-            )
         dim = 0 if self.features is None else self.features.dim(rows.shape[1])
         if dim > MOST_FEATURES:
             raise UsageError(
@@ -122,3 +115,50 @@ def cut(rows: Array, block: int) -> Array:
     if not whole:
         raise UsageError(f"--paper needs at least one block of {block} rows, got {len(rows)} rows")
     return rows[:whole]
+
+
+# -- combinations of options ---------------------------------------------------------
+
+ADAPTIVE = ("sapca", "energy")
+"""Rank rules that change the rank."""
+
+NEEDED: dict[str, tuple[str, tuple[object, ...]]] = {
+    "alpha": ("rank_rule", ("sapca",)),
+    "beta": ("rank_rule", ("sapca",)),
+    "energy": ("rank_rule", ("energy",)),
+    "hold_off": ("rank_rule", ADAPTIVE),
+}
+"""Options that have no effect without one of these values of another."""
+
+OF_TREES = ("fan_in", "deal")
+"""Options that have no effect without --leaves 2 or more."""
+
+
+def refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> None:
+    """Refuse options that would be ignored; `paper` is what `--paper` stands for."""
+    for name, value in paper.items():
+        if given.get(name, value) != value:
+            raise UsageError(
+                f"--paper stands for {option(name)} {value}, got {option(name)}"
+                f" {given[name]} as well: leave one of them out"
+            )
+    options = given | paper
+    for name, (other, values) in NEEDED.items():
+        if name in given and options.get(other) not in values:
+            words = " or ".join(str(value) for value in values)
+            raise UsageError(f"{option(name)} has an effect with {option(other)} {words} only")
+    is_tree = options.get("leaves", 1) >= 2
+    for name in OF_TREES:
+        if name in given and not is_tree:
+            raise UsageError(f"{option(name)} has an effect with --leaves 2 or more only")
+
+
+def refuse_what_goes_without_a_kernel(given: dict[str, Any], *, paper: bool) -> None:
+    """Refuse options that are for rows as they are."""
+    if paper:
+        raise UsageError("--paper is for rows as they are: leave out either it or --kernel")
+    if given.get("center") == "offline":
+        raise UsageError(
+            "--center offline is for rows as they are, but with --kernel their features are"
+            " centered: choose --center stream"
+        )

@@ -20,7 +20,6 @@ from submerge.features import FeatureMap
 from submerge_files.console.options import QUIET, default_option, flag_option, json_option
 from submerge_files.console.units import duration, plain, rate, share, span_text
 from submerge_lab.kernel_options import check, feature_map, kernel_options, taken, written
-from submerge_lab.simulate.memory import announce
 from submerge_lab.simulate.run import Findings, collect, transcript
 from submerge_lab.simulator import PRESETS, SHARES, Faults, Plan
 
@@ -133,11 +132,6 @@ Example: submerge lab simulate --nodes 20 --hours 24 --loss 5% --outage 3h --see
 @kernel_options(features=FEATURES)
 @flag_option("--learn-scaling", "The fleet learns center and scale.")
 @click.option("--half-life", type=duration, help="Time after which a reading counts half.")
-@flag_option(
-    "--large",
-    "For 10,000 clients and more, with --dim: clients keep the numbers of their readings"
-    " in place of matrices.",
-)
 @default_option("--seed", 0, "The first seed.", type=click.IntRange(0))
 @default_option("--seeds", 1, "Number of seeds.", type=click.IntRange(1))
 @default_option(
@@ -156,7 +150,6 @@ def command(
     oversample: int | None,
     learn_scaling: bool,
     half_life: float | None,
-    large: bool,
     seed: int,
     seeds: int,
     jobs: int,
@@ -199,8 +192,7 @@ def command(
         given=tuple(sorted(given.items())),
         **_subspaces(dim, rank, oversample, kernel, learn_scaling, half_life),
     )
-    announce(plan, seed, jobs=min(jobs, seeds), quiet=quiet, large=large)
-    found = collect(plan, range(seed, seed + seeds), jobs=jobs, quiet=quiet, large=large)
+    found = collect(plan, range(seed, seed + seeds), jobs=jobs, quiet=quiet)
     _print(found, as_json=as_json)
     sys.stdout.flush()
     if found.violations:
@@ -228,8 +220,8 @@ def _print(found: Findings, *, as_json: bool) -> None:
     first = next(iter(found.violations), None)
     excerpt, repeat = Excerpt([], 0), None
     if first is not None:
-        repeat = repeat_command(found.plan, first.seed, large=found.large)
-        excerpt = excerpt_of(transcript(found.plan, first.seed, large=found.large))
+        repeat = repeat_command(found.plan, first.seed)
+        excerpt = excerpt_of(transcript(found.plan, first.seed))
     if as_json:
         more = {"transcript": excerpt.lines, "repeat": repeat}
         click.echo(json.dumps(found.figures() | more))
@@ -237,7 +229,7 @@ def _print(found: Findings, *, as_json: bool) -> None:
         print_violations(console, found.violations, excerpt, repeat)
 
 
-def repeat_command(plan: Plan, seed: int, *, large: bool = False) -> str:
+def repeat_command(plan: Plan, seed: int) -> str:
     """Return the command that runs one seed of a plan again."""
     times = {"--reading-every": plan.reading_every_s, "--report-every": plan.report_every_s}
     words = [
@@ -257,7 +249,7 @@ def repeat_command(plan: Plan, seed: int, *, large: bool = False) -> str:
         words.append("--learn-scaling")
     if plan.half_life_s is not None:
         words.append(f"--half-life {span_text(plan.half_life_s)}")
-    return " ".join(map(str, [*words, *(["--large"] if large else []), "--seed", seed]))
+    return " ".join(map(str, [*words, "--seed", seed]))
 
 
 # -- options -----------------------------------------------------------------------

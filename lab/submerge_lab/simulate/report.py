@@ -15,7 +15,7 @@ from submerge.features import FeatureMap
 from submerge.pca.whole_scatter import is_narrow
 from submerge_files.console.units import plain, span_text
 from submerge_lab.simulate.run import Findings, Violation
-from submerge_lab.simulator import SHARES, Plan, Sample
+from submerge_lab.simulator import SHARES, Plan
 
 INVARIANTS = {
     "I1": "no reading is counted twice",
@@ -151,12 +151,7 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
         checked = (
             "end state checked (I1, I3 to I5, I7, I10 to I12); others need sample ids (no --dim)"
         )
-        if found.large:
-            checked = "I1 to I9 checked, client by client; I10 and I11 need a smaller fleet"
-            checked += f"; {_of(len(found.violations), 'violation')}"
         lines += [("invariants", checked), ("coverage", coverage), ("angle", _angle(found))]
-    if found.large:
-        lines.append(("sample", _sampled(found.samples)))
     if found.settled is not None:
         middle, longest = found.settled
         convergence = (
@@ -179,16 +174,6 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
         ("trace", f"{found.trace}{'' if len(found.outcomes) == 1 else ' (of all seeds)'}"),
         ("time", f"{found.seconds:.3g} s"),
     ]
-
-
-def _sampled(samples: list[Sample]) -> str:
-    clients, reports = sum(one.clients for one in samples), sum(one.reports for one in samples)
-    others = sum(one.messages for one in samples) - reports
-    worst = max((one.worst for one in samples), default=0.0)
-    return (
-        f"{_of(clients, 'client')} ran a second time with all matrices: {_of(reports, 'report')}"
-        f" and {_of(others, 'other message')} compared, scatters differ by {worst:.1e} at most"
-    )
 
 
 def _forged(fates: dict[str, int]) -> str:

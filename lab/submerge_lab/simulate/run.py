@@ -5,7 +5,6 @@ A seed's outcome depends on plan and seed alone, not on the process that runs it
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import signal
 import time
@@ -24,8 +23,7 @@ from submerge import PeerError, UsageError
 from submerge.features import plain
 from submerge.protocol.messages import Message
 from submerge_files.console.progress import advancing
-from submerge_lab.simulator import Faults, Plan, Sample, SeedOutcome, run
-from submerge_lab.simulator.large import run_large
+from submerge_lab.simulator import Faults, Plan, SeedOutcome, run
 from submerge_proto.wire import codec
 
 LINES = 500_000
@@ -47,12 +45,6 @@ class Findings:
     plan: Plan
     outcomes: list[SeedOutcome]
     seconds: float
-    large: bool = False
-
-    @property
-    def samples(self) -> list[Sample]:
-        """What was compared of clients that ran a second time; of large fleets only."""
-        return [one.sample for one in self.outcomes if one.sample is not None]
 
     @property
     def watched(self) -> bool:
@@ -181,7 +173,6 @@ class Findings:
             "largest_report": self.largest_report,
             "staleness": dict(zip(("p50", "p99", "max"), self.staleness, strict=True)),
             "angle": max(self.angles, default=None),
-            "sample": [asdict(each) for each in self.samples] if self.large else None,
             "trace": self.trace,
             "plan": _plan(self.plan),
             "rates": self.rates,
@@ -195,26 +186,19 @@ def _plan(plan: Plan) -> dict[str, Any]:
     return asdict(plan) | {"given": dict(plan.given), "features": features}
 
 
-def collect(
-    plan: Plan, seeds: range, *, jobs: int = 1, quiet: bool = True, large: bool = False
-) -> Findings:
-    """Run seeds, and show progress on a terminal.
-
-    large : as a large fleet
-    """
+def collect(plan: Plan, seeds: range, *, jobs: int = 1, quiet: bool = True) -> Findings:
+    """Run seeds, and show progress on a terminal."""
     began = time.perf_counter()
     with _progress(plan, seeds, quiet=quiet) as (clock, seed_done):
         outcomes = []
-        for outcome in _outcomes(plan, seeds, jobs=jobs, progress=clock, large=large):
+        for outcome in _outcomes(plan, seeds, jobs=jobs, progress=clock):
             outcomes.append(outcome)
             seed_done()
-    return Findings(plan, outcomes, time.perf_counter() - began, large)
+    return Findings(plan, outcomes, time.perf_counter() - began)
 
 
-def transcript(plan: Plan, seed: int, *, large: bool = False) -> list[str]:
+def transcript(plan: Plan, seed: int) -> list[str]:
     """Run a seed once more; return its events, line by line."""
-    if large:
-        return list(run_large(plan, seed, transcript=LINES).transcript or ())
     return list(run(plan, seed, transcript=LINES, wire=as_received).transcript or ())
 
 
@@ -230,14 +214,9 @@ def run_seed(
     plan: Plan,
     seed: int,
     progress: Callable[[float], None] | None = None,
-    *,
-    large: bool = False,
 ) -> SeedOutcome:
     """Run a seed; errors name it."""
     try:
-        if large:
-            with uncollected():
-                return run_large(plan, seed, progress=progress)
         return run(plan, seed, wire=as_received, progress=progress)
     except UsageError:
         raise
@@ -246,34 +225,21 @@ def run_seed(
         raise
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Keep the collector of cycles off: a large fleet makes none, and is long to look through."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
 def _outcomes(
     plan: Plan,
     seeds: range,
     *,
     jobs: int,
     progress: Callable[[float], None] | None,
-    large: bool,
 ) -> Iterator[SeedOutcome]:
     jobs = min(jobs, len(seeds))
     if jobs == 1:
-        yield from (run_seed(plan, seed, progress, large=large) for seed in seeds)
+        yield from (run_seed(plan, seed, progress) for seed in seeds)
         return
     try:
         with ProcessPoolExecutor(jobs, get_context("spawn"), _ignore_interrupts) as pool:
             try:
-                yield from pool.map(partial(run_seed, plan, large=large), seeds)
+                yield from pool.map(partial(run_seed, plan), seeds)
             except KeyboardInterrupt:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

@@ -9,6 +9,6 @@ opens a socket or a file, or waits.
 from submerge_lab.simulator.faults import PRESETS, SHARES, Faults
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.plan import Plan
-from submerge_lab.simulator.run import Sample, SeedOutcome, run
+from submerge_lab.simulator.run import SeedOutcome, run
 
-__all__ = ["PRESETS", "SHARES", "Faults", "Plan", "Sample", "SeedOutcome", "SimulatedFleet", "run"]
+__all__ = ["PRESETS", "SHARES", "Faults", "Plan", "SeedOutcome", "SimulatedFleet", "run"]

@@ -34,14 +34,12 @@ from submerge.protocol.machine import (
 from submerge.protocol.messages import Message, Model, Report
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.report_bytes import payload
-from submerge_lab.simulator.alarms_by_rule import AlarmRule
 from submerge_lab.simulator.faults import Faults
 from submerge_lab.simulator.feeds import Feed
-from submerge_lab.simulator.forgeries import NAME
 from submerge_lab.simulator.hosts import Host
-from submerge_lab.simulator.malicious import MaliciousNode, Wire, carried
+from submerge_lab.simulator.malicious import NAME, MaliciousNode, Wire, carried
 from submerge_lab.simulator.network import Delivery, Network
-from submerge_lab.simulator.nodes import GROUP, NodeMaker
+from submerge_lab.simulator.nodes import GROUP, AlarmRule, NodeMaker
 from submerge_lab.simulator.observer import FleetObserver
 from submerge_lab.simulator.plan import Plan
 from submerge_lab.simulator.transcript import Transcript

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush, Forget, Linked, Records, SetDesired
-from submerge_lab.simulator.channel_operator import ChannelOperator
 from submerge_lab.simulator.faults import quiet
 from submerge_lab.simulator.fleet import SimulatedFleet
-from submerge_lab.simulator.history_operator import HistoryOperator
 from submerge_lab.simulator.hosts import Host
 from submerge_lab.simulator.nodes import GROUP
+from submerge_lab.simulator.operators import ChannelOperator, HistoryOperator
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 

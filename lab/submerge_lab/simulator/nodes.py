@@ -1,18 +1,115 @@
-"""The nodes of a simulated fleet: those of the product, with the settings of its plan."""
+"""The nodes of a simulated fleet: those of the product, with the settings of its plan.
+
+Alarms are raised and ended by a rule, in place of scores. A simulated reading has no scores that
+mean anything. The rule reads off the bytes of a reading whether an alarm begins or ends there, so
+that a run depends on nothing but its seed. The rest is the product's: the log of alarms, the
+operator's verdicts, the records, and the reports. No reading is withheld, so that all of them are
+to be counted.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 
+import numpy as np
+
+from submerge._linalg import Array
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
+from submerge.client.alarms.log import AlarmLog
+from submerge.client.incarnation import ClientIncarnation
+from submerge.client.ingest import Ingest
+from submerge.client.monitor import Judgement, NodeMonitor
+from submerge.client.monitor_state import MonitorState
 from submerge.client.node import ClientNode
+from submerge.judge.prepare import Block
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Model
 from submerge.protocol.randomness import RandomSource
 from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
-from submerge_lab.simulator.alarms_by_rule import AlarmRule, IngestByRule
+from submerge.protocol.summaries import Summaries
+from submerge.schema import Schema
 from submerge_lab.simulator.feeds import Feed
 from submerge_lab.simulator.hosts import Host
 from submerge_lab.simulator.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmRule:
+    """Shares of readings at which an alarm begins, if none is open, or the open one ends."""
+
+    begins: float
+    ends: float
+
+    def after(self, log: AlarmLog, row: Array, at: float, version: int) -> AlarmLog:
+        """Return the log after a reading (channels,) at a wall time."""
+        draw = int.from_bytes(blake2b(row.tobytes(), digest_size=4).digest(), "little") / 2.0**32
+        if log.open is None:
+            return log.begin(at, "spe", version, counted=True) if draw < self.begins else log
+        if draw < self.ends:
+            return log.end(at)
+        return log.worsen(1.0 + draw, "spe", at)
+
+
+class MonitorByRule(NodeMonitor):
+    """A monitor whose alarms follow a rule, and which withholds nothing."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        schema: Schema,
+        summaries: Summaries,
+        kept: MonitorState | None,
+        rule: AlarmRule,
+    ) -> None:
+        super().__init__(settings, schema, summaries, kept)
+        self._rule = rule
+
+    @property
+    def withholds(self) -> bool:
+        """Return False: an order to pause is kept and reported, and withholds nothing here."""
+        return False
+
+    @property
+    def learns(self) -> bool:
+        """Return True, likewise."""
+        return True
+
+    def judge(self, block: Block, model: Model, now: Now) -> Judgement:
+        """Score the rows as a node without alarms does, and take them into the log by the rule."""
+        detector, self.detector = self.detector, None
+        judgement = super().judge(block, model, now)
+        if detector is not None:
+            log = detector.log
+            for row in np.asarray(block.rows):
+                log = self._rule.after(log, row, now.wall, judgement.model.version)
+            self.detector = replace(detector, log=log)
+        return judgement
+
+
+class IngestByRule(Ingest):
+    """An ingest with a `MonitorByRule`."""
+
+    def __init__(
+        self,
+        summaries: Summaries,
+        rng: RandomSource,
+        settings: ClientSettings,
+        rule: AlarmRule,
+    ) -> None:
+        super().__init__(summaries, rng, settings)
+        self._rule = rule
+
+    def monitor_for(self, current: ClientIncarnation) -> NodeMonitor | None:
+        """Return the monitor for that incarnation's schema; None while it is not settled."""
+        if not current.learns:
+            return None
+        if self.monitor is None or self.monitor.fingerprint != current.fingerprint:
+            kept, schema = self.kept, current.schema
+            self.monitor = MonitorByRule(self._settings, schema, self._summaries, kept, self._rule)
+        return self.monitor
+
 
 GROUP = "room"
 

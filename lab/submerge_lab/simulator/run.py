@@ -12,13 +12,13 @@ from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush
 from submerge.protocol.messages import Counts
 from submerge.schema import Schema
-from submerge_lab.simulator.channel_operator import first_schema
 from submerge_lab.simulator.faults import Faults
 from submerge_lab.simulator.feeds import Ids, Rows
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.injected_failures import HOUR, InjectedFailures
 from submerge_lab.simulator.malicious import MaliciousNode, Wire
 from submerge_lab.simulator.observer import Observers
+from submerge_lab.simulator.operators import first_schema
 from submerge_lab.simulator.oracles.alarm_oracle import AlarmOracle
 from submerge_lab.simulator.oracles.audit import audit
 from submerge_lab.simulator.oracles.history_oracle import HistoryOracle
@@ -28,26 +28,6 @@ from submerge_lab.simulator.transcript import Transcript
 
 FLUSHED_S = 60.0
 """Time between the forced reports of one level and the next."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What was compared of the clients of a large fleet that ran a second time.
-
-    Attributes
-    ----------
-    clients : int
-        Clients that ran a second time, with all their matrices.
-    messages, reports : int
-        Messages that were compared, and reports among them.
-    worst : float
-        The largest relative difference of the scatters of two reports.
-    """
-
-    clients: int
-    messages: int
-    reports: int
-    worst: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +60,6 @@ class SeedOutcome:
         Messages of a malicious node, by what became of them.
     transcript : list of str or None
         Events up to the first violation.
-    sample : Sample or None
-        None except of a large fleet.
     """
 
     seed: int
@@ -99,7 +77,6 @@ class SeedOutcome:
     trace: str
     forged: dict[str, int]
     transcript: list[str] | None
-    sample: Sample | None = None
 
 
 def run(

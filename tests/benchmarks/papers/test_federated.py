@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contest.trial import tails
 from papers.federated import merge_error, methods, spectrum, streams, synth, time_order
 from papers.federated.follow import absolute_mse, follow, offline, optimum, over_optimum
 from papers.frame import Figure
-from submerge_lab.bench.trial import tails
 
 
 @pytest.fixture(scope="module")

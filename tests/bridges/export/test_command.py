@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,29 +133,35 @@ def test_a_kernel_and_lags_are_refused(house):
             recipe_of(saved._replace(schema=schema))
 
 
-def test_sql_reads_the_table_that_is_named(submerge, house):
-    """Options of SQL reach it; another language refuses them."""
-    to = ["-o", house / "pump.sql", "--table", "pump 3", "--time", "at", "--prefix", "p3"]
-    ran = submerge("model", "export", house / "pump.model", "--as", "sql", *to)
-    text = (house / "pump.sql").read_text("utf-8")
-
-    assert (0, "") == (ran.status, ran.err)
-    assert 'FROM "pump 3" AS t' in text
-    assert 't."at" AS moment' in text
-    assert 'CREATE VIEW "p3_check" AS' in text
+def test_an_option_of_another_language_is_refused(submerge, house):
+    """It would have no effect."""
+    to = ["-o", house / "pump.onnx", "--prefix", "p3"]
     refused = submerge("model", "export", house / "pump.model", "--as", "onnx", *to)
+
     assert 2 == refused.status
     assert "--prefix has no effect on --as onnx" in refused.err
 
 
-def test_a_channel_with_another_column_is_named(submerge, house):
-    """A user has to name the column so."""
-    names = ("flow", "Flow", "current", "temperature")
-    rows = pump_files.readings(4000)
-    model_file.save(house / "two-flows.model", exported.fitted(rows, names).learnt)
-    to = ["--as", "sql", "-o", house / "flows.sql"]
-    ran = submerge("model", "export", house / "two-flows.model", *to)
+def test_the_query_of_the_page_gives_the_scores_of_its_model():
+    """In sqlite3, as `submerge.spe` does: SPE of each row, and the channel to blame."""
+    page = (Path(__file__).parents[3] / "docs" / "export.md").read_text("utf-8")
+    (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    mean, (*direction,) = np.array([40.2, 9.3, 13.6]), (0.85, 0.43, 0.30)
+    rows = mean + np.random.default_rng(0).normal(size=(50, 3))
+    held = sqlite3.connect(":memory:")
+    held.execute("CREATE TABLE readings (time, flow, pressure, current)")
+    held.executemany(
+        "INSERT INTO readings VALUES (?, ?, ?, ?)", [(i, *r) for i, r in enumerate(rows.tolist())]
+    )
+    found = held.execute(query).fetchall()
+    along = np.outer((rows - mean) @ direction, direction)
+    off = (rows - mean - along) ** 2
+    names = np.array(["flow", "pressure", "current"])
 
-    assert 0 == ran.status
-    assert "'Flow'" in ran.err
-    assert "channel 2 channel_2" in ran.err
+    assert 30 < len(found) < 50
+    for time, spe, blame in found:
+        assert off[time].sum() == pytest.approx(spe, rel=1e-9)
+        assert names[off[time].argmax()] == blame
+    assert [i for i, each in enumerate(off.sum(axis=1)) if each > 0.4] == [
+        each[0] for each in found
+    ]

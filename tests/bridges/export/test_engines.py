@@ -1,4 +1,4 @@
-"""Databases and ONNX Runtime have the product's alarms on machines of hard numbers."""
+"""ONNX Runtime has the product's alarms on machines of hard numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from submerge_bridges.export.exported_model import recipe_of
 from submerge_bridges.export.recipe import Recipe
 from support import exported, pump_files
-from support.export_engines import run_onnx, run_sql
+from support.export_engines import run_onnx
 from support.export_runs import ProgramRows, agreement
 
 pytest.importorskip("onnx")
@@ -40,7 +40,6 @@ def test_odd_machines_have_the_same_alarms(what: str):
     recipe = recipe_of(saved)
     wild = np.concatenate([rows[:100], rows[:50] + rows.std() * rng.normal(size=rows[:50].shape)])
     engines: list[tuple[Callable[..., ProgramRows], type, float]] = [
-        (run_sql, np.float64, 1e-9),
         (run_onnx, np.float64, 1e-9),
         (run_onnx_in_float, np.float32, 1e-5),
     ]

@@ -8,7 +8,7 @@ from submerge_lab.simulator.jobs import JobPlan, run_jobs
 from support.job_mutants import MUTANTS
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_each_broken_rule_is_noticed(mutant, monkeypatch):
     """Within ninety seeds some invariant breaks."""

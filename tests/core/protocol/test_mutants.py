@@ -8,7 +8,7 @@ from submerge_lab.simulator import run
 from support.mutants import MUTANTS, SEED, plan_of
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_each_broken_rule_is_noticed(mutant, monkeypatch):
     """Within a thousand seeds some invariant breaks."""

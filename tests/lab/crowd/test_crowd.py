@@ -15,9 +15,8 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.tomlfile import read
 from submerge_lab.crowd import command as crowd_command
-from submerge_lab.crowd.member import CrowdPlan, MeanScores
+from submerge_lab.crowd.member import CrowdPlan, MeanScores, PacedSensor, RealTimePace
 from submerge_lab.crowd.motes import CHANNELS, FIRST, NODES, RANK, SCHEMA, Building
-from submerge_lab.crowd.pace import PacedSensor, RealTimePace
 from submerge_lab.crowd.run import Crowd
 from submerge_lab.plants.room import PAGE, Room
 from submerge_operate import cli

@@ -19,8 +19,7 @@ from submerge_lab.plan.levels import (
     monthly_cost,
     needs,
 )
-from submerge_lab.plan.measure import CHILDREN, Measured, measured
-from submerge_lab.plan.messages import Sizes, sizes
+from submerge_lab.plan.measure import CHILDREN, Measured, Sizes, measured, sizes
 from submerge_lab.plan.units import INSIDE_BYTES, INSIDE_CORE_S, recorded, remeasured
 from support.commands import shell
 
@@ -157,7 +156,7 @@ def test_a_report_of_the_plan_is_a_report():
     from submerge.protocol.messages import Incarnation
     from submerge.protocol.summaries import Subspaces
     from submerge.schema import Schema
-    from submerge_lab.plan.messages import WALL, report_of, summary_of_rows
+    from submerge_lab.plan.measure import WALL, report_of, summary_of_rows
     from submerge_proto.wire import codec
 
     schema, summaries = Schema.anonymous(20), Subspaces(3)

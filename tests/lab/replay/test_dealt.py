@@ -137,7 +137,7 @@ def replay(monkeypatch, capsys, tmp_path):
 
     def run(acknowledged: int):
         reported = IntoResult(200, acknowledged, 0, 0, 900, 1.0, ("replay-1", "replay-2"))
-        monkeypatch.setattr("submerge_lab.replay.away.replay_into", lambda *_, **__: reported)
+        monkeypatch.setattr("submerge_lab.replay.into.replay_into", lambda *_, **__: reported)
         link = ("--into", "grpc://localhost", "--insecure", "--group", "rows")
         return submerge("replay", tmp_path / "rows.npy", *link, "--json")
 

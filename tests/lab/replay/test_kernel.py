@@ -24,9 +24,8 @@ from submerge.features import (
 from submerge.protocol.machine import Reading
 from submerge.protocol.summaries import Subspaces
 from submerge_lab import kernel_options
-from submerge_lab.replay import exact, kernel_excess
-from submerge_lab.replay.kernel import settle_gamma
-from submerge_lab.replay.kernel_excess import excess
+from submerge_lab.replay import exact, kernel
+from submerge_lab.replay.kernel import excess, settle_gamma
 from support import kernels, oracle
 from support.commands import shell
 from support.data import shared
@@ -285,7 +284,7 @@ def test_features_are_made_a_few_rows_at_a_time(replay, matrix, monkeypatch):
     monkeypatch.setattr(
         RandomFourier, "lift", lambda map_, X: lifted.append(len(X)) or lift(map_, X)
     )
-    monkeypatch.setattr(kernel_excess, "MOST_ROWS", 60)
+    monkeypatch.setattr(kernel, "MOST_ROWS", 60)
     replay(matrix, "--kernel", "gaussian", "--rank", 4)
 
     assert 70 == max(lifted)
@@ -325,7 +324,7 @@ def test_excess_is_that_of_the_twin(center):
 
 def test_excess_is_of_rows_evenly_taken(monkeypatch):
     """Of many rows as many as a matrix has room for, the first and the last among them."""
-    monkeypatch.setattr(kernel_excess, "MOST_ROWS", 40)
+    monkeypatch.setattr(kernel, "MOST_ROWS", 40)
     X, map_ = curved(157), RandomFourier(Gaussian(0.1), 64)
     learnt = Subspace.of(X, Schema(5, features=map_), rank=3)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from submerge_lab.simulator.jobs import JOB_PRESETS, JobPlan, run_jobs
+from support.seeds import seeds
 
 FOUND = (26, 48, 71, 163, 196)
 """Seeds that broke an invariant once: a job forgotten while an ask arrives, an aggregator without
@@ -15,10 +16,10 @@ participants, an opening that comes late, and too few that stayed in the last ro
 @pytest.mark.parametrize("preset", JOB_PRESETS)
 def test_no_invariant_breaks(preset):
     """Some seeds of each preset; `submerge lab simulate-jobs --seeds 1000` is the long form."""
-    found = [run_jobs(JobPlan(faults=preset), seed) for seed in range(6)]
+    found = [run_jobs(JobPlan(faults=preset), seed) for seed in seeds(6)]
 
     assert [] == [(each.seed, each.violations) for each in found if each.violations]
-    assert 20 < sum(each.tally["opened"] for each in found)
+    assert 3 * len(found) < sum(each.tally["opened"] for each in found)
 
 
 @pytest.mark.slow

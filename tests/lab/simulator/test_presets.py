@@ -14,6 +14,7 @@ from submerge_lab.simulator import Faults, Plan, run
 from submerge_lab.simulator.oracles import alarm_oracle
 from submerge_lab.simulator.samples import SampleSets
 from support.mutants import MUTANTS, PRESET, SEED
+from support.seeds import seeds
 
 COPIED = Faults(
     card_back=0.1,
@@ -76,7 +77,7 @@ ALARMS = replace(SMALL, faults=Faults(loss=0.2, duplicate=0.2, reorder=0.1, alar
 @pytest.mark.slow
 def test_the_root_knows_every_alarm_and_every_order_arrives():
     """Messages may be lost, doubled and late: each start and end is known once, in the end."""
-    assert [] == [v for seed in range(5) if (v := run(ALARMS, seed).violations)]
+    assert [] == [v for seed in seeds(5) if (v := run(ALARMS, seed).violations)]
 
 
 def test_an_alarm_that_the_root_does_not_know_is_a_violation(monkeypatch):
@@ -113,7 +114,7 @@ CLOCKS = replace(SMALL, faults=Faults(alarms=4, clock=2))
 @pytest.mark.slow
 def test_a_wrong_clock_changes_nothing_of_an_alarm_but_its_times():
     """An aggregator takes times of its future for earlier ones; the rest is the client's."""
-    assert [] == [v for seed in range(5) if (v := run(CLOCKS, seed).violations)]
+    assert [] == [v for seed in seeds(5) if (v := run(CLOCKS, seed).violations)]
 
 
 @pytest.mark.parametrize("wrong", [{"worst": 99.0}, {"began": 4e9}])
@@ -131,7 +132,7 @@ def test_beside_wrong_clocks_the_root_has_to_know_each_alarm_as_it_is(monkeypatc
 def test_a_malicious_node_changes_nothing_for_the_others():
     """Each honest reading counts once, honest nodes are acknowledged, all can be decoded."""
     plan = Plan(nodes=4, fan_in=2, depth=2, hours=2, faults="hostile-1")
-    outcomes = [run(plan, seed, wire=as_received) for seed in range(25)]
+    outcomes = [run(plan, seed, wire=as_received) for seed in seeds(25)]
 
     assert [] == [(each.seed, each.violations) for each in outcomes if each.violations]
     # It is no empty claim: its messages reach the code behind each check.

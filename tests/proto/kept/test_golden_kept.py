@@ -52,18 +52,7 @@ NAMES_ALONE = "root_form_1.store", ("quarantined", "pumps")
 EACH = [(file, key) for file in FILES for key in sorted(read(file))]
 """Every record of every golden file."""
 
-
-def each_of(several: list[tuple[str, Key]]) -> Any:
-    """Ask of each of these records."""
-    ids = [f"{file}-{name_of(key)[:60]}" for file, key in several]
-    return pytest.mark.parametrize(("file", "key"), several, ids=ids)
-
-
-each_record = each_of(EACH)
-as_received = [each for each in EACH if each[0] == "root_received.store" and each[1][0] == "row"]
-each_record_as_written_today = each_of(
-    [each for each in EACH if each not in (NAMES_ALONE, *as_received)]
-)
+AS_RECEIVED = [each for each in EACH if each[0] == "root_received.store" and each[1][0] == "row"]
 
 
 @pytest.fixture(autouse=True)
@@ -81,24 +70,24 @@ def text(file: str) -> Any:
 # -- nothing is lost ------------------------------------------------------------------
 
 
-@each_record
-def test_a_record_says_what_the_text_beside_it_says(file, key):
-    """By the numbers of fields: no name has a part in it."""
-    assert text(file)[name_of(key)] == text_of({key: read(file)[key]})[name_of(key)]
+@pytest.mark.parametrize("file", FILES)
+def test_a_record_says_what_the_text_beside_it_says(file):
+    """By the numbers of fields: no name has a part in it. All records of a file, and no other."""
+    assert text(file) == text_of(read(file))
+
+
+def written_today(file: str) -> dict[Key, bytes]:
+    """The records of a file that would be written like this today."""
+    others = [NAMES_ALONE, *AS_RECEIVED]
+    return {key: data for key, data in read(file).items() if (file, key) not in others}
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_text_says_nothing_more(file):
-    """All records of a file, and no other."""
-    assert set(text(file)) == {name_of(key) for key in read(file)}
-
-
-@each_record_as_written_today
-def test_what_is_read_is_what_was_meant(file, key):
+def test_what_is_read_is_what_was_meant(file):
     """Each field of what is loaded holds its own value, and not another field's."""
-    assert reported(_sorted(records_of(file)[key])) == reported(
-        _sorted(records.unpack(key, read(file)[key]))
-    )
+    meant = records_of(file)
+    for key, data in written_today(file).items():
+        assert reported(_sorted(meant[key])) == reported(_sorted(records.unpack(key, data))), key
 
 
 def _sorted(record: Any) -> Any:
@@ -106,12 +95,11 @@ def _sorted(record: Any) -> Any:
     return sorted(record) if isinstance(record, frozenset) else record
 
 
-@each_record_as_written_today
-def test_what_was_read_is_written_alike(file, key):
+@pytest.mark.parametrize("file", FILES)
+def test_what_was_read_is_written_alike(file):
     """Read and kept again: the same bytes, so that nothing was dropped on the way."""
-    data = read(file)[key]
-
-    assert data == records.pack(key, records.unpack(key, data))
+    for key, data in written_today(file).items():
+        assert data == records.pack(key, records.unpack(key, data)), key
 
 
 def test_each_field_that_is_kept_has_a_name_on_the_disk():
@@ -130,7 +118,7 @@ def test_names_alone_are_an_operators():
     assert expected == records.unpack(key, read(file)[key])
 
 
-@each_of(as_received)
+@pytest.mark.parametrize(("file", "key"), AS_RECEIVED)
 def test_a_row_as_received_is_read_as_a_message_is(file, key):
     """Its report is what the border made of the bytes; and another digest is not kept of it."""
     row, message = records.unpack(key, read(file)[key]), message_of(key, read(file)[key])

@@ -857,7 +857,7 @@ def test_damaged_messages_are_refused_or_harmless(seed, coarse):
     assert 100 < taken < 900
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_another_protobuf_is_as_strict():
     """The one in pure Python, which devices without a wheel have; its errors are ours, too."""
     code = (

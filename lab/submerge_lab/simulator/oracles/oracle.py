@@ -18,29 +18,176 @@ I11  The root knows each alarm of a client as it is, and orders arrive (`alarm_o
 I12  Each row of a history counts once at the root, until it is forgotten (`history_oracle`).
 
 What a malicious node claims is no reading: its ids are in no check but those of I3, I5, I6 and I9.
+
+`SchemaCheck` follows the schemas of aggregators: where channels have names, rows of every schema
+count. While new ones are measured, the root has no model, and an aggregator below it reports its
+sums under an earlier schema: what the root counted before, it counts at once when the scale is
+settled. `QuarantineCheck` is I9.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Set
+from functools import reduce
+from operator import or_
 
+from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.operators.quarantine import AGAIN_S
 from submerge.aggregator.store_records import STORE, StoreIdentity
 from submerge.client.incarnation import Checkpoint
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST, Past
 from submerge.protocol.machine import Effect, Event, Keep, Note, Received, Records, Send
 from submerge.protocol.messages import ANOTHER, BEHIND, Answer, Incarnation, Reason, Report
+from submerge.protocol.report_bytes import digest
+from submerge.protocol.summaries import Summaries
 from submerge_lab.simulator.feeds import Ids
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.hosts import Host
+from submerge_lab.simulator.malicious import NAME
 from submerge_lab.simulator.nodes import GROUP
 from submerge_lab.simulator.observer import FleetObserver
-from submerge_lab.simulator.oracles.at_rest import bits_in, left_out, violations_at_rest
-from submerge_lab.simulator.oracles.measured_ids import MeasuredIds, held_by, kept_by
-from submerge_lab.simulator.oracles.quarantine_check import QuarantineCheck
-from submerge_lab.simulator.oracles.schema_check import SchemaCheck
+from submerge_lab.simulator.oracles.at_rest import (
+    MeasuredIds,
+    bits_in,
+    bits_under,
+    family_in,
+    fingerprint_in,
+    held_by,
+    kept_by,
+    left_out,
+    violations_at_rest,
+)
 from submerge_lab.simulator.samples import bits_of
+
+
+class SchemaCheck:
+    """Follows the schemas in the stores of a fleet.
+
+    Parameters
+    ----------
+    record : callable
+        Takes an invariant and what is wrong.
+
+    Attributes
+    ----------
+    seen : set of str
+        Fingerprints of all of them.
+    """
+
+    def __init__(
+        self, fleet: SimulatedFleet, feed: Ids, record: Callable[[str, str], None]
+    ) -> None:
+        self._fleet, self._feed, self._record = fleet, feed, record
+        self._of: dict[Host, str] = {}
+        self.seen = {feed.schema.fingerprint}
+
+    @property
+    def _change(self) -> bool:
+        """Whether channels that come are measured."""
+        return self._fleet.plan.learns_scaling and self._fleet.suffered.channels > 0
+
+    def are_measured(self, ledger: Ledger) -> bool:
+        """Return whether the root has no model for now: its channels are new."""
+        return self._change and ledger.schema.scaling is None
+
+    @property
+    def in_stores(self) -> int:
+        """The ids in all aggregators' rows, as bits."""
+        above = (host for host in self._fleet.hosts if host.level)
+        return reduce(or_, (bits_in(host.records) for host in above), 0)
+
+    def kept_at(self, root: Host) -> int:
+        """Return the ids in the root's rows, as bits; 0 where it never has to measure channels."""
+        return bits_in(root.records) if self._change else 0
+
+    def on_the_way(self, lost: Iterable[int], tampered: Set[str]) -> int:
+        """Return the ids that come up again, or would without a loss.
+
+        Only where a parent of aggregators has an older disk, or a new one: it may not know a
+        schema that was settled since, and takes no sums under it.
+
+        lost : of stores; what a store alone has is lost above it, too
+        tampered : names of hosts whose disks were harmed
+        """
+        parents = {host.name for hosts in self._fleet.levels[2:] for host in hosts}
+        if not self._change or not parents & tampered:
+            return 0
+        return reduce(or_, lost, self.in_stores)
+
+    def check(self, host: Host, tampered: Set[str]) -> int:
+        """Check that a settled scaling is given up only by a harmed store.
+
+        Returns
+        -------
+        int
+            The ids that it costs, as bits.
+        """
+        plan, faults = self._fleet.plan, self._fleet.suffered
+        now = fingerprint_in(host.records)
+        if not (plan.learns_scaling or faults.channels) or not now:
+            return 0
+        if not isinstance(host.node, AggregatorNode):
+            return 0
+        before, bits = self._of.setdefault(host, now), 0
+        if before != now:
+            self._of[host] = now
+            if family_in(host.records) == now:  # no row of another one counts
+                bits = bits_under(before, host.records) & ~self._feed.forged
+            if bits and not tampered:
+                self._record("I2", f"{host} gives up a scaling that the fleet has settled")
+        self.seen.add(now)
+        return bits
+
+
+class QuarantineCheck:
+    """Follows the contradictions of clients at each aggregator.
+
+    Parameters
+    ----------
+    summaries : Summaries
+    record : callable
+        Takes an invariant, and what is wrong.
+    """
+
+    def __init__(self, summaries: Summaries, record: Callable[[str, str], None]) -> None:
+        self._summaries, self._record = summaries, record
+        self._slips: dict[tuple[int, int, str], tuple[float, bytes]] = {}
+
+    def check(
+        self,
+        host: Host,
+        report: Report,
+        reasons: Container[Reason],
+        twins: Container[str],
+        time: float,
+    ) -> None:
+        """Check what a host has made of a report.
+
+        twins : clients whose machines were copied with their memory
+        """
+        if not isinstance(host.node, AggregatorNode):
+            return
+        name, quarantined = report.stamp.node, host.node.excluded(GROUP)[1]
+        for other in quarantined:
+            if other not in twins and other != NAME:
+                self._record("I9", f"{host} quarantines {other}, which has no double")
+        guilty = Reason.SHRUNK in reasons
+        if Reason.EQUIVOCATION in reasons:
+            # Per process: the record of the first report may be lost with its process.
+            place = host.number, host.process, name
+            content = digest(report, self._summaries)
+            at, before = self._slips.get(place, (-math.inf, b""))
+            if time - at > AGAIN_S:
+                self._slips[place] = time, content
+            else:
+                guilty = guilty or before != content
+        if guilty and not report.fence and name not in quarantined:
+            self._record("I9", f"{host} counts {name}, which contradicts itself")
+
 
 REFUSED = ("stale", "shrunk", "equivocation", "fenced", "invalid", "schema", "banned")
 """Answers that a client gets only if its card was copied or restored, or it was forgotten."""
