@@ -88,7 +88,7 @@ def test_places_are_in_the_units_of_the_channels(tmp_path, monkeypatch, capsys):
     with House(tmp_path, schema=scaled) as house:
         stands_at_its_socket(house, monkeypatch)
         JobFleet(house, at_once=True)
-        ran = shell(monkeypatch, capsys)("job", "moments", "--json", "--store", house.store)
+        ran = shell(monkeypatch, capsys)("jobs", "moments", "--json", "--store", house.store)
         answer = outcome(job_of(house)).answer
     found = json.loads(ran.out)["answer"]
     offset, scale = np.array(scaling.offset), np.array(scaling.scale)
