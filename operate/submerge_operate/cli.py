@@ -201,7 +201,7 @@ class LazyGroup(click.Group):
 def submerge(context: click.Context) -> None:
     """Streaming PCA for fleets of sensors: each device learns a subspace, and subspaces merge.
 
-    Try `submerge demo`, then `submerge replay FILE` on data of your own.
+    Without a command it says what to do first.
     """
     # For `init --from`: clients and aggregators do not import what reads histories.
     context.obj = _learnt_settings
