@@ -46,7 +46,7 @@ other: .venv/dev  ## run fast tests on another Python and NumPy: OTHER=python3.1
 # Seeds of each kind, and the first: another one each night.
 SOAK ?= 2000
 FIRST ?= $(shell expr $$(date +%s) / 86400 \* 10000)
-SIMULATE := $(BIN)/submerge simulate --jobs $(WORKERS) --seed $(FIRST)
+SIMULATE := $(BIN)/submerge lab simulate --jobs $(WORKERS) --seed $(FIRST)
 
 soak: .venv/dev  ## run each night: tests of tests, other Pythons, simulated fleets with all faults, for hours
 	$(PYTEST) -q -m soak
@@ -59,7 +59,7 @@ soak: .venv/dev  ## run each night: tests of tests, other Pythons, simulated fle
 	$(SIMULATE) --faults hostile-1 --nodes 4 --fan-in 2 --depth 2 --hours 2 --seeds $(SOAK)
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --oversample 4 --seeds $$(expr $(SOAK) / 10)
 	$(SIMULATE) --faults all-1 --dim 8 --rank 4 --kernel gaussian --seeds $$(expr $(SOAK) / 20)
-	$(BIN)/submerge simulate-jobs --processes $(WORKERS) --seed $(FIRST) --seeds $$(expr $(SOAK) / 5)
+	$(BIN)/submerge lab simulate-jobs --processes $(WORKERS) --seed $(FIRST) --seeds $$(expr $(SOAK) / 5)
 
 # Smaller and fewer, into build/: the committed results stay. `make bench FULL=1` measures them again.
 bench: .venv/bench  ## compare with other libraries and papers, in short; FULL=1: the committed pages

@@ -35,7 +35,7 @@ PATIENCE_S = 300.0
 
 def schema() -> str:
     """Return the section of the room's channels."""
-    command = [SUBMERGE, "crowd", "schema"]
+    command = [SUBMERGE, "lab", "crowd", "schema"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
 
 
@@ -56,7 +56,14 @@ class ManyLevels:
     def crowd(self, i: int) -> Program:
         """Start the nodes of a room; they report after their first sixty rows, a second or two."""
         return self._programs.start(
-            *("crowd", "--into", f"grpc://127.0.0.1:{self._rooms[i]}", "--parent", f"room-{i}"),
+            *(
+                "lab",
+                "crowd",
+                "--into",
+                f"grpc://127.0.0.1:{self._rooms[i]}",
+                "--parent",
+                f"room-{i}",
+            ),
             *("--insecure", "--nodes", str(self._nodes // ROOMS), "--prefix", f"node-{i}-"),
             *("--rate", "40", "--report-every", str(self._report_s)),
         )

@@ -30,7 +30,7 @@ def measured(way: Way, orders: int) -> list[float]:
 def _one(chain: Chain, number: int) -> float:
     verb, done = [("pause", "paused"), ("resume", "resumed")][number % 2]
     heard, given = len(chain.running[CLIENT].lines), len(chain.running["root"].lines)
-    chain.order("learn", verb, CLIENT, "--anyway")
+    chain.order("nodes", "learn", verb, CLIENT, "--anyway")
 
     def applied() -> list[float]:
         lines = list(chain.running[CLIENT].lines)[heard:]

@@ -3,8 +3,8 @@
 Eight real `ClientNode`s below three levels of real aggregators, four virtual hours with faults,
 then a time to settle; each message goes through its bytes. Each seed draws its own rates. An
 oracle follows every reading, and reports each rule (I1 to I12, docs/protocol.md) that a fleet has
-broken. A row is one preset: `submerge simulate --faults all-1 --seeds 30` is the same fleets. The
-bound is that of the rule of three: with 95 % confidence, at most this share of fleets like these
+broken. A row is one preset: `submerge lab simulate --faults all-1 --seeds 30` is the same fleets.
+The bound is that of the rule of three: with 95 % confidence, at most this share of such fleets
 breaks a rule. Readings that were lost are those that no aggregator had acknowledged when a process
 died, or that are with a part of the fleet that has gone for good: each is attributed to its cause.
 """

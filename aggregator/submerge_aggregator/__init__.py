@@ -3,3 +3,12 @@
 The decisions are made in `submerge.aggregator`, which does no input or output. Uplinks, log lines,
 clocks and configuration tools are those of `submerge_client`.
 """
+
+COMMANDS = {
+    "aggregator": (
+        "submerge_aggregator.command",
+        "Run an aggregator, or the root; its page, audit log and tokens.",
+        "submerge[aggregator]",
+    ),
+}
+"""Words -> the module of a command, what it does, what to install for it."""

@@ -1,6 +1,6 @@
 """The generated room as a plant: nine nodes in a building, six motes each, faults of every kind.
 
-A node reads what a node of `submerge crowd` reads (`crowd/motes.py`): a line of motes from the
+A node reads what a node of `submerge lab crowd` reads (`crowd/motes.py`): a line of motes from the
 windows to the back wall. The readings are those of `Room`, every other snapshot.
 """
 

@@ -18,7 +18,6 @@ from submerge_client.alarms.standard_output import write_whole
 from submerge_client.asked.replies import ClientReplies
 from submerge_client.checkpoint import CheckpointFile
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.sensors import InfluxSensor, MqttSensor
 from submerge_client.disk import RecordStore
 from submerge_client.jobs.held_rows import HeldSample
 from submerge_client.jobs.kept_clusters import KeptClusters
@@ -123,7 +122,7 @@ def _sensor(
 
 def _outlet(config: ClientConfig, stdout: BinaryIO) -> MetricOutlet | None:
     """Return where a processor's metrics go on to."""
-    if not isinstance(config.sensor, InfluxSensor) or config.sensor.mode != "processor":
+    if not config.sensor.passes_on:
         return None
     from submerge_client.sensors.influx.outlet import MetricOutlet
 
@@ -163,8 +162,8 @@ def _scores(
 def _links(config: ClientConfig) -> dict[str, Allowed | None]:
     """Return every link, by setting."""
     scores = config.scores_link if config.scores.to == "mqtt" else None
-    sensor = config.sensor if isinstance(config.sensor, MqttSensor) else None
-    return {"uplink": config.uplink, "scores": scores, "sensor": sensor, **links_of(config)}
+    links = {"uplink": config.uplink, "scores": scores, "sensor": config.sensor.link}
+    return {**links, **links_of(config)}
 
 
 def _disk(config: ClientConfig) -> RecordStore:

@@ -25,6 +25,19 @@ FROM_HISTORY = click.option(
 )
 
 
+def _input_kind(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    """Return a kind of sensor that reads standard input."""
+    if given is None:
+        return None
+    # Late: without the option a program that only prints its help needs none of it.
+    from submerge_client.config.hints import sections_of
+    from submerge_client.config.sensors import AnySensor
+
+    _, kinds = sections_of(AnySensor)
+    reading = [name for name, kind in kinds.items() if getattr(kind, "reads_input", False)]
+    return click.Choice(reading).convert(given, option, context)
+
+
 @click.group(
     invoke_without_command=True,
     epilog="Example: submerge client init > client.toml, then submerge client --config client.toml",
@@ -38,7 +51,8 @@ FROM_HISTORY = click.option(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["ndjson", "influx"]),
+    metavar="[ndjson|influx]",
+    callback=_input_kind,
     help="How standard input is read, in place of `kind` in [sensor]: lines of JSON, or metrics of"
     " Telegraf.",
 )

@@ -7,7 +7,7 @@ set -eu
 umask 077
 
 [ -e /pki/ca.pem ] || submerge pki init --dir /pki --fleet compose
-submerge kits /etc/submerge/nodes.csv --dir /pki --renew
+submerge pki kits /etc/submerge/nodes.csv --dir /pki --renew
 submerge pki renew --dir /pki --all --within 30d >/dev/null
 # In a volume from before there was a list of revoked certificates; else the same again.
 submerge pki revoke --dir /pki >/dev/null

@@ -3,3 +3,83 @@
 No device needs this package to run. `submerge client` and `submerge aggregator` are only named
 here; their code is in their own packages.
 """
+
+ROOT, BOX, FILES = "submerge[aggregator]", "submerge[aggregator,host]", "submerge[files]"
+PKI = "submerge[pki]"
+
+COMMANDS = {
+    "init": (
+        "submerge_operate.init.command",
+        "Write a configuration of this machine, for `up`.",
+        BOX,
+    ),
+    "up": (
+        "submerge_operate.up.command",
+        "Watch this machine: client and root in one program.",
+        BOX,
+    ),
+    "aggregator page": (
+        "submerge_operate.page.command",
+        "Show a running aggregator in a browser.",
+        "submerge[page]",
+    ),
+    "aggregator audit": (
+        "submerge_operate.fleet.audit",
+        "Show who joined, and what was refused or ordered.",
+        ROOT,
+    ),
+    "aggregator token": (
+        "submerge_operate.fleet.tokens",
+        "Make and revoke tokens of operators.",
+        ROOT,
+    ),
+    "nodes": (
+        "submerge_operate.fleet.nodes",
+        "List who reports; forget a node, quarantine it, or pause what it learns.",
+        ROOT,
+    ),
+    "nodes learn": (
+        "submerge_operate.fleet.learn",
+        "Pause or resume what a node learns.",
+        ROOT,
+    ),
+    "alarms": ("submerge_operate.fleet.alarms", "List alarms; accept or reject one.", ROOT),
+    "jobs": (
+        "submerge_operate.fleet.jobs.command",
+        "Compute something of all rows, in rounds; list what is computed.",
+        FILES,
+    ),
+    "jobs list": (
+        "submerge_operate.fleet.jobs.listing",
+        "List the jobs of a root.",
+        ROOT,
+    ),
+    "backup": (
+        "submerge_operate.backup.command",
+        "Copy the store of a running root; check a copy, or restore it.",
+        ROOT,
+    ),
+    "backup restore": (
+        "submerge_operate.backup.restore",
+        "Put a copy in place of a stopped root's store.",
+        ROOT,
+    ),
+    "pki": (
+        "submerge_operate.pki.command",
+        "Make certificates: an authority, and nodes' kits.",
+        PKI,
+    ),
+    "pki kits": ("submerge_operate.pki.kits", "Make kits for all nodes of a list.", PKI),
+    "doctor": (
+        "submerge_operate.doctor.command",
+        "Find what keeps a program from its work.",
+        ROOT,
+    ),
+    "drill": ("submerge_operate.fleet.drill", "Say which faults would raise an alarm.", FILES),
+    "model": (
+        "submerge_operate.fleet.model",
+        "Show, save, compare and export what is normal.",
+        FILES,
+    ),
+}
+"""Words -> the module of a command, what it does, what to install for it."""

@@ -1,7 +1,7 @@
 """The `submerge` command.
 
-This file imports click only; a subcommand's module loads when it is called, so that
-`submerge --help` answers at once on a Pi. Exit status: 0 done, 1 failed, 2 bad input
+Packages offer tables of commands, by entry points. A subcommand's module loads when it is called,
+so that `submerge --help` answers at once on a Pi. Exit status: 0 done, 1 failed, 2 bad input
 (one line on stderr: what was expected, what was found, what to do).
 """
 
@@ -11,82 +11,146 @@ import errno
 import importlib
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from submerge_client.config.plugins import plugins
+
 if TYPE_CHECKING:
     from submerge_client.config.from_history import LearntSettings
 
 
-class Subcommand(NamedTuple):
-    """A subcommand: its module below `submerge_`, which calls it `command`, and what it does."""
+class TableLine(NamedTuple):
+    """A line of a package's table of commands.
+
+    module : calls it `command`
+    install : what to install for it, in words of pip
+    """
 
     module: str
     summary: str
+    install: str
 
 
-SUBCOMMANDS = {
-    "demo": Subcommand("lab.demo.command", "Show the whole system on a generated room."),
-    "replay": Subcommand("lab.replay.command", "Stream files as if they were live."),
-    "crowd": Subcommand("lab.crowd.command", "Run simulated nodes, each a client of its own."),
-    "simulate": Subcommand("lab.simulate.command", "Run a fleet in virtual time, with faults."),
-    "simulate-jobs": Subcommand("lab.simulate.jobs", "Run jobs in virtual time, with faults."),
-    "plan": Subcommand("lab.plan.command", "Say what a fleet of any size would need."),
-    "init": Subcommand("operate.init.command", "Write a configuration of this machine, for `up`."),
-    "up": Subcommand("operate.up.command", "Watch this machine: client and root in one program."),
-    "client": Subcommand("client.command", "Run a client, on a device."),
-    "aggregator": Subcommand("aggregator.command", "Run an aggregator, or the root."),
-    "page": Subcommand("operate.page.command", "Show a running aggregator in a browser."),
-    "nodes": Subcommand("operate.fleet.nodes", "List who reports; forget or quarantine a node."),
-    "alarms": Subcommand("operate.fleet.alarms", "List alarms; accept or reject one."),
-    "learn": Subcommand("operate.fleet.learn", "Pause or resume what a node learns."),
-    "job": Subcommand("operate.fleet.jobs.command", "Compute something of all rows, in rounds."),
-    "jobs": Subcommand("operate.fleet.jobs.listing", "List what a fleet computes in rounds."),
-    "audit": Subcommand("operate.fleet.audit", "Show who joined, and what was refused or ordered."),
-    "token": Subcommand("operate.fleet.tokens", "Make and revoke tokens of operators."),
-    "backup": Subcommand(
-        "operate.backup.command", "Copy the store of a running root; check a copy."
-    ),
-    "restore": Subcommand(
-        "operate.backup.restore", "Put a copy in place of a stopped root's store."
-    ),
-    "pki": Subcommand("operate.pki.command", "Make certificates: an authority, and nodes' kits."),
-    "kits": Subcommand("operate.pki.kits", "Make kits for all nodes of a list."),
-    "doctor": Subcommand("operate.doctor.command", "Find what keeps a program from its work."),
-    "fit": Subcommand("files.fit.command", "Learn what is normal from files, with limits."),
-    "detect": Subcommand("files.detect.command", "Find alarms in files, by a model."),
-    "score": Subcommand("files.score.command", "Score files with a model, a line for each row."),
-    "drill": Subcommand("operate.fleet.drill", "Say which faults would raise an alarm."),
-    "model": Subcommand("operate.fleet.model", "Show, save and compare what is normal."),
+LAB = "submerge-lab"
+"""The distribution of the laboratory, which devices do without."""
+
+ABSENT = {
+    word: TableLine("", f"Not installed: pip install {LAB}", LAB)
+    for word in ("demo", "lab", "replay")
 }
+"""Commands that one may look for where the laboratory is not installed."""
 
-EXTRAS = {
-    "files": "fit detect score drill model job replay simulate simulate-jobs plan",
-    "aggregator,host": "up init",
-    "client": "client crowd",
-    "pki": "pki kits",
+EARLIER = {
+    "audit": "aggregator audit",
+    "crowd": "lab crowd",
+    "job": "jobs",
+    "kits": "pki kits",
+    "learn": "nodes learn",
+    "page": "aggregator page",
+    "plan": "lab plan",
+    "restore": "backup restore",
+    "simulate": "lab simulate",
+    "simulate-jobs": "lab simulate-jobs",
+    "token": "aggregator token",
 }
-"""What is to be installed for subcommands; these and "aggregator" are all but three."""
+"""Words of version 0.6, and those of today. They work for one release."""
+
+FIRST = """\
+submerge learns what is normal for a machine with many sensors, and reports when a reading is not.
+
+Recorded readings:  submerge fit history.csv -o plant.model
+                    submerge detect monday.csv --model plant.model
+A broker:           submerge init --from mqtt://192.168.1.5, then submerge up --config box.toml
+A fleet:            submerge aggregator init > root.toml, then submerge client init > client.toml;
+                    submerge aggregator page --config root.toml --open shows it in a browser
+
+All commands:       submerge --help"""
+"""What to do first."""
 
 PACKAGES = {"google": "protobuf", "grpc": "grpcio", "grpc_health": "grpcio-health-checking"}
 """Packages whose modules have other names."""
+
+CALLED = "submerge_operate.called"
+"""Under this name a context has the line of the command that is called."""
+
+
+@cache
+def commands() -> dict[str, TableLine]:
+    """Return the commands of all installed packages (entry points `submerge.commands`), by words.
+
+    Two words are a command in a group, which may be of another package.
+    """
+    found: dict[str, TableLine] = {}
+    for entry in plugins("submerge.commands"):
+        try:
+            table = entry.load()
+        except ImportError as error:  # of a stranger: the others work
+            click.echo(f"submerge: no commands of {entry.name}: {error}", err=True)
+            continue
+        found |= {words: TableLine(*line) for words, line in table.items() if words not in found}
+    return dict(sorted((ABSENT | found).items()))
+
+
+def loaded(line: TableLine) -> click.Command:
+    """Return a command, loaded."""
+    if not line.module:
+        raise click.UsageError(
+            f"this needs {line.install}, which is not installed: pip install {line.install}"
+        )
+    command = importlib.import_module(line.module).command
+    assert isinstance(command, click.Command)  # noqa: S101
+    return command
+
+
+class Deferred(click.Command):
+    """A subcommand that loads when it is called, not when its group lists it."""
+
+    def __init__(self, name: str, line: TableLine) -> None:
+        super().__init__(name, help=line.summary, short_help=line.summary)
+        self.line = line
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Load the command, and have it read its arguments."""
+        if parent is not None:
+            parent.meta[CALLED] = self.line
+        return loaded(self.line).make_context(info_name, args, parent, **extra)
 
 
 class LazyGroup(click.Group):
     """Subcommands that load when they are called, not when they are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the subcommands, in the order of SUBCOMMANDS."""
-        return list(SUBCOMMANDS)
+        """Return the subcommands."""
+        return [words for words in commands() if " " not in words]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a subcommand; None for an unknown one."""
-        if cmd_name not in SUBCOMMANDS:
+        if cmd_name not in self.list_commands(ctx):
             return None
-        command = importlib.import_module(f"submerge_{SUBCOMMANDS[cmd_name].module}").command
-        return command if isinstance(command, click.Command) else None
+        command = loaded(commands()[cmd_name])
+        if isinstance(command, click.Group):
+            for words, line in commands().items():
+                group, _, name = words.partition(" ")
+                if group == cmd_name and name:
+                    command.add_command(Deferred(name, line))
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without arguments say what to do first: that is a question, not a mistake."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(FIRST)
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand; say what to install if its packages are not there, or broken."""
@@ -94,25 +158,31 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except ImportError as error:
             module = (error.name or "submerge").partition(".")[0]
-            if module.startswith("submerge"):
+            if module.startswith("submerge") or CALLED not in ctx.meta:
                 raise
             package = PACKAGES.get(module, module.replace("_", "-"))
-            name = str(ctx.invoked_subcommand)
-            own = name if name in ("demo", "page") else "aggregator"
-            extra = next((e for e, names in EXTRAS.items() if name in names.split()), own)
+            install = ctx.meta[CALLED].install
+            quoted = f"'{install}'" if "[" in install else install
             raise click.UsageError(
-                f"this needs {package}, which is not installed: pip install 'submerge[{extra}]'"
+                f"this needs {package}, which is not installed: pip install {quoted}"
             ) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Refuse an unknown subcommand with the nearest one; click knows none of these names."""
+        """Take earlier words for today's; refuse an unknown subcommand with the nearest one."""
+        known = commands()
+        if args[0] in EARLIER and args[0] not in known:
+            today = EARLIER[args[0]]
+            click.echo(f"submerge: `submerge {args[0]}` is now `submerge {today}`", err=True)
+            args = [*today.split(), *args[1:]]
         ctx.invoked_subcommand = args[0]  # its module may lack what it imports
-        if args[0] not in SUBCOMMANDS and not ctx.resilient_parsing:
+        if args[0] in known:
+            ctx.meta[CALLED] = known[args[0]]
+        elif not ctx.resilient_parsing:
             from difflib import get_close_matches  # late: a client that runs does not need it
 
-            near = get_close_matches(args[0], SUBCOMMANDS, 1)
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
             if near:
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -120,7 +190,9 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without loading them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, sub.summary) for name, sub in SUBCOMMANDS.items()])
+            formatter.write_dl(
+                [(name, commands()[name].summary) for name in self.list_commands(ctx)]
+            )
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -129,7 +201,7 @@ class LazyGroup(click.Group):
 def submerge(context: click.Context) -> None:
     """Streaming PCA for fleets of sensors: each device learns a subspace, and subspaces merge.
 
-    Try `submerge demo`, then `submerge replay FILE` on data of your own.
+    Without a command it says what to do first.
     """
     # For `init --from`: clients and aggregators do not import what reads histories.
     context.obj = _learnt_settings

@@ -33,7 +33,7 @@ class PagedChain(Chain):
     def token(self) -> str:
         """Make a token that may do everything; return its text."""
         folder = self._programs.folder
-        command = [SUBMERGE, "token", "new", "anna", "--scope", "operate"]
+        command = [SUBMERGE, "aggregator", "token", "new", "anna", "--scope", "operate"]
         where = ["--config", folder / "root.toml", "--to", folder / "anna.token"]
         subprocess.run([*command, *where], capture_output=True, check=True)
         return (folder / "anna.token").read_text().strip()

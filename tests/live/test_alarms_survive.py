@@ -105,13 +105,13 @@ def test_what_an_operator_wants_arrives_whoever_is_killed(way):
     It rides on answers, whatever the transport: here on the one where these may get lost.
     """
     with AlarmFleet(way) as fleet:
-        said(fleet, "learn", "pause", PUMP, "--anyway")
+        said(fleet, "nodes", "learn", "pause", PUMP, "--anyway")
         fleet.state_is("paused")
         learnt, withheld = fleet.learnt, fleet.withheld
         fleet.until(lambda: fleet.withheld > withheld, "rows to be withheld")
         assert learnt == fleet.learnt
 
-        said(fleet, "learn", "resume", PUMP, "--anyway")
+        said(fleet, "nodes", "learn", "resume", PUMP, "--anyway")
         fleet.state_is("armed")
         fleet.learns(1)
 

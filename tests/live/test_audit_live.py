@@ -1,4 +1,4 @@
-"""The audit log of real processes, and `submerge audit`."""
+"""The audit log of real processes, and `submerge aggregator audit`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def submerge(*arguments: object) -> str:
 
 
 def audit_of(store: Path, *more: object) -> list[dict]:
-    lines = submerge("audit", "--store", store, "--json", *more).splitlines()
+    lines = submerge("aggregator", "audit", "--store", store, "--json", *more).splitlines()
     return [json.loads(line) for line in lines]
 
 

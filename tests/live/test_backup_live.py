@@ -100,11 +100,11 @@ def test_after_a_restore_each_reading_counts_once(programs, fleet):
     assert (0, "") == (done.returncode, done.stderr)
     at_copy = sum(each.learnt for each in read_copy(copy).identity.groups.values())
     durable_more(fleet.running["n1"], 600)
-    refused = submerge("restore", copy, "--config", config)
+    refused = submerge("backup", "restore", copy, "--config", config)
     assert (2, True) == (refused.returncode, "stop it first" in refused.stderr)
 
     assert 0 == fleet.running[ROOT].end()
-    done = submerge("restore", copy, "--config", config)
+    done = submerge("backup", "restore", copy, "--config", config)
     assert (0, "") == (done.returncode, done.stderr)
     restored = sum(each.n for each in holdings(fleet.stores[ROOT], 3).values())
     fleet.start(ROOT)
@@ -130,7 +130,7 @@ def test_what_only_a_dead_aggregator_had_reported_is_as_it_was_at_the_copy(progr
     assert 0 == fleet.running["s1"].end()
     assert 0 == fleet.running["south"].end()
     before = holdings_while_stopped(fleet)
-    assert 0 == submerge("restore", copy, "--config", config).returncode
+    assert 0 == submerge("backup", "restore", copy, "--config", config).returncode
     copied = {node: each.n for node, each in holdings(fleet.stores[ROOT], 3).items()}
     fleet.start(ROOT)
     fleet.recovered(ROOT)

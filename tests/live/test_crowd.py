@@ -1,4 +1,4 @@
-"""`submerge crowd` as a process: it runs until it is asked to end, and tells all that it read."""
+"""`submerge lab crowd` as a process: it runs until it is asked to end, and tells what it read."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ class Fleet:
         """Start a crowd, and wait until each of its nodes scores."""
         crowd = self._programs.start(
             *(
+                "lab",
                 "crowd",
                 "--into",
                 f"grpcs://127.0.0.1:{self._port}",

@@ -1,4 +1,4 @@
-"""`submerge job` at a root that runs, and after it was killed."""
+"""`submerge jobs` at a root that runs, and after it was killed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_job_by_command_has_the_answer_of_one_process(programs):
         )
     target = programs.folder / "answer.npz"
     ran = submerge(
-        *("job", "kmeans", "--clusters", 3, "--seed", 5, "--held-out", "20%", "--quiet"),
+        *("jobs", "kmeans", "--clusters", 3, "--seed", 5, "--held-out", "20%", "--quiet"),
         *("--config", config, "--out", target),
     )
 
@@ -78,7 +78,7 @@ def test_a_job_by_command_has_the_answer_of_one_process(programs):
 
     first.kill()
     root(programs, config)
-    again = submerge("job", "answer", name, "--config", config, "--json")
+    again = submerge("jobs", "answer", name, "--config", config, "--json")
     assert 0 == again.returncode, again.stderr
     assert expected["centers"].tolist() == json.loads(again.stdout)["answer"]["centers_scaled"]
     assert name in submerge("jobs", "--config", config).stdout

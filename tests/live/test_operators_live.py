@@ -71,7 +71,7 @@ schema.channels = ["a", "b"]
         return subprocess.run(command, capture_output=True, text=True, env=ENVIRON, check=False)
 
     def audit(self) -> list[dict]:
-        ran = self.submerge("audit", "--config", self.config, "--json")
+        ran = self.submerge("aggregator", "audit", "--config", self.config, "--json")
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
@@ -81,7 +81,18 @@ def test_a_token_is_made_used_and_revoked_while_the_aggregator_runs():
         site = Site(programs)
         token = site.folder / "night.token"
         made = site.submerge(
-            *("token", "new", "night", "--scope", "judge", "--to", token, "--config", site.config)
+            *(
+                "aggregator",
+                "token",
+                "new",
+                "night",
+                "--scope",
+                "judge",
+                "--to",
+                token,
+                "--config",
+                site.config,
+            )
         )
         assert (0, "") == (made.returncode, made.stderr)
         shown = [*site.at, "--token-file", token]
@@ -99,7 +110,7 @@ def test_a_token_is_made_used_and_revoked_while_the_aggregator_runs():
         assert (0, "pump-3 is banned in every group\n") == (banned.returncode, banned.stdout)
         site.submerge("nodes", "unban", "pump-3", "--config", site.config)
 
-        site.submerge("token", "revoke", "night", "--config", site.config)
+        site.submerge("aggregator", "token", "revoke", "night", "--config", site.config)
         until(
             lambda: 2 == site.submerge("nodes", "list", *shown).returncode,
             lambda: "the token is revoked",

@@ -1,4 +1,4 @@
-"""`submerge page`: a page beside a running aggregator, which has no part in it."""
+"""`submerge aggregator page`: a page beside a running aggregator, which has no part in it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_shows_and_orders_and_lives_on_without_the_aggregator():
         config = programs.file("root.toml", text.replace("page.address", "#page.address"))
         root = programs.start("aggregator", "--config", config)
         root.until("serving")
-        programs.start("page", "--config", beside).until("page")
+        programs.start("aggregator", "page", "--config", beside).until("page")
 
         assert ["room"] == somebody.get("/api/").json["groups"]
         assert [] == somebody.get("/data/fleet/room").json["rows"]
@@ -54,7 +54,7 @@ def test_it_shows_and_orders_and_lives_on_without_the_aggregator():
 
         token = programs.folder / "night.token"
         where = ("--config", str(config), "--to", str(token))
-        says("token", "new", "night", "--scope", "operate", *where)
+        says("aggregator", "token", "new", "night", "--scope", "operate", *where)
         secret = token.read_text().strip()
         until(lambda: somebody.enters(secret).status == 303)  # it looks once a second
         assert 303 == somebody.begins(secret).status
@@ -62,14 +62,14 @@ def test_it_shows_and_orders_and_lives_on_without_the_aggregator():
 
         (entry,) = [
             entry
-            for line in says("audit", "--json", "--config", str(config)).splitlines()
+            for line in says("aggregator", "audit", "--json", "--config", str(config)).splitlines()
             if (entry := json.loads(line))["event"] == "ban"
         ]
         assert (f"uid {os.getuid()} for token night", "pump") == (entry["by"], entry["node"])
 
         other = programs.folder / "other.token"
         where = ("--config", str(config), "--to", str(other))
-        says("token", "new", "other", "--scope", "read", "--group", "hall", *where)
+        says("aggregator", "token", "new", "other", "--scope", "read", "--group", "hall", *where)
         limited = PageClient()
         limited.port = somebody.port
         until(lambda: limited.enters(other.read_text().strip()).status == 303)

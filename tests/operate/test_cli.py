@@ -20,7 +20,7 @@ def test_a_full_disk_is_one_line():
     """Status 1: the input is not wrong."""
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [SUBMERGE, "simulate", "--hours", "0.2", "--quiet"],
+            [SUBMERGE, "lab", "simulate", "--hours", "0.2", "--quiet"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -65,29 +65,23 @@ for line in sys.stdin.read().splitlines():
     print(status, said.getvalue().count("\\n"), said.getvalue().rsplit("pip install ")[-1].strip())
 """
 NEEDS = {
-    "demo": "demo",
-    "replay x.csv": "files",
-    "crowd --into grpc://x": "client",
-    "simulate": "files",
-    "simulate-jobs": "files",
-    "plan": "files",
     "init": "aggregator,host",
     "init --from x.csv": "aggregator,host",
     "up --config x.toml": "aggregator,host",
     "client --config x.toml": "client",
     "aggregator --config x.toml": "aggregator",
-    "page --config x.toml": "page",
+    "aggregator page --config x.toml": "page",
     "nodes list --config x.toml": "aggregator",
     "alarms --config x.toml": "aggregator",
-    "learn pause n --config x.toml": "aggregator",
-    "job kmeans x.csv --clusters 2 --out z.npz": "files",
+    "nodes learn pause n --config x.toml": "aggregator",
+    "jobs kmeans x.csv --clusters 2 --out z.npz": "files",
     "jobs --config x.toml": "aggregator",
-    "audit --config x.toml": "aggregator",
-    "token list --config x.toml": "aggregator",
+    "aggregator audit --config x.toml": "aggregator",
+    "aggregator token list --config x.toml": "aggregator",
     "backup --config x.toml --to y": "aggregator",
-    "restore x --config y": "aggregator",
+    "backup restore x --config y": "aggregator",
     "pki init": "pki",
-    "kits x.csv": "pki",
+    "pki kits x.csv": "pki",
     "doctor --config x.toml": "client",
     "fit x.csv -o x.model": "files",
     "detect x.csv --model x.model": "files",
@@ -97,7 +91,9 @@ NEEDS = {
     "model export x.model --as c -o x.c": "files",
     "model compare x.model x.model": "files",
 }
-"""A call of each subcommand, and the extra that it names."""
+"""A call of each command of submerge's own wheel, and the extra that it names."""
+
+LAB = ("demo", "replay x.csv", "lab crowd --into grpc://x", "lab simulate", "lab simulate-jobs")
 
 
 @pytest.mark.slow
@@ -107,12 +103,65 @@ def test_without_extras_each_command_says_what_to_install(tmp_path):
     (tmp_path / "x.csv").write_text("\n".join(["time,a,b", *lines]))
     done = subprocess.run(
         [sys.executable, "-c", PLAIN],
-        input="\n".join(NEEDS),
+        input="\n".join([*NEEDS, *LAB]),
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
 
-    said = dict(zip(NEEDS, done.stdout.splitlines(), strict=True))
-    assert {call: f"2 1 'submerge[{extra}]'" for call, extra in NEEDS.items()} == said
-    assert cli.SUBCOMMANDS.keys() == {call.split()[0] for call in NEEDS}
+    expected = [f"2 1 'submerge[{extra}]'" for extra in NEEDS.values()] + [
+        "2 1 submerge-lab"
+    ] * len(LAB)
+    assert dict(zip([*NEEDS, *LAB], expected, strict=True)) == dict(
+        zip([*NEEDS, *LAB], done.stdout.splitlines(), strict=True)
+    )
+    called = {call.split()[0] for call in [*NEEDS, *LAB]}
+    assert called == {words for words in cli.commands() if " " not in words}
+
+
+def test_there_are_few_commands():
+    """A newcomer reads all of them."""
+    assert 18 == len([words for words in cli.commands() if " " not in words])
+
+
+def test_without_a_command_it_says_what_to_do_first(monkeypatch, capsys):
+    """With files, with a broker, with a fleet; and where all commands are."""
+    ran = shell(monkeypatch, capsys)()
+
+    assert (0, "") == (ran.status, ran.err)
+    assert ran.out.count("\n") < 12
+    for words in ("submerge fit", "submerge init", "submerge aggregator page", "submerge --help"):
+        assert words in ran.out
+
+
+@pytest.mark.parametrize("earlier", cli.EARLIER)
+def test_earlier_words_do_the_same_and_name_the_new_ones(monkeypatch, capsys, earlier):
+    """One line on standard error; --help does not list them."""
+    run = shell(monkeypatch, capsys)
+    today = cli.EARLIER[earlier]
+
+    before, now = run(earlier, "--help"), run(*today.split(), "--help")
+
+    assert (0, now.out) == (before.status, before.out)
+    assert f"submerge: `submerge {earlier}` is now `submerge {today}`\n" == before.err
+    assert f"\n  {earlier} " not in run("--help").out
+
+
+def test_without_the_laboratory_it_says_what_to_install(monkeypatch, capsys):
+    """Devices do without."""
+    others = {words: line for words, line in cli.commands().items() if line.install != cli.LAB}
+    monkeypatch.setattr(cli, "commands", lambda: others | cli.ABSENT)
+
+    for words in (["replay", "x.csv"], ["lab", "simulate"], ["simulate", "--hours", "1"]):
+        ran = shell(monkeypatch, capsys)(*words)
+
+        assert (2, "") == (ran.status, ran.out)
+        assert "pip install submerge-lab" in ran.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", [words for words in cli.commands() if " " in words])
+def test_a_command_in_a_group_of_another_package_is_listed_there(monkeypatch, capsys, words):
+    """As if it had always been there."""
+    group, _, name = words.partition(" ")
+
+    assert f"  {name} " in shell(monkeypatch, capsys)(group, "--help").out

@@ -10,7 +10,6 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from support.structure import (
     COUNTED,
@@ -52,15 +51,16 @@ def public_names() -> list[tuple[str, str]]:
 
 
 def commands() -> set[str]:
-    """Return the words after `submerge`: of the program's table, and of entry points."""
+    """Return the words after `submerge`, of the tables that entry points name."""
     found: set[str] = set()
     for path in PLACES["programs"]:
-        project: dict[str, Any] = toml(path).get("project", {})
-        found |= set(project.get("entry-points", {}).get("submerge.commands", {}))
-        for script in project.get("scripts", {}).values():
-            table = assigned(script.partition(":")[0], "SUBCOMMANDS")
+        entries = toml(path).get("project", {}).get("entry-points", {})
+        for value in entries.get("submerge.commands", {}).values():
+            module, _, name = value.partition(":")
+            table = assigned(module, name)
             if isinstance(table, ast.Dict):
-                found |= {ast.literal_eval(key) for key in table.keys if key}
+                words = [ast.literal_eval(key) for key in table.keys if key]
+                found |= {each for each in words if " " not in each}
     return found
 
 
@@ -89,7 +89,7 @@ def settings() -> int:
             if any(isinstance(base, ast.Name) and base.id in sections for base in each.bases):
                 sections.add(each.name)
     return sum(
-        isinstance(field, ast.AnnAssign)
+        isinstance(field, ast.AnnAssign) and "ClassVar" not in ast.unparse(field.annotation)
         for each in classes
         if each.name in sections
         for field in each.body

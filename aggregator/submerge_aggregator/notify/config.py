@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from submerge_client.config.alarm_sinks import WebhookConfig
+from submerge_client.config.alarm_sinks import (
+    SinkKind,
+    SinkTable,
+    WebhookConfig,
+    sinks_of_others,
+)
 from submerge_client.config.sections import Section, Text, refusal
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -41,6 +46,7 @@ class NotifyConfig(Section, frozen=True, kw_only=True):
     ndjson : A file that gets a line for each start and each end; "-" is standard output.
     webhook : tuple of WebhookConfig
     apprise : AppriseConfig
+    sink : Sinks that other packages add, each with its `kind`.
     provisional : Send alarms by provisional limits as well: of new groups, more often than was
         promised.
     """
@@ -48,4 +54,13 @@ class NotifyConfig(Section, frozen=True, kw_only=True):
     ndjson: Text | None = None
     webhook: tuple[WebhookConfig, ...] = ()
     apprise: AppriseConfig | None = None
+    sink: tuple[SinkTable, ...] = ()
     provisional: bool = False
+
+    def __post_init__(self) -> None:
+        _ = self.sinks
+
+    @property
+    def sinks(self) -> tuple[SinkKind, ...]:
+        """The settings of sinks that other packages add."""
+        return sinks_of_others(self.sink)

@@ -27,8 +27,8 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
         kit.
     ca : Certificates of these authorities, with role operator or reader, are accepted. Left out
         beside cert and key, none are: tokens alone say who asks.
-    tokens : A file with the hashes of tokens, as `submerge token new` writes it; left out,
-        STORE.tokens beside the store. It is read again when it changes.
+    tokens : A file with the hashes of tokens, as `submerge aggregator token new` writes it; left
+        out, STORE.tokens beside the store. It is read again when it changes.
     """
 
     address: AnyText = f"0.0.0.0:{PORT}"

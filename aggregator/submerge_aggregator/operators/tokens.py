@@ -156,7 +156,7 @@ def _token(words: list[str]) -> Token:
                 raise UsageError("expected 64 hexadecimal digits after sha256")
             until = None if end == "never" else _seconds(end)
             return Token(check_token_name(name), named, _seconds(at), until, digest.lower(), groups)
-    raise UsageError("expected a line as `submerge token new` writes it")
+    raise UsageError("expected a line as `submerge aggregator token new` writes it")
 
 
 def time_text(seconds: float) -> str:

@@ -1,56 +1,65 @@
-"""`--dask ADDRESS` of `fit`, `score` and `detect`: the workers of a Dask scheduler read FILEs."""
+"""The workers of a Dask scheduler as `fit`, `score` and `detect` of files use them, by `--dask`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from submerge.errors import UsageError
+from submerge_bridges.on_dask import cluster as on_dask
 
 if TYPE_CHECKING:
-    from submerge_bridges.on_dask.cluster import Cluster
-    from submerge_files.reader import ReadingOptions
+    from submerge.history.fit import Fitted
+    from submerge.history.settings import FitSettings
+    from submerge_files.detect.run import Detected, DetectRequest
+    from submerge_files.reader import ReadingOptions, Recordings
     from submerge_files.reader.parts import Digests
+    from submerge_files.score.order import ScoreOrder
+    from submerge_files.score.summary import ScoreSummary
 
-DASK = click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Let the workers of this Dask scheduler read FILEs, which may be paths that fsspec knows,"
-    " such as s3://bucket/*.parquet.",
-)
+Advance = Callable[[int], None]
+
+
+class DaskCluster(NamedTuple):
+    """A `submerge_files.cluster.FileCluster`; what a task needs is imported when one is run."""
+
+    cluster: on_dask.Cluster
+
+    def digests(self, options: ReadingOptions) -> Digests:
+        """Return what reads files for their hashes."""
+        from submerge_bridges.on_dask.sources import hashes
+
+        return partial(hashes, self.cluster, options)
+
+    def fit(self, recordings: Recordings, settings: FitSettings, advance: Advance) -> Fitted:
+        """Learn a history."""
+        from submerge_bridges.on_dask.history import ClusterFit
+        from submerge_bridges.on_dask.sources import ClusterRows
+
+        rows, channels = ClusterRows.of_files(recordings), recordings.channels
+        return ClusterFit(self.cluster, rows, channels, settings, advance).run()
+
+    def detect(self, request: DetectRequest, advance: Advance) -> Detected:
+        """Find the alarms of a request."""
+        from submerge_bridges.on_dask.detection import detect_on
+        from submerge_bridges.on_dask.sources import ClusterRows
+
+        rows = ClusterRows.of_recordings(request.recordings)
+        return detect_on(self.cluster, request, rows, advance)
+
+    def score(
+        self, order: ScoreOrder, model: Path, folder: str, advance: Advance
+    ) -> tuple[ScoreSummary, Iterable[str]]:
+        """Score files, each into a file in a folder."""
+        from submerge_bridges.on_dask.scores import score_on
+
+        return score_on(self.cluster, order, model, folder, advance)
 
 
 @contextmanager
-def cluster_at(address: str | None, **refused: object) -> Iterator[Cluster | None]:
-    """Connect to a scheduler; None without an address.
-
-    refused : options that a cluster does not have, by their names
-    """
-    if address is None:
-        yield None
-        return
-    for name, value in refused.items():
-        if value:
-            raise UsageError(
-                f"expected no --{name.replace('_', '-')} with --dask: it needs all rows in one"
-                " place; leave one of the two out"
-            )
-    from submerge_bridges.on_dask.cluster import connected
-
-    with connected(address) as cluster:
-        yield cluster
-
-
-def digests_on(cluster: Cluster | None, options: ReadingOptions) -> Digests:
-    """Return what reads files for their hashes: workers, or this program."""
-    from submerge_files.reader.parts import digests_here
-
-    if cluster is None:
-        return digests_here
-    from submerge_bridges.on_dask.sources import hashes
-
-    return partial(hashes, cluster, options)
+def connected(address: str) -> Iterator[DaskCluster]:
+    """Connect to a scheduler."""
+    with on_dask.connected(address) as cluster:
+        yield DaskCluster(cluster)

@@ -12,7 +12,7 @@ import numpy as np
 from submerge import UsageError
 from submerge.history.recorded import Recorded
 from submerge_bridges.on_dask.cluster import Cluster, connected
-from submerge_bridges.on_dask.command import digests_on
+from submerge_bridges.on_dask.command import DaskCluster
 from submerge_bridges.on_dask.history import ClusterFit
 from submerge_bridges.on_dask.scoring import lazily_scored, scored_files
 from submerge_bridges.on_dask.sources import ClusterRows
@@ -75,7 +75,7 @@ def fit(
             columns_known = found.names
         else:
             options = _options(columns, time, names, node_by)
-            recordings = open_recordings(paths, options, digests_on(cluster, options))
+            recordings = open_recordings(paths, options, DaskCluster(cluster).digests(options))
             source, channels = ClusterRows.of_files(recordings), recordings.channels
             notes, columns_known = recordings.notes, recordings.names
         settings = settings_of(columns_known, rank=rank, when=when, keep_all=keep_all)
@@ -174,7 +174,7 @@ def detect(
         from submerge_bridges.on_dask.detection import detect_on
 
         options = _options(model.judge.headings, time, names, node_by)
-        recordings = open_recordings(paths, options, digests_on(cluster, options))
+        recordings = open_recordings(paths, options, DaskCluster(cluster).digests(options))
         judge, level = model.judge, model.judge.level_of(machine)
         request = judge.request(recordings, level, judge.condition(when), at_most)
         detected = detect_on(cluster, request, ClusterRows.of_recordings(recordings))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from submerge_client.alarms import Sink, Sinks
-from submerge_client.config.alarm_sinks import WebhookConfig, origin
+from submerge_client.config.alarm_sinks import SinkKind, WebhookConfig, origin
 from submerge_client.uplink.factory import Allowed
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class SinkSettings(Protocol):
     @property
     def webhook(self) -> tuple[WebhookConfig, ...]:
         """Servers that receive a POST."""
+
+    @property
+    def sinks(self) -> tuple[SinkKind, ...]:
+        """Sinks that other packages add."""
 
 
 def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
@@ -82,13 +86,16 @@ def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: Binar
             payload, post = payload_of(hook, group), HttpPost(hook)
             delivery = WebhookDelivery(payload, post, journal, name=name, where=where)
             sinks.append(Webhook(delivery, f"webhook {where}"))
+    for name, kind in {_name(kind, group): kind for kind in alarms.sinks}.items():
+        sinks.append(kind.open(journal, name=name, group=group))
     return sinks
 
 
 def names_of(alarms: SinkSettings, group: str) -> list[str]:
     """Return the names of a group's sinks in the journal."""
     lines = [] if alarms.ndjson is None else [_name(alarms.ndjson, group)]
-    return [*lines, *(_name(hook, group) for hook in alarms.webhook)]
+    hooks = [_name(hook, group) for hook in alarms.webhook]
+    return [*lines, *hooks, *(_name(kind, group) for kind in alarms.sinks)]
 
 
 def links_of(config: ClientConfig) -> Mapping[str, Allowed | None]:
@@ -97,8 +104,11 @@ def links_of(config: ClientConfig) -> Mapping[str, Allowed | None]:
     return {"alarms": config.alarms_link, **hooks}
 
 
-def _name(sink: WebhookConfig | str, group: str) -> str:
+def _name(sink: WebhookConfig | SinkKind | str, group: str) -> str:
     """Return a sink's name in the journal: the same after a restart, without secrets."""
     if isinstance(sink, str):
         return f"{group}: ndjson {sink}"
+    if isinstance(sink, SinkKind):
+        digest = blake2b(repr(sink).encode(), digest_size=8).hexdigest()
+        return f"{group}: {sink.__struct_config__.tag} {digest}"
     return f"{group}: {sink.shape} {blake2b(sink.url.encode(), digest_size=8).hexdigest()}"

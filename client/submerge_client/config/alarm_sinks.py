@@ -1,17 +1,33 @@
-"""BrokerConfig, WebhookConfig: destinations of alarms other than the uplink's broker."""
+"""BrokerConfig, WebhookConfig, SinkKind: destinations of alarms beside the uplink's broker."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import SplitResult, quote, urlsplit
 
 from msgspec import Meta
 from msgspec.structs import asdict
 
+from submerge_client.config.decoding import decoded
 from submerge_client.config.links import Link, UplinkConfig, check_insecure, is_here
-from submerge_client.config.sections import SHOWN, Name, Secret, Section, refusal, shown
+from submerge_client.config.plugins import plugins
+from submerge_client.config.sections import (
+    SHOWN,
+    AnyText,
+    Name,
+    Secret,
+    Section,
+    placed,
+    refusal,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from submerge_client.alarms import Sink
+    from submerge_client.alarms.journal import Journal
 
 PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"
 """The topic prefixes that Home Assistant allows."""
@@ -118,6 +134,42 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
         for key, value in {"{node}": node, "{group}": group, "{id}": name}.items():
             link = link.replace(key, quote(value, safe=""))
         return link
+
+
+SinkTable = dict[AnyText, Any]
+"""A table [[alarms.sink]] as it stands in the file: its kind says what else is in it."""
+
+
+class SinkKind(Section, frozen=True, kw_only=True):
+    """The settings of a sink that another package adds, by an entry point (`submerge.sinks`).
+
+    A subclass has `tag_field="kind"`, and the entry point's name as its tag.
+    """
+
+    def open(self, journal: Journal, *, name: str, group: str) -> Sink:
+        """Return the sink for the alarms of a group; it delivers each start and each end once.
+
+        journal : What each sink has delivered; this one by `name`.
+
+        Raises UsageError if it cannot be used as it is configured.
+        """
+        raise NotImplementedError
+
+
+def sinks_of_others(tables: Sequence[Mapping[str, Any]]) -> tuple[SinkKind, ...]:
+    """Return the settings of sinks that other packages add."""
+    found = []
+    kinds = {entry.name: entry for entry in plugins("submerge.sinks")} if tables else {}
+    for i, table in enumerate(tables):
+        with placed("sink", i):
+            kind = table.get("kind")
+            if not isinstance(kind, str) or kind not in kinds:
+                words = " or ".join(map(shown, kinds)) or "a kind that an installed package offers"
+                got = "nothing" if kind is None else shown(kind)
+                raise refusal("kind", expected=words, got=got, hint="install its package")
+            section: type[SinkKind] = kinds[kind].load()
+            found.append(decoded(dict(table), section))
+    return tuple(found)
 
 
 def origin(url: str) -> str:

@@ -11,7 +11,14 @@ from msgspec import Meta
 from submerge import UsageError
 from submerge.condition import Condition, UnknownChannel
 from submerge.protocol.settings import AlarmSettings
-from submerge_client.config.alarm_sinks import BrokerConfig, Prefix, WebhookConfig
+from submerge_client.config.alarm_sinks import (
+    BrokerConfig,
+    Prefix,
+    SinkKind,
+    SinkTable,
+    WebhookConfig,
+    sinks_of_others,
+)
 from submerge_client.config.hints import nearest
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.schemas import SchemaConfig
@@ -105,6 +112,7 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
     discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
     broker : Another broker in place of the uplink's.
     webhook : tuple of WebhookConfig
+    sink : Sinks that other packages add, each with its `kind`.
     """
 
     at_most: Text = "1 false per week"
@@ -116,9 +124,15 @@ class AlarmsConfig(Section, frozen=True, kw_only=True):
     discovery: Prefix = "homeassistant"
     broker: BrokerConfig | None = None
     webhook: tuple[WebhookConfig, ...] = ()
+    sink: tuple[SinkTable, ...] = ()
 
     def __post_init__(self) -> None:
-        _ = self.often, _span("settle", self.settle)
+        _ = self.often, _span("settle", self.settle), self.sinks
+
+    @property
+    def sinks(self) -> tuple[SinkKind, ...]:
+        """The settings of sinks that other packages add."""
+        return sinks_of_others(self.sink)
 
     @property
     def often(self) -> tuple[float, bool]:

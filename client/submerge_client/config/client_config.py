@@ -34,7 +34,7 @@ from submerge_client.config.sections import (
     refusal,
     shown,
 )
-from submerge_client.config.sensors import AnySensor, HostSensor, InfluxSensor, MqttSensor
+from submerge_client.config.sensors import AnySensor
 from submerge_client.config.sizes import check_join, check_size, size_of_report
 from submerge_client.config.summary import LearntSummary, check_rank
 from submerge_client.config.tomlfile import read
@@ -48,9 +48,6 @@ MOST_SHARED = 1_000_000
 SharedPerDay = Annotated[
     int, Meta(ge=0, le=MOST_SHARED, description=f"a whole number from 0 to {MOST_SHARED}")
 ]
-
-SILENCE_S, DEVICES_SILENCE_S = 600.0, 7200.0
-"""The default of `silence_s` for short periods."""
 
 
 class ClientTiming(Section, frozen=True, kw_only=True):
@@ -196,16 +193,10 @@ class ClientConfig(Section, frozen=True, kw_only=True):
         check_join(self.schema.text_bytes, limit, at=at, lower=self.schema.lengthy + raised)
 
     def _check_topics(self) -> None:
-        if isinstance(self.sensor, MqttSensor) and self.sensor.topic:
-            for i, channel in enumerate(self.schema.sensed):
-                if set("+#\0") & set(channel.name):
-                    raise refusal(
-                        "schema",
-                        "channels",
-                        i,
-                        expected="a name without + and #, as it stands in a topic",
-                        got=shown(channel.name),
-                    )
+        for i, channel in enumerate(self.schema.sensed):
+            wrong = self.sensor.wrong_with(channel.name)
+            if wrong:
+                raise refusal("schema", "channels", i, expected=wrong, got=shown(channel.name))
 
     def _check_discovery(self) -> None:
         if self.alarms_link is not None and self.alarms.discovery and "." in self.node:
@@ -233,7 +224,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     def _check_stdout(self) -> None:
         """Refuse lines of JSON on the standard output that is for metrics."""
-        if not isinstance(self.sensor, InfluxSensor):
+        reader, kind = self.sensor.output_reader, type(self.sensor).__struct_config__.tag
+        if not reader:
             return
         for keys, value, hint in (
             (("scores", "to"), self.scores.to, 'to = "none"'),
@@ -242,7 +234,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             if value in ("stdout", "-"):
                 raise refusal(
                     *keys,
-                    expected='another place: with sensor.kind = "influx" Telegraf reads'
+                    expected=f'another place: with sensor.kind = "{kind}" {reader} reads'
                     " standard output",
                     got=shown(value),
                     hint=f"say {hint}; a processor writes scores as metrics",
@@ -251,16 +243,14 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     @property
     def period_s(self) -> float:
         """Seconds between rows, if the sensor has a period; else 0."""
-        return self.sensor.period_s if isinstance(self.sensor, HostSensor | MqttSensor) else 0.0
+        return self.sensor.every_s
 
     @property
     def silence_s(self) -> float:
         """Seconds without a row after which the program counts as stuck."""
         if self.watch.silence_s is not None:
             return self.watch.silence_s
-        # Devices on batteries may speak once an hour, and there may be one of them.
-        devices = isinstance(self.sensor, MqttSensor) and self.sensor.topics
-        return max(DEVICES_SILENCE_S if devices else SILENCE_S, 10 * self.period_s)
+        return max(self.sensor.silence_s, 10 * self.period_s)
 
     @property
     def settings(self) -> ClientSettings:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from submerge_client.config.client_config import SILENCE_S
 from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.sensor_kind import SILENCE_S
 from submerge_client.config.summary import SummaryConfig
 from submerge_client.config.toml_text import quoted, schema_lines
 

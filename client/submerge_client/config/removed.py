@@ -14,6 +14,9 @@ REFUSED_FROM = "0.8"
 INTERNAL = "advanced"
 """The section for tests, demo and benchmarks: in no sample, and no hint names it."""
 
+FOREIGN = "sink"
+"""Tables of kinds that other packages add: in no sample, which has none of them."""
+
 HINT = "take it out: it is a constant in later versions"
 
 CLIENT = ("schema.features.seed", "schema.features.buckets", "summary.linear_rank")
@@ -39,4 +42,4 @@ def _places(table: Any, steps: list[str], above: tuple[str, ...] = ()) -> Iterat
 
 def is_listed(name: str) -> bool:
     """Return whether hints may name a setting or a section of this name."""
-    return name != INTERNAL and name not in {at.rpartition(".")[2] for at in CLIENT}
+    return name not in (INTERNAL, FOREIGN, *(at.rpartition(".")[2] for at in CLIENT))

@@ -1,45 +1,61 @@
 """The kinds of sensor, and the settings of each.
 
 A sensor yields rows in the order of the schema's channels; the package `sensors` has the code.
+Other packages may add kinds (entry points `submerge.sensors`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Union
 
 import msgspec
 
+from submerge import UsageError
 from submerge_client.config import series_names
 from submerge_client.config.links import Link
+from submerge_client.config.plugins import plugins
 from submerge_client.config.sections import (
     AnyText,
     Finite,
     NotBelowZero,
     Seconds,
     Secret,
-    Section,
     Text,
     refusal,
     shown,
 )
+from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.config.topic_patterns import wrong_with
 
 HELD_S = 30.0
 """Seconds for which a value of the form with `topic` is used, if nothing else is set."""
 
+DEVICES_SILENCE_S = 7200.0
+"""Seconds without a row: devices on batteries may speak once an hour, and there may be one."""
 
-class NdjsonSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="ndjson"):
+LINES = 'is there a line as {"NAME": 21.5} with a channel for each row?'
+
+
+class NdjsonSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="ndjson"):
     """A line of JSON on standard input for each row: {"flow": 21.5, "current": null} or [21.5, 3].
 
     absent : What a channel is that an object does not name. "zero" is for sparse rows, such as
         counts of events: then only what is not zero has to be written.
     """
 
+    reads_input: ClassVar[bool] = True
+
     absent: Literal["gap", "zero"] = "gap"
 
+    @property
+    def advice(self) -> str:
+        """What to look at when there was no row at all."""
+        return LINES
 
-class InfluxSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="influx"):
+
+class InfluxSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="influx"):
     """Metrics of Telegraf on standard input, in Influx line protocol.
 
     mode : "processor", for `processors.execd`: all metrics go on to standard output, with ours
@@ -50,6 +66,9 @@ class InfluxSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="in
     states : Numbers for words, and for `true` and `false`.
     precision : The unit of timestamps.
     """
+
+    reads_input: ClassVar[bool] = True
+    output_reader: ClassVar[str] = "Telegraf"
 
     mode: Literal["processor", "output"] = "processor"
     name: Text = "{device}/{field}"
@@ -66,8 +85,18 @@ class InfluxSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="in
                 "name", expected=wrong, got=shown(self.name), hint='as "{device}/{field}"'
             )
 
+    @property
+    def passes_on(self) -> bool:
+        """A processor's metrics do."""
+        return self.mode == "processor"
 
-class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file"):
+    @property
+    def advice(self) -> str:
+        """What to look at when there was no row at all."""
+        return "does Telegraf write metrics, and are channels named as [sensor] name has it?"
+
+
+class FileSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="file"):
     """Files with a fleet's history, read as if they came in live.
 
     paths : One table of numbers, or several with the same columns, one after the other.
@@ -89,8 +118,13 @@ class FileSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="file
         if not self.paths:
             raise refusal("paths", expected="at least one path", got="an empty list")
 
+    @property
+    def ends(self) -> bool:
+        """At the end of the last file."""
+        return not self.loop
 
-class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
+
+class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
     """Readings that others publish, put on one grid of time.
 
     Either `topics`, for messages of devices as they are, or `topic`, for one number in each
@@ -178,22 +212,66 @@ class MqttSensor(Link, frozen=True, kw_only=True, tag_field="kind", tag="mqtt"):
         """Seconds for which a value is used; None where the channel's habits say it."""
         return HELD_S if self.max_age_s is None and not self.topics else self.max_age_s
 
+    @property
+    def late_s(self) -> float:
+        """Seconds that a row waits for late values."""
+        return self.lateness_s
 
-class HostSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="host"):
+    @property
+    def silence_s(self) -> float:
+        """Longer for devices."""
+        return DEVICES_SILENCE_S if self.topics else super().silence_s
+
+    @property
+    def link(self) -> Link:
+        """The broker."""
+        return self
+
+    @property
+    def hears_devices(self) -> bool:
+        """With `topics`."""
+        return bool(self.topics)
+
+    @property
+    def takes(self) -> Callable[[str], bool]:
+        """Whether a name fits `include` and `exclude`."""
+        from submerge_client.sensors.mqtt.name_patterns import NamePatterns
+
+        return NamePatterns(self.include, self.exclude).take
+
+    def wrong_with(self, channel: str) -> str:
+        """Return what is expected of a channel's name where it is a part of a topic."""
+        if self.topic and set("+#\0") & set(channel):
+            return "a name without + and #, as it stands in a topic"
+        return ""
+
+    @property
+    def advice(self) -> str:
+        """What to look at when there was no row at all."""
+        if not self.topics:
+            return super().advice
+        return f"is the broker running, and does a device publish on {self.topics[0]}?"
+
+
+class HostSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="host"):
     """Figures of the machine itself: load, memory, disk, network, temperature.
 
     period_s : Seconds between rows. Raising it costs less, and sees less.
     """
 
+    needs: ClassVar[tuple[str, str, str] | None] = ("psutil", "psutil", "host")
+
     period_s: Seconds = 10.0
 
 
-class ProgramSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="program"):
+class ProgramSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="program"):
     """A program that prints a line of JSON for each row, as `ndjson` reads them.
 
     command : The program and its arguments, each a text of its own; no shell reads them. When it
         ends, it is started again.
     """
+
+    runs_program: ClassVar[bool] = True
 
     command: tuple[Secret, ...]
 
@@ -204,5 +282,37 @@ class ProgramSensor(Section, frozen=True, kw_only=True, tag_field="kind", tag="p
             if "\0" in word:
                 raise refusal("command", i, expected="text without a null", got=shown(word))
 
+    @property
+    def advice(self) -> str:
+        """What to look at when there was no row at all."""
+        return LINES
 
-AnySensor = NdjsonSensor | InfluxSensor | FileSensor | MqttSensor | HostSensor | ProgramSensor
+
+KINDS: tuple[type[SensorKind], ...] = (
+    *(NdjsonSensor, InfluxSensor, FileSensor, MqttSensor, HostSensor, ProgramSensor),
+)
+"""The kinds of this package."""
+
+
+def _of_others() -> tuple[type[SensorKind], ...]:
+    """Return the kinds of other packages."""
+    found, taken = [], {kind.__struct_config__.tag for kind in KINDS}
+    for entry in plugins("submerge.sensors"):
+        if entry.name in taken:
+            raise UsageError(f"there are two sensors {entry.name}: remove {entry.value}")
+        taken.add(entry.name)
+        try:
+            kind = entry.load()
+        except Exception as error:
+            raise UsageError(
+                f"the sensor {entry.name} of {entry.value} cannot be loaded: {error}; repair or"
+                " remove its package"
+            ) from error
+        found.append(kind)
+    return tuple(found)
+
+
+if TYPE_CHECKING:
+    AnySensor = SensorKind
+else:
+    AnySensor = Union[(*KINDS, *_of_others())]

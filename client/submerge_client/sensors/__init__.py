@@ -7,47 +7,22 @@ out. Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is open
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from submerge import UsageError
-from submerge_client.config.sensors import (
-    AnySensor,
-    FileSensor,
-    HostSensor,
-    InfluxSensor,
-    MqttSensor,
-    NdjsonSensor,
-    ProgramSensor,
-)
-from submerge_client.sensors.gather import Hand
+from submerge_client.config.sensor_kind import Sensor as Sensor
+from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.sensors.tally import SensorLog, no_log
 
 if TYPE_CHECKING:
     from submerge_client.sensors.influx.outlet import MetricOutlet
 
 
-class Sensor(Protocol):
-    """A source of rows. Its constructor raises UsageError for a wrong configuration."""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows and readings left out, dropped or late, by kind; read from any thread."""
-
-    def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the source ends or `stop` is set.
-
-        stop : Checked at least twice a second.
-
-        Raises UsageError if the source becomes unusable on the way.
-        """
-
-
 def open_sensor(
-    config: AnySensor,
+    config: SensorKind,
     channels: Sequence[str],
     *,
     note: SensorLog = no_log,
@@ -65,35 +40,40 @@ def open_sensor(
 
     Raises UsageError if the configuration is impossible, or an extra is not installed.
     """
+    # Late: kinds of other packages, which it loads, may import this package.
+    from submerge_client.config import sensors as kinds
+
     match config:
-        case NdjsonSensor():
+        case kinds.NdjsonSensor():
             from submerge_client.sensors.ndjson import NdjsonReadings
 
             return NdjsonReadings(
                 channels, note=note, pause_s=gather_s, zero=config.absent == "zero"
             )
-        case InfluxSensor():
+        case kinds.InfluxSensor():
             from submerge_client.sensors.influx.readings import InfluxReadings
 
             return InfluxReadings(channels, config, outlet=outlet, note=note, gather_s=gather_s)
-        case FileSensor():
+        case kinds.FileSensor():
             from submerge_client.sensors.files import FileReplay
 
             return FileReplay(channels, config, note=note)
-        case MqttSensor():
+        case kinds.MqttSensor():
             with needs_extra("paho", "mqtt"):
                 from submerge_client.sensors.mqtt.readings import MqttReadings
 
             return MqttReadings(channels, config, note=note, habits=habits)
-        case HostSensor():
+        case kinds.HostSensor():
             with needs_extra("psutil", "host"):
                 from submerge_client.sensors.host import HostMeter
 
             return HostMeter(channels, period_s=config.period_s, note=note)
-        case ProgramSensor():
+        case kinds.ProgramSensor():
             from submerge_client.sensors.program import ProgramReadings
 
             return ProgramReadings(channels, config.command, note=note, pause_s=gather_s)
+        case _:
+            return config.open(channels, note=note, gather_s=gather_s)
 
 
 @contextmanager

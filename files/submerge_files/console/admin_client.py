@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from urllib.parse import quote
 import click
 
 from submerge.errors import UsageError
+from submerge_client.config.plugins import plugin
 from submerge_files.console.printable import printable
 from submerge_files.console.ways import Https, NoAnswer, UnixSocket, Way
 
@@ -150,8 +152,11 @@ def admin_client_of(
 
     if config is None:
         return AdminClient(UnixSocket(socket_of(str(store))))
-    from submerge_operate.root_config import root_config
+    root_config = plugin("submerge.roots", "up")
+    if root_config is None:
+        from submerge_aggregator.config import load
 
+        return AdminClient(UnixSocket(socket_of(load(config, os.environ).store)))
     return AdminClient(UnixSocket(socket_of(root_config(config).store)))
 
 

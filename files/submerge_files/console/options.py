@@ -109,7 +109,9 @@ NETWORK = (
         "--at", "url", metavar="URL", help="Its address for operators: https://root.example:8472."
     ),
     click.option(
-        "--token-file", type=FILE, help="at: a file with a token of `submerge token new`."
+        "--token-file",
+        type=FILE,
+        help="at: a file with a token of `submerge aggregator token new`.",
     ),
     click.option(
         "--kit", type=FILE, help="at: a kit with role operator or reader, in place of a token."

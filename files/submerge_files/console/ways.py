@@ -241,7 +241,9 @@ def read_token(path: Path) -> str:
         )
     token = data.decode("ascii", "replace").strip()
     if not FORM.fullmatch(token):
-        raise UsageError(f"expected a token of `submerge token new` in {path}, got something else")
+        raise UsageError(
+            f"expected a token of `submerge aggregator token new` in {path}, got something else"
+        )
     return token
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
+from submerge_files.cluster import DASK, cluster_at, digests_on
 from submerge_files.console.options import FILE, default_option, json_option
 from submerge_files.console.printable import printable
 from submerge_files.console.reading_options import READING, reading_options
 
 if TYPE_CHECKING:
-    from submerge_bridges.on_dask.cluster import Cluster
+    from submerge_files.cluster import FileCluster
     from submerge_files.detect.curves import Curves
     from submerge_files.detect.run import Detected, DetectRequest
 
@@ -93,15 +93,11 @@ def command(
         sys.exit(ALARMED)
 
 
-def _detect(request: DetectRequest, curves: Curves | None, cluster: Cluster | None) -> Detected:
+def _detect(request: DetectRequest, curves: Curves | None, cluster: FileCluster | None) -> Detected:
     from submerge_files.console.progress import counting
     from submerge_files.detect.run import detect
 
     with counting("rows judged") as advance:
         if cluster is None:
             return detect(request, curves, advance=advance)
-        from submerge_bridges.on_dask.detection import detect_on
-        from submerge_bridges.on_dask.sources import ClusterRows
-
-        rows = ClusterRows.of_recordings(request.recordings)
-        return detect_on(cluster, request, rows, advance)
+        return cluster.detect(request, advance)

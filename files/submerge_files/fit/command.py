@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_bridges.on_dask.command import DASK, cluster_at, digests_on
+from submerge_files.cluster import DASK, cluster_at, digests_on
 from submerge_files.console.options import FILE, flag_option, json_option
 from submerge_files.console.reading_options import READING, reading_options
 

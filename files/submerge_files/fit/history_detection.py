@@ -20,7 +20,7 @@ from submerge_files.fit.time_spans import Label
 from submerge_files.reader import Recordings
 
 if TYPE_CHECKING:
-    from submerge_bridges.on_dask.cluster import Cluster
+    from submerge_files.cluster import FileCluster
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def detect_history(
     labels: Sequence[Label],
     *,
     draws: bool,
-    cluster: Cluster | None = None,
+    cluster: FileCluster | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> HistoryDetection:
     """Detect alarms on the history that was learnt, in one pass.
@@ -69,10 +69,7 @@ def detect_history(
     if cluster is None:
         detected = detect(request, curves, advance=advance)
     else:
-        from submerge_bridges.on_dask.detection import detect_on
-        from submerge_bridges.on_dask.sources import ClusterRows
-
-        detected = detect_on(cluster, request, ClusterRows.of_recordings(recordings), advance)
+        detected = cluster.detect(request, advance)
     first, comparison = fitted.first, None
     if labels:
         normal = max(0, detected.judged - sum(first.fault_rows)) * first.period_s

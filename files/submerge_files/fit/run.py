@@ -24,7 +24,7 @@ from submerge_files.fit.time_spans import Label
 from submerge_files.reader import Recordings
 
 if TYPE_CHECKING:
-    from submerge_bridges.on_dask.cluster import Cluster
+    from submerge_files.cluster import FileCluster
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FitRequest:
     plot: Path | None = None
     detects: bool = False
     drills: bool = True
-    cluster: Cluster | None = None
+    cluster: FileCluster | None = None
 
 
 def run(request: FitRequest, *, as_json: bool) -> None:
@@ -81,11 +81,7 @@ def run(request: FitRequest, *, as_json: bool) -> None:
 def _fitted(request: FitRequest, advance: Callable[[int], None]) -> Fitted:
     recordings, settings = request.recordings, request.settings
     if request.cluster is not None:
-        from submerge_bridges.on_dask.history import ClusterFit
-        from submerge_bridges.on_dask.sources import ClusterRows
-
-        rows, channels = ClusterRows.of_files(recordings), recordings.channels
-        return ClusterFit(request.cluster, rows, channels, settings, advance).run()
+        return request.cluster.fit(recordings, settings, advance)
     return fit(
         recordings.rows,
         recordings.channels,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_bridges.on_dask.command import DASK
+from submerge_files.cluster import DASK, cluster_at
 from submerge_files.console.admin_client import AdminCommand
 from submerge_files.console.options import (
     FILE,
@@ -162,14 +162,13 @@ def _here(
 
 def _on_cluster(order: ScoreOrder, address: str, model: Path | None, output: str) -> None:
     """Let workers score files, each into a file in the output, which is a folder."""
-    from submerge_bridges.on_dask.cluster import connected
-    from submerge_bridges.on_dask.scores import score_on
     from submerge_files.console.progress import counting
 
     if model is None:
         raise UsageError("expected --model FILE with --dask, got none: workers score by a file")
-    with connected(address) as cluster, counting("rows scored") as advance:
-        summary, remarks = score_on(cluster, order, model, output, advance)
+    with cluster_at(address) as cluster, counting("rows scored") as advance:
+        assert cluster is not None  # noqa: S101 - there is an address
+        summary, remarks = cluster.score(order, model, output, advance)
     _tell(summary, remarks)
 
 

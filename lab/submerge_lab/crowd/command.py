@@ -1,4 +1,4 @@
-"""`submerge crowd`: simulated nodes as a service, for a fleet without sensors."""
+"""`submerge lab crowd`: simulated nodes as a service, for a fleet without sensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CrowdEnded(SubmergeError):
 
 @click.group(
     invoke_without_command=True,
-    epilog="Example: submerge crowd --into grpc://127.0.0.1:8470 --insecure --anomalous 1",
+    epilog="Example: submerge lab crowd --into grpc://127.0.0.1:8470 --insecure --anomalous 1",
 )
 @click.option("--into", "url", help="The parent: grpcs://host:port, or mqtts:// of a broker.")
 @default_option("--parent", "root", "Node name of the parent.")
@@ -89,7 +89,7 @@ def command(context: click.Context, /, **given: Any) -> None:
     """Run simulated nodes, each a client, until SIGTERM, SIGHUP or Ctrl-C.
 
     They read the generated room in real time, six motes each, all with the same 24 channels:
-    `submerge crowd schema` prints their section for the root's configuration.
+    `submerge lab crowd schema` prints their section for the root's configuration.
     """
     if context.invoked_subcommand is not None:
         return
@@ -116,7 +116,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         raise CrowdEnded(f"{name} ended by itself, so all nodes were ended: {why}")
 
 
-@command.command(epilog="Example: submerge crowd schema >> root.toml")
+@command.command(epilog="Example: submerge lab crowd schema >> root.toml")
 @default_option("--group", GROUP)
 def schema(group: str) -> None:
     """Print the group's section for a root's configuration.

@@ -101,7 +101,7 @@ def sections(group: str) -> str:
     from submerge_client.config.toml_text import schema_lines
 
     return (
-        "# What `submerge crowd` reads: printed by `submerge crowd schema`.\n"
+        "# What `submerge lab crowd` reads: printed by `submerge lab crowd schema`.\n"
         f"[groups.{group}.summary]\nrank = {RANK}\noversample = {OVERSAMPLE}\n\n"
         f"[groups.{group}.schema]\n{schema_lines(SchemaConfig.of(SCHEMA))}"
     )

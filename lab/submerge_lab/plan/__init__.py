@@ -1,4 +1,4 @@
-"""`submerge plan`: what a fleet of any size would need, from unit costs that were measured.
+"""`submerge lab plan`: what a fleet of any size would need, from unit costs that were measured.
 
 Bytes are those of messages that are encoded here. Processor time, memory and a broker's share are
 unit costs, each with the benchmark that measured it; `--measure` measures those that need no second

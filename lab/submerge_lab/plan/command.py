@@ -1,4 +1,4 @@
-"""`submerge plan`: what a fleet of any size needs, from unit costs that were measured."""
+"""`submerge lab plan`: what a fleet of any size needs, from unit costs that were measured."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ PRICE = click.FloatRange(0.0)
 
 @click.command(
     epilog="""\b
-Example: submerge plan --leaves 1000000 --transport mqtt --price-core 20
-         submerge plan --leaves 50000 --channels 200 --measure"""
+Example: submerge lab plan --leaves 1000000 --transport mqtt --price-core 20
+         submerge lab plan --leaves 50000 --channels 200 --measure"""
 )
 @default_option("--leaves", 1_000_000, "Clients.", type=click.IntRange(1, MOST_LEAVES))
 @default_option("--channels", 64, "Channels of a client.", type=click.IntRange(2, WIDEST))

@@ -61,7 +61,7 @@ INSIDE_CORE_S, MERGE_CORE_S, INSIDE_BYTES = 473e-6, 203e-6, 11_270.0
 
 DURABLE = "benchmarks/durable_against.py, d = 64, k = 13"
 FOOTPRINT = "benchmarks/footprint.py, d = 64, k = 13"
-INSIDE = "submerge plan --measure, d = 64, k = 13"
+INSIDE = "submerge lab plan --measure, d = 64, k = 13"
 BROKER = "benchmarks/broker_cost.py, Mosquitto 2.0"
 COUNTED = "encoded by this command"
 

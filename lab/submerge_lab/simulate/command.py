@@ -1,4 +1,4 @@
-"""`submerge simulate`: a fleet of any size in one process, with all kinds of failures.
+"""`submerge lab simulate`: a fleet of any size in one process, with all kinds of failures.
 
 A preset draws rates of faults for each seed. A rate given as an option replaces the drawn one and
 changes nothing else of the seed. Without a preset only the given rates count.
@@ -67,8 +67,8 @@ FEATURES = 64
 
 @click.command(
     epilog="""\b
-Example: submerge simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 20
-         submerge simulate --dim 8 --rank 4 --kernel gaussian --seeds 20"""
+Example: submerge lab simulate --nodes 20 --hours 24 --loss 5% --outage 3h --seeds 20
+         submerge lab simulate --dim 8 --rank 4 --kernel gaussian --seeds 20"""
 )
 @default_option("--nodes", 8, "Clients.", type=click.IntRange(1, 1_000_000))
 @default_option(
@@ -233,7 +233,7 @@ def repeat_command(plan: Plan, seed: int) -> str:
     """Return the command that runs one seed of a plan again."""
     times = {"--reading-every": plan.reading_every_s, "--report-every": plan.report_every_s}
     words = [
-        *("submerge simulate --nodes", plan.nodes, "--fan-in", plan.fan_in),
+        *("submerge lab simulate --nodes", plan.nodes, "--fan-in", plan.fan_in),
         *("--depth", plan.depth, "--hours", plain(plan.hours)),
         *(f"{flag} {span_text(value)}" for flag, value in times.items()),
         *("--faults", plan.faults),
@@ -265,7 +265,9 @@ def _given(named: dict[str, float], others: tuple[str, ...]) -> dict[str, float]
             raise UsageError(f"expected --fault NAME=VALUE, got {other!r}: add a value")
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "submerge simulate --help names them"
+            hint = (
+                f"did you mean {near[0]!r}?" if near else "submerge lab simulate --help names them"
+            )
             raise UsageError(f"there is no fault {name!r}: {hint}")
         if name in given:
             raise UsageError(f"expected fault {name} once, got it twice: leave one of them out")

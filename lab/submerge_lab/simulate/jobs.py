@@ -1,4 +1,4 @@
-"""The `submerge simulate-jobs` command: jobs in rounds, seed by seed, and what broke."""
+"""The `submerge lab simulate-jobs` command: jobs in rounds, seed by seed, and what broke."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ JOB_INVARIANTS = {
 
 @click.command(
     epilog="""\b
-Example: submerge simulate-jobs --seeds 1000 --processes 2
-         submerge simulate-jobs --beside --seeds 20"""
+Example: submerge lab simulate-jobs --seeds 1000 --processes 2
+         submerge lab simulate-jobs --beside --seeds 20"""
 )
 @default_option("--nodes", 8, "Clients.", type=click.IntRange(1, 1000))
 @default_option("--fan-in", 2, "Children of an aggregator.", type=click.IntRange(2))

@@ -53,8 +53,8 @@ def command(
     """Copy the store of a running root, while it goes on.
 
     The copy is one file, there whole or not at all, and for you alone. `check` says whether one is
-    good, and `submerge restore` puts one in place. Status 1 if the root does not answer, or has
-    no room for a copy.
+    good, and `submerge backup restore` puts one in place. Status 1 if the root does not answer,
+    or has no room for a copy.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return

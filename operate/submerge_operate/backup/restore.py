@@ -1,4 +1,4 @@
-"""`submerge restore`: a copy in the place of a stopped root's store."""
+"""`submerge backup restore`: a copy in the place of a stopped root's store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from submerge_aggregator.config import AggregatorConfig
 
 
-@click.command(cls=AdminCommand, epilog="Example: submerge restore root.backup --config root.toml")
+@click.command(
+    cls=AdminCommand, epilog="Example: submerge backup restore root.backup --config root.toml"
+)
 @click.argument("file", type=FILE)
 @CONFIG
 @flag_option("--anyway", "Also where the models are not those that the root had.")
@@ -49,7 +51,7 @@ def command(file: Path, config: Path, anyway: bool) -> None:
     click.echo(f"{loaded.store} is the store of {moment}, with {learnt:,} readings")
     if before is not None:
         click.echo(f"the store before is {before}")
-    click.echo("start the root; then give again the orders since (submerge audit)")
+    click.echo("start the root; then give again the orders since (submerge aggregator audit)")
 
 
 def _record(config: AggregatorConfig, identity: CopyIdentity) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from submerge import UsageError
 from submerge_client import clock
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.sensors import FileSensor, InfluxSensor, MqttSensor, NdjsonSensor
 from submerge_client.trial import TAKEN, listen, unknown_names
 from submerge_client.uplink.factory import tls_of
 from submerge_files.console.units import in_words, size_of
@@ -71,8 +70,8 @@ def certificates_of(config: ClientConfig) -> list[ShownCertificate]:
     if config.scores.to == "mqtt":
         link = config.scores_link
         found.append(ShownCertificate("scores", link.host, tls_of(link, config.kit)))
-    if isinstance(config.sensor, MqttSensor):
-        sensed = config.sensor
+    sensed = config.sensor.link
+    if sensed is not None:
         # It may be another plant's broker, where this node has another name.
         found.append(ShownCertificate("sensor", sensed.host, tls_of(sensed), as_node=False))
     return list(dict.fromkeys(found))
@@ -100,7 +99,7 @@ def sensor(
     config: ClientConfig, *, is_terminal: Callable[[], bool] = lambda: sys.stdin.isatty()
 ) -> Iterator[Finding]:
     """Check that the sensor delivers rows with all channels."""
-    if isinstance(config.sensor, NdjsonSensor | InfluxSensor) and is_terminal():
+    if config.sensor.reads_input and is_terminal():
         yield warning(
             "sensor",
             "not tried: it reads standard input, which is this terminal",
@@ -114,9 +113,8 @@ def sensor(
             "SUBMERGE__SENSOR__PERIOD_S=5 submerge doctor --config FILE",
         )
         return
-    late = config.sensor.lateness_s if isinstance(config.sensor, MqttSensor) else 0.0
     try:
-        heard = listen(config, seconds=10.0 + config.period_s + late, enough=1)
+        heard = listen(config, seconds=10.0 + config.period_s + config.sensor.late_s, enough=1)
     except (UsageError, OSError) as error:
         yield fails("sensor", str(error), "correct [sensor], or what it names")
         return
@@ -128,10 +126,10 @@ def sensor(
     if not len(heard.rows):
         hint = "submerge client --test --config FILE shows more"
         message = f"no row in {in_words(heard.seconds)}"
-        if heard.ended and isinstance(config.sensor, NdjsonSensor | InfluxSensor):
+        if heard.ended and config.sensor.reads_input:
             message = "standard input ended without a row"
             hint = hint if left_out else f"pipe your program into doctor: {PIPE}"
-        if isinstance(config.sensor, MqttSensor) and config.sensor.topics and not also:
+        if config.sensor.hears_devices and not also:
             # The broker was reached: what fails there is counted.
             hint = "devices on batteries speak once in minutes; else correct sensor.topics"
             yield warning("sensor", f"{message}; no device has spoken", hint)
@@ -144,7 +142,7 @@ def sensor(
     if gaps:
         message = f"{message}; nothing of {', '.join(gaps[:5])}" + (" ..." if len(gaps) > 5 else "")
         yield warning("sensor", message, "is it connected, and is the name right?")
-    elif isinstance(config.sensor, FileSensor) and not config.sensor.loop:
+    elif config.sensor.ends:
         yield ok("sensor", f"{message}; the client ends at the end of the file")
     else:
         yield ok("sensor", message)

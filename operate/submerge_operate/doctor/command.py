@@ -100,7 +100,6 @@ def run_checks(path: Path, program: Program) -> Iterator[Finding]:
 def _client(path: Path) -> Iterator[Finding]:
     from submerge_client import logs
     from submerge_client.config.client_config import load
-    from submerge_client.config.sensors import HostSensor, MqttSensor
     from submerge_operate.doctor import software
     from submerge_operate.doctor.client import run_checks
 
@@ -108,9 +107,9 @@ def _client(path: Path) -> Iterator[Finding]:
     config = load(path, os.environ)
     schemes = [config.uplink.scheme]
     schemes += [config.scores_link.scheme] if config.scores.to == "mqtt" else []
-    schemes += [config.sensor.scheme] if isinstance(config.sensor, MqttSensor) else []
+    schemes += [] if config.sensor.link is None else [config.sensor.link.scheme]
     needs = software.of_schemes(schemes)
-    needs += [software.HOST] if isinstance(config.sensor, HostSensor) else []
+    needs += [] if config.sensor.needs is None else [software.Need(*config.sensor.needs)]
     yield from _unless_missing(software.software(needs), run_checks(config))
 
 

@@ -17,7 +17,7 @@ from submerge_operate.doctor.findings import DAY_S, Finding, fails, ok, warning
 SOON_S = 14 * DAY_S
 """Time before the end of a token from which to warn; at most a quarter of its life."""
 
-MAKE = "submerge token new NAME --scope read --config FILE"
+MAKE = "submerge aggregator token new NAME --scope read --config FILE"
 
 
 def operators(config: AggregatorConfig, now: float) -> Iterator[Finding]:
@@ -36,7 +36,10 @@ def operators(config: AggregatorConfig, now: float) -> Iterator[Finding]:
         yield fails("operators", f"{path}: {why}", hint)
         return
     if mode & 0o022:
-        hint = f"chmod 600 {path}, and look for tokens that you do not know: submerge token list"
+        hint = (
+            f"chmod 600 {path}, and look for tokens that you do not know:"
+            " submerge aggregator token list"
+        )
         yield fails("operators", f"others on this machine can add tokens to {path}", hint)
     yield from _ends(tokens, now)
     tls = operators_tls(config.operators, config.listen.grpc, config.kit)
@@ -69,7 +72,7 @@ def _ends(tokens: tuple[Token, ...], now: float) -> Iterator[Finding]:
     for token in tokens:
         if token.until is None:
             continue
-        again = f"submerge token revoke {token.name}, then submerge token new"
+        again = f"submerge aggregator token revoke {token.name}, then submerge aggregator token new"
         if token.has_ended(now):
             yield warning("operators", f"token {token.name} has ended", again)
         elif token.until - now < min(SOON_S, (token.until - token.created) / 4):

@@ -22,7 +22,6 @@ NUMPY = Need("numpy", "numpy", "client")
 PROTOBUF = Need("google.protobuf", "protobuf", "client")
 GRPC = Need("grpc", "grpcio", "grpc")
 MQTT = Need("paho.mqtt", "paho-mqtt", "mqtt")
-HOST = Need("psutil", "psutil", "host")
 SERVER = (
     Need("grpc_health", "grpcio-health-checking", "aggregator"),
     Need("prometheus_client", "prometheus-client", "aggregator"),

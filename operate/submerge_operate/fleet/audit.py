@@ -1,4 +1,4 @@
-"""`submerge audit`: who joined, who was refused, and what operators ordered."""
+"""`submerge aggregator audit`: who joined, who was refused, and what operators ordered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ AGAIN_S = 0.5
 """Between two looks at a file that is followed."""
 
 
-@click.command(cls=AdminCommand, epilog="Example: submerge audit --config root.toml --since 1d")
+@click.command(
+    cls=AdminCommand, epilog="Example: submerge aggregator audit --config root.toml --since 1d"
+)
 @aggregator_options("Of this group only.", network=False)
 @click.option("--since", metavar="TIME", help="The last 90s, 30m, 12h or 7d only.")
 @click.option("--event", help="Of this kind only: join, refused, order, ban, ...")

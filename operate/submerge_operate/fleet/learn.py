@@ -1,4 +1,4 @@
-"""`submerge learn`: whether a node learns what it reads, and a group's landmarks chosen again."""
+"""`submerge nodes learn`: whether a node learns, and a group's landmarks chosen again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from submerge_files.console.options import (
 from submerge_operate.fleet.orders import desired_state_command, when_applied
 
 
-@click.group(cls=AdminGroup, epilog="Example: submerge learn pause pump-3 --config root.toml")
+@click.group(cls=AdminGroup, epilog="Example: submerge nodes learn pause pump-3 --config root.toml")
 def command() -> None:
     """Pause what a node learns, and resume it; have a fleet choose its landmarks again.
 
@@ -37,7 +37,7 @@ _learn_command = functools.partial(
 )
 
 
-@_learn_command("learn pause pump-3")
+@_learn_command("nodes learn pause pump-3")
 def pause(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
     """Have NODE learn nothing until it is resumed: for a test, or during a repair.
 
@@ -46,13 +46,13 @@ def pause(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None
     _set_paused(at, node, "pause", anyway=anyway, as_json=as_json)
 
 
-@_learn_command("learn resume pump-3")
+@_learn_command("nodes learn resume pump-3")
 def resume(at: AggregatorOptions, node: str, anyway: bool, as_json: bool) -> None:
     """Have NODE learn again, from its next reading on; those before are not learnt."""
     _set_paused(at, node, "resume", anyway=anyway, as_json=as_json)
 
 
-@command.command(epilog="Example: submerge learn landmarks --config root.toml --group pumps")
+@command.command(epilog="Example: submerge nodes learn landmarks --config root.toml --group pumps")
 @aggregator_options("The group; needed if there are several.")
 @flag_option("--yes", "Do not ask first.")
 @json_option("Print the job that chooses, as JSON.")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_bridges.export.command import command as export
 from submerge_files.console.admin_client import AdminGroup
 from submerge_files.console.options import (
     FILE,
@@ -36,7 +35,7 @@ def command() -> None:
     """
 
 
-for each in (push, histories, forget, export):
+for each in (push, histories, forget):
     command.add_command(each)
 
 

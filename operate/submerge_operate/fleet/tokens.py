@@ -1,4 +1,4 @@
-"""`submerge token`: with tokens operators reach an aggregator over the network, or its page."""
+"""`submerge aggregator token`: with tokens operators reach it over the network, or its page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AT = aggregator_options(None, network=False)
 
 @click.group(
     cls=AdminGroup,
-    epilog="Example: submerge token new night-shift --scope judge --config root.toml",
+    epilog="Example: submerge aggregator token new night-shift --scope judge --config root.toml",
 )
 def command() -> None:
     """Make and revoke tokens of operators, for commands with --at and for the page.
@@ -48,7 +48,8 @@ def command() -> None:
 
 @command.command(
     cls=AdminCommand,
-    epilog="Example: submerge token new night-shift --scope judge --lasts 90d --config root.toml",
+    epilog="Example: submerge aggregator token new night-shift --scope judge --lasts 90d"
+    " --config root.toml",
 )
 @click.argument("name")
 @click.option(
@@ -109,7 +110,7 @@ def new(
         click.echo(f"{to}: token {name}, scope {token.words}, {_end(token, now)}")
 
 
-@command.command("list", epilog="Example: submerge token list --config root.toml")
+@command.command("list", epilog="Example: submerge aggregator token list --config root.toml")
 @AT
 @json_option("Print one JSON array.")
 def list_tokens(at: AggregatorOptions, as_json: bool) -> None:
@@ -127,7 +128,7 @@ def list_tokens(at: AggregatorOptions, as_json: bool) -> None:
         click.echo("no tokens")
 
 
-@command.command(epilog="Example: submerge token revoke night-shift --config root.toml")
+@command.command(epilog="Example: submerge aggregator token revoke night-shift --config root.toml")
 @click.argument("name")
 @AT
 @json_option("Print what was revoked, as JSON.")
@@ -161,7 +162,7 @@ def _path_of(at: AggregatorOptions) -> Path:
 
     config = load(at.config, os.environ)
     if config.operators is None and config.page is None:
-        only = "only `submerge page` takes its tokens"
+        only = "only `submerge aggregator page` takes its tokens"
         click.echo(f"note: {at.config} has neither [operators] nor [page]: {only}", err=True)
     return tokens_path(config.operators, config.store)
 

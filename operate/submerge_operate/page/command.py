@@ -1,4 +1,4 @@
-"""`submerge page`: the page of a running aggregator, from a process of its own."""
+"""`submerge aggregator page`: the page of a running aggregator, from a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from submerge_aggregator.http.serving import Serving
 
 
-@click.command(cls=AdminCommand, epilog="Example: submerge page --config root.toml --open")
+@click.command(
+    cls=AdminCommand, epilog="Example: submerge aggregator page --config root.toml --open"
+)
 @click.option(
     "--config",
     "path",

@@ -1,4 +1,4 @@
-"""`submerge kits`: kits for the nodes in a file."""
+"""`submerge pki kits`: kits for the nodes in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from submerge_operate.pki.nodes_csv import ListedNode
 
 
-@click.command(epilog="Example: submerge kits nodes.csv")
+@click.command(epilog="Example: submerge pki kits nodes.csv")
 @click.argument("file", type=FILE, metavar="NODES.csv")
 @DIRECTORY
 @LASTS

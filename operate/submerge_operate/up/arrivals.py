@@ -10,13 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from submerge_client.config.sensors import (
-    AnySensor,
-    InfluxSensor,
-    MqttSensor,
-    NdjsonSensor,
-    ProgramSensor,
-)
+from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.sensors.newest_values import NewestValues
 
 PERIODS, LEAST_S = 3.0, 30.0
@@ -33,10 +27,10 @@ class Arrivals:
     never : Those of them that have had none since the start.
     """
 
-    def __init__(self, names: Sequence[str], sensor: AnySensor, now: float) -> None:
+    def __init__(self, names: Sequence[str], sensor: SensorKind, now: float) -> None:
         self._names = tuple(names)
         self._sensor = sensor
-        self._usual_s = max(LEAST_S, PERIODS * getattr(sensor, "period_s", 0.0))
+        self._usual_s = max(LEAST_S, PERIODS * sensor.every_s)
         self._rows = self._marked = 0
         self._at = now
         self.absent: tuple[str, ...] = ()
@@ -65,10 +59,4 @@ class Arrivals:
         """What to look at when there was no row at all."""
         if self._rows:
             return ""
-        if isinstance(self._sensor, MqttSensor) and self._sensor.topics:
-            return f"is the broker running, and does a device publish on {self._sensor.topics[0]}?"
-        if isinstance(self._sensor, NdjsonSensor | ProgramSensor):
-            return 'is there a line as {"NAME": 21.5} with a channel for each row?'
-        if isinstance(self._sensor, InfluxSensor):
-            return "does Telegraf write metrics, and are channels named as [sensor] name has it?"
-        return "see [sensor]"
+        return self._sensor.advice

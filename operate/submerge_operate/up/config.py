@@ -28,10 +28,9 @@ from submerge_client.config.client_config import ClientConfig, ClientTiming, Sco
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.sections import Name, Section, refusal, shown
-from submerge_client.config.sensors import AnySensor, InfluxSensor, MqttSensor
+from submerge_client.config.sensors import AnySensor
 from submerge_client.config.summary import LearntSummary
 from submerge_client.config.tomlfile import read
-from submerge_client.sensors.mqtt.name_patterns import NamePatterns
 
 ROOT = "root"
 """What follows a machine's name in that of its root."""
@@ -94,18 +93,18 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     log: Literal["debug", "info", "warning", "error"] = "warning"
 
     def __post_init__(self) -> None:
-        if self.discover and not (isinstance(self.sensor, MqttSensor) and self.sensor.topics):
+        if self.discover and not self.sensor.hears_devices:
             raise refusal(
                 "discover",
                 expected='true only where the sensor is of kind "mqtt" with topics',
                 got="true",
                 hint="leave it out: other sensors hear no new devices",
             )
-        if isinstance(self.sensor, InfluxSensor) and self.sensor.mode == "processor":
+        if self.sensor.passes_on:
             raise refusal(
                 *("sensor", "mode"),
                 expected='"output"; only `submerge client` is a processor',
-                got=shown(self.sensor.mode),
+                got=shown(getattr(self.sensor, "mode", "processor")),
             )
         _ = self.client, self.aggregator
 
@@ -115,14 +114,11 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         Those that it has by now, or that its sensor excludes, are passed over.
         """
         listed = {each.name for each in self.schema.tables}
-        sensor, scaled = self.sensor, self.schema.scaling != "none"
-        patterns = NamePatterns(("*",), ())
-        if isinstance(sensor, MqttSensor):
-            patterns = NamePatterns(sensor.include, sensor.exclude)
+        takes, scaled = self.sensor.takes, self.schema.scaling != "none"
         new = tuple(
             each if scaled else ChannelConfig(name=each.name, unit=each.unit)
             for each in accepted
-            if each.name not in listed and patterns.take(each.name)
+            if each.name not in listed and takes(each.name)
         )
         schema = replace(self.schema, channels=(*self.schema.channels, *new))
         return replace(self, schema=schema)

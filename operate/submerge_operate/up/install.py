@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from submerge import UsageError
 from submerge_client.atomic_file import atomic_write
-from submerge_client.config.sensors import InfluxSensor, NdjsonSensor
 from submerge_operate.up.config import BoxConfig
 from submerge_operate.up.folder import make_folder
 from submerge_operate.up.unit import unit_name, unit_text
@@ -61,7 +60,7 @@ def install(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int
     UsageError
         If the sensor reads standard input, the unit cannot be written, or another one is there.
     """
-    if isinstance(config.sensor, NdjsonSensor | InfluxSensor):
+    if config.sensor.reads_input:
         raise UsageError(
             'a sensor of kind "ndjson" or "influx" reads standard input, which a service does not'
             ' have: start `submerge up` behind your program, or use kind "program", "mqtt", "file"'

@@ -69,7 +69,7 @@ class Telling:
         units = {channel.name: channel.unit for channel in config.schema.sensed}
         self._needed = config.aggregator.settings.scaling_rows
         self._line = partial(json_of if as_json else text_of, units=units, needed=self._needed)
-        self._pace = MeasuringPace(getattr(config.sensor, "period_s", 0.0))
+        self._pace = MeasuringPace(config.sensor.every_s)
         self._fills = config.gaps == "fill"
         self._scored, self._bereft = False, bereft
         self._alarms: dict[str, bool] | None = None  # open or not, by name; None before any look

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from submerge import UsageError
 from submerge_client.alarms.factory import STREAM
-from submerge_client.config.sensors import ProgramSensor
 from submerge_operate.up.config import BoxConfig
 
 HEAD = """\
@@ -120,7 +119,7 @@ def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -
         folder=_plain(here),
         network="" if owner is None else NETWORK,
     )
-    foreign = isinstance(config.sensor, ProgramSensor)
+    foreign = config.sensor.runs_program
     # Its program is looked for where this shell finds it.
     found = f"Environment={_quoted('PATH=' + os.environ.get('PATH', os.defpath))}\n"
     parts = [head, found if foreign else OWN]

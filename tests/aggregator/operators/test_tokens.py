@@ -76,7 +76,10 @@ def test_a_text_of_any_bytes_is_no_token():
         (LINE.replace("02:10:00Z", "noon"), "line 1: expected a time like"),
         (LINE.replace("never", "soon"), "line 1: expected a time like"),
         (LINE.replace("night", "night/shift"), "line 1: a token's name is"),
-        ("\n# note\nsubmerge_secret", "line 3: expected a line as `submerge token new` writes it"),
+        (
+            "\n# note\nsubmerge_secret",
+            "line 3: expected a line as `submerge aggregator token new` writes it",
+        ),
         (LINE.replace("scope", "scopes"), "line 1: expected a line as"),
     ],
 )

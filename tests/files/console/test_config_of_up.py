@@ -16,7 +16,7 @@ channels = ["a", "b", "c"]
 """
 
 
-@pytest.mark.parametrize("command", [("jobs",), ("alarms", "list"), ("job", "moments")])
+@pytest.mark.parametrize("command", [("jobs",), ("alarms", "list"), ("jobs", "moments")])
 def test_the_root_of_one_machine_is_found_by_its_configuration(
     monkeypatch, capsys, tmp_path, command
 ):

@@ -86,7 +86,10 @@ def test_a_file_without_a_token_is_refused_and_not_shown(submerge, text):
     ran = submerge("nodes", "list", "--at", "https://x.invalid", *TOKEN)
 
     assert 2 == ran.status
-    assert "expected a token of `submerge token new` in night.token, got something else" in ran.err
+    assert (
+        "expected a token of `submerge aggregator token new` in night.token, got something else"
+        in ran.err
+    )
 
 
 def test_nobody_at_the_address_is_status_1(submerge):
@@ -111,7 +114,7 @@ def test_a_kit_that_has_ended_is_named_before_anything_is_sent(submerge, tmp_pat
         ["nodes", "ban", "c", "--yes"],
         ["alarms"],
         ["alarms", "reject", "c-1"],
-        ["learn", "pause", "c"],
+        ["nodes", "learn", "pause", "c"],
         ["model", "show"],
         ["model", "save", "x.model"],
         ["model", "histories"],

@@ -1,4 +1,4 @@
-"""`submerge crowd`: what its nodes read, when, and what its options refuse."""
+"""`submerge lab crowd`: what its nodes read, when, and what its options refuse."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_as_many_nodes_are_odd_as_asked_for():
 
 def test_the_printed_schema_is_the_nodes_own(tmp_path):
     """A root that is given it takes their reports: the fingerprint is the same."""
-    printed = CliRunner().invoke(cli.submerge, ["crowd", "schema", "--group", "motes"])
+    printed = CliRunner().invoke(cli.submerge, ["lab", "crowd", "schema", "--group", "motes"])
     path = tmp_path / "root.toml"
     path.write_text(
         f'node = "root"\nstore = "root.db"\n[listen.grpc]\ninsecure = true\n{printed.output}'
@@ -229,7 +229,7 @@ def test_levels_are_of_the_newest_rows():
 )
 def test_bad_options_are_refused_in_one_line(arguments, said, capsys, monkeypatch):
     """Status 2, before any node is begun."""
-    monkeypatch.setattr("sys.argv", ["submerge", "crowd", *arguments])
+    monkeypatch.setattr("sys.argv", ["submerge", "lab", "crowd", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()
 
@@ -242,7 +242,7 @@ def test_bad_options_are_refused_in_one_line(arguments, said, capsys, monkeypatc
 def test_a_kit_that_is_missing_is_named(tmp_path, capsys, monkeypatch):
     """Which one, and where it was looked for."""
     options = ["--into", "grpcs://a:1", "--kits", str(tmp_path), "--nodes", "2"]
-    monkeypatch.setattr("sys.argv", ["submerge", "crowd", *options])
+    monkeypatch.setattr("sys.argv", ["submerge", "lab", "crowd", *options])
     with pytest.raises(SystemExit) as ended:
         cli.main()
 

@@ -1,4 +1,4 @@
-"""`submerge plan`: levels hold all clients, costs add up, and each unit cost names its source."""
+"""`submerge lab plan`: levels hold all clients, costs add up, each unit cost names its source."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNITS = recorded(Sizes(4800, 100, 5000), "grpc")
 @pytest.fixture
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
-    return shell(monkeypatch, capsys, "plan")
+    return shell(monkeypatch, capsys, "lab", "plan")
 
 
 @given(st.integers(1, 10**7), st.integers(2, 5000), st.sampled_from(["grpc", "mqtt"]))

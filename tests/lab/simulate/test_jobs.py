@@ -1,4 +1,4 @@
-"""`submerge simulate-jobs`: what is found reaches a person, or a program."""
+"""`submerge lab simulate-jobs`: what is found reaches a person, or a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`submerge simulate`: what is asked reaches the engine, and what is found reaches a person."""
+"""`submerge lab simulate`: what is asked reaches the engine, and what is found reaches a person."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL = ("--nodes", 4, "--fan-in", 2, "--depth", 2, "--hours", 0.5)
 @pytest.fixture
 def submerge(monkeypatch, capsys):
     """Run the command as a shell would: exit status, standard output, standard error."""
-    return shell(monkeypatch, capsys, "simulate")
+    return shell(monkeypatch, capsys, "lab", "simulate")
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ def test_a_violation_is_told_with_what_led_to_it(submerge, broken):
     lines = story.splitlines()[1:]
     assert " !! I1: " in lines[-3]
     assert 2 < len(lines) <= SHOWN + 2
-    assert lines[-1].startswith("submerge simulate --nodes 4 ")
+    assert lines[-1].startswith("submerge lab simulate --nodes 4 ")
     assert lines[-1].endswith(
         f"--faults none --loss 0.01 --fault store_lost=2 --seed {named[0][0]}"
     )
@@ -334,7 +334,7 @@ def test_the_command_that_repeats_says_all_of_a_plan():
     )
 
     assert (
-        "submerge simulate --nodes 9 --fan-in 3 --depth 3 --hours 0.1 --reading-every 0.5s"
+        "submerge lab simulate --nodes 9 --fan-in 3 --depth 3 --hours 0.1 --reading-every 0.5s"
         " --report-every 10m --faults kills --fault late=0.1 --loss 0.3333333333333333"
         " --outage 90.5s --dim 8 --rank 2 --oversample 1 --seed 4"
     ) == repeat_command(plan, 4)
@@ -452,11 +452,11 @@ def test_a_bad_option_is_one_line(submerge, options, words):
 
 def test_every_fault_and_preset_can_be_asked_for():
     """Help names them all, and shows an example."""
-    done = CliRunner().invoke(cli.submerge, ["simulate", "--help"])
+    done = CliRunner().invoke(cli.submerge, ["lab", "simulate", "--help"])
     words = set(re.findall(r"[\w-]+", done.output))
 
     assert 0 == done.exit_code
-    assert "Example: submerge simulate" in done.output
+    assert "Example: submerge lab simulate" in done.output
     assert set(PRESETS) <= words
     for field in fields(Faults):
         flag = "--" + field.name.removesuffix("_s").replace("_", "-")

@@ -15,7 +15,7 @@ participants, an opening that comes late, and too few that stayed in the last ro
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", JOB_PRESETS)
 def test_no_invariant_breaks(preset):
-    """Some seeds of each preset; `submerge simulate-jobs --seeds 1000` is the long form."""
+    """Some seeds of each preset; `submerge lab simulate-jobs --seeds 1000` is the long form."""
     found = [run_jobs(JobPlan(faults=preset), seed) for seed in seeds(6)]
 
     assert [] == [(each.seed, each.violations) for each in found if each.violations]

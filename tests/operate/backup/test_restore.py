@@ -1,4 +1,4 @@
-"""`submerge restore`: a copy becomes the store of a stopped root, and nothing is overwritten."""
+"""`submerge backup restore`: a copy becomes the store of a stopped root, nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def aside(folder: Path) -> list[Path]:
 def test_the_copy_is_the_store_and_the_one_before_stays(tmp_path, copy, submerge):
     """Under another name, whole; the command says under which, and what to do next."""
     before = records(tmp_path / "root.db")
-    done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+    done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
     (old,) = aside(tmp_path)
 
     assert (0, "") == (done.status, done.err)
@@ -72,7 +72,7 @@ def test_the_copy_is_the_store_and_the_one_before_stays(tmp_path, copy, submerge
 def test_again_and_back_again(tmp_path, copy, submerge):
     """Each store before has a name of its own."""
     for _ in range(3):
-        assert 0 == submerge("restore", copy, "--config", tmp_path / "root.toml").status
+        assert 0 == submerge("backup", "restore", copy, "--config", tmp_path / "root.toml").status
 
     assert 3 == len(aside(tmp_path))
 
@@ -80,7 +80,7 @@ def test_again_and_back_again(tmp_path, copy, submerge):
 def test_where_there_is_no_store(tmp_path, copy, submerge):
     """A new machine."""
     (tmp_path / "root.db").unlink()
-    done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+    done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
 
     assert (0, []) == (done.status, aside(tmp_path))
     assert "store before" not in done.out
@@ -91,7 +91,7 @@ def test_a_damaged_store_is_replaced_too(tmp_path, copy, submerge):
     """It is what copies are for; it stays aside as it is, with its log."""
     (tmp_path / "root.db").write_bytes(b"no database" * 1000)
     (tmp_path / "root.db-wal").write_bytes(b"no log")
-    done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+    done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
     (old, log) = aside(tmp_path)
 
     assert (0, "") == (done.status, done.err)
@@ -108,7 +108,7 @@ def test_a_log_that_was_not_written_back_stays_with_the_old_store(tmp_path, copy
             shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")
     for name in ("root.db", "root.db-wal"):
         (tmp_path / f"killed-{name}").rename(tmp_path / name)
-    done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+    done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
     (old,) = aside(tmp_path)
 
     assert 0 == done.status
@@ -121,7 +121,7 @@ def test_a_root_that_runs_is_left_alone(tmp_path, copy, submerge):
     """The lock of its store says so."""
     with closing(Store(tmp_path / "root.db")) as store:
         before = store.load()
-        done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+        done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
         assert before == store.load()
 
     assert (2, 1, []) == (done.status, len(done.err.splitlines()), aside(tmp_path))
@@ -134,7 +134,7 @@ def test_one_that_runs_with_a_damaged_store_answers_at_its_socket(tmp_path, copy
     with closing(restoring.socket.socket(restoring.socket.AF_UNIX)) as listener:
         listener.bind(str(tmp_path / "root.db.sock"))
         listener.listen()
-        done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+        done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
 
     assert (2, []) == (done.status, aside(tmp_path))
     assert "stop it first" in done.err
@@ -145,12 +145,12 @@ def test_a_copy_that_is_not_good_changes_nothing(tmp_path, copy, submerge):
     before = records(tmp_path / "root.db")
     config = tmp_path / "root.toml"
     config.write_text(config.read_text().replace("oversample = 2", "oversample = 1"))
-    other = submerge("restore", copy, "--config", config)
+    other = submerge("backup", "restore", copy, "--config", config)
     assert (2, before) == (other.status, records(tmp_path / "root.db"))
     assert "add --anyway to restore it all the same" in other.err
 
     copy.write_bytes(copy.read_bytes()[:-10])
-    damaged = submerge("restore", copy, "--config", config, "--anyway")
+    damaged = submerge("backup", "restore", copy, "--config", config, "--anyway")
     assert (2, before, []) == (damaged.status, records(tmp_path / "root.db"), aside(tmp_path))
     assert "is damaged" in damaged.err
 
@@ -160,7 +160,7 @@ def test_another_model_is_restored_if_it_is_wanted(tmp_path, copy, submerge):
     config = tmp_path / "root.toml"
     config.write_text(config.read_text().replace("oversample = 2", "oversample = 1"))
 
-    assert 0 == submerge("restore", copy, "--config", config, "--anyway").status
+    assert 0 == submerge("backup", "restore", copy, "--config", config, "--anyway").status
     assert 1 == len(aside(tmp_path))
 
 
@@ -168,7 +168,7 @@ def test_a_configuration_with_a_parent_is_refused(tmp_path, copy, submerge):
     """An aggregator's store that is a copy is given up: a line says why, and what to do."""
     more = '[parent]\nname = "top"\nurl = "grpc://127.0.0.1:1"\ninsecure = true'
     configuration(tmp_path, more=more)
-    done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+    done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
 
     assert (2, 1, []) == (done.status, len(done.err.splitlines()), aside(tmp_path))
     assert "whose parent is top: a store below a root that is a copy is given up" in done.err
@@ -183,7 +183,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, copy, submerge, m
 
     before = records(tmp_path / "root.db")
     monkeypatch.setattr(restoring, "atomic_file", fails)
-    done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+    done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
 
     assert (2, before) == (done.status, records(tmp_path / "root.db"))
     assert "Permission denied; run this as the aggregator's user" in done.err
@@ -197,7 +197,7 @@ def test_a_file_system_without_hard_links(tmp_path, copy, submerge, monkeypatch)
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", fails)
-    assert 0 == submerge("restore", copy, "--config", tmp_path / "root.toml").status
+    assert 0 == submerge("backup", "restore", copy, "--config", tmp_path / "root.toml").status
     assert before == records(aside(tmp_path)[0])
 
 
@@ -205,7 +205,7 @@ def test_a_symbolic_link_is_refused(tmp_path, copy, submerge):
     """A program that runs as root would write where another user points it."""
     (tmp_path / "root.db").rename(tmp_path / "elsewhere.db")
     (tmp_path / "root.db").symlink_to(tmp_path / "elsewhere.db")
-    done = submerge("restore", copy, "--config", tmp_path / "root.toml")
+    done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
 
     assert (2, True) == (done.status, "a symbolic link" in done.err)
 
@@ -213,10 +213,10 @@ def test_a_symbolic_link_is_refused(tmp_path, copy, submerge):
 def test_it_is_in_the_audit_log(tmp_path, copy, submerge):
     """Where there is one: a new file would be this user's, and not the aggregator's."""
     log = tmp_path / "root.db.audit.jsonl"
-    assert 0 == submerge("restore", copy, "--config", tmp_path / "root.toml").status
+    assert 0 == submerge("backup", "restore", copy, "--config", tmp_path / "root.toml").status
     assert not log.exists()
     log.write_text('{"at":1.0,"event":"stop"}\n')
-    assert 0 == submerge("restore", copy, "--config", tmp_path / "root.toml").status
+    assert 0 == submerge("backup", "restore", copy, "--config", tmp_path / "root.toml").status
     entry = json.loads(log.read_text().splitlines()[-1])
 
     assert ("order", "restore") == (entry["event"], entry["verb"])
@@ -225,7 +225,7 @@ def test_it_is_in_the_audit_log(tmp_path, copy, submerge):
 
 def test_a_restored_root_counts_each_reading_once(tmp_path, copy, submerge):
     """A node that runs reports again all that it holds; one that has ended is as it was then."""
-    assert 0 == submerge("restore", copy, "--config", tmp_path / "root.toml").status
+    assert 0 == submerge("backup", "restore", copy, "--config", tmp_path / "root.toml").status
     with House(tmp_path) as house:
         house.seq = 10
         house.hears("c0", rows(70))

@@ -1,4 +1,4 @@
-"""`submerge alarms` and `submerge learn`: lists of alarms, verdicts and pauses."""
+"""`submerge alarms` and `submerge nodes learn`: lists of alarms, verdicts and pauses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def alarms(submerge, house):
 
 @pytest.fixture
 def learn(submerge, house):
-    return lambda *words: submerge("learn", *words, "--store", house.store)
+    return lambda *words: submerge("nodes", "learn", *words, "--store", house.store)
 
 
 def view(name: str = "c-1", *, ended: float | None = None, **reported: Any) -> AlarmView:
@@ -366,11 +366,11 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
         for group in ("hall", "room"):
             house.hears("c", ROWS, group=group, alarm_status=alarm_status(alarm()))
         at = ("--store", house.store)
-        for words in (("alarms", "accept", "c-1"), ("learn", "pause", "c")):
+        for words in (("alarms", "accept", "c-1"), ("nodes", "learn", "pause", "c")):
             ran = submerge(*words, *at)
             assert (2, True) == (ran.status, "is in several, hall, room" in ran.err)
             assert 0 == submerge(*words, "--group", "hall", *at).status
-        unknown = submerge("learn", "pause", "d", *at)
+        unknown = submerge("nodes", "learn", "pause", "d", *at)
         assert "expected --group, one of hall, room, got none" in unknown.err
         assert 1 == len(
             house.hears("c", ROWS, group="hall", alarm_status=alarm_status(alarm())).desired_states
@@ -385,8 +385,8 @@ def test_a_group_is_asked_for_where_it_cannot_be_known(tmp_path, monkeypatch, su
         (["alarms", "accept", "pump"], "an alarm's name is like pump-3-19aa41f2c30, got 'pump'"),
         (["alarms", "burn", "c-1"], "No such command 'burn'"),
         (["alarms", "--follow", "--open"], "leave out --open, --all and --nodes"),
-        (["learn", "pause"], "Missing argument 'NODE'"),
-        (["learn", "pause", "d"], "no node d of group room has reported here"),
+        (["nodes", "learn", "pause"], "Missing argument 'NODE'"),
+        (["nodes", "learn", "pause", "d"], "no node d of group room has reported here"),
     ],
 )
 def test_bad_input_is_one_line(submerge, house, words, said):
@@ -398,7 +398,14 @@ def test_bad_input_is_one_line(submerge, house, words, said):
 
 
 @pytest.mark.parametrize(
-    "words", [["alarms"], ["alarms", "list"], ["alarms", "accept"], ["learn"], ["learn", "resume"]]
+    "words",
+    [
+        ["alarms"],
+        ["alarms", "list"],
+        ["alarms", "accept"],
+        ["nodes", "learn"],
+        ["nodes", "learn", "resume"],
+    ],
 )
 def test_help_has_an_example(submerge, words):
     """Also of the command that is meant where none is named."""

@@ -1,4 +1,4 @@
-"""`submerge audit`: entries of the files beside a store, for people and programs."""
+"""`submerge aggregator audit`: entries of the files beside a store, for people and programs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def store(tmp_path):
 
 def test_entries_are_lines_for_people(submerge, store):
     """The oldest first; what is no entry is left out, and a terminal is not controlled."""
-    ran = submerge("audit", "--store", store)
+    ran = submerge("aggregator", "audit", "--store", store)
     lines = ran.out.splitlines()
     assert (0, "") == (ran.status, ran.err)
     assert ["start", "join", "refused"] == [line.split()[1] for line in lines]
@@ -65,7 +65,7 @@ def test_entries_are_lines_for_people(submerge, store):
 )
 def test_entries_are_chosen(submerge, store, options, found):
     """By time, kind, node and group; as they stand in the file."""
-    ran = submerge("audit", "--store", store, "--json", *options)
+    ran = submerge("aggregator", "audit", "--store", store, "--json", *options)
     assert found == [json.loads(line)["event"] for line in ran.out.splitlines()]
 
 
@@ -73,9 +73,9 @@ def test_the_configuration_names_the_file(submerge, tmp_path, store):
     """Or says that there is none."""
     config = tmp_path / "root.toml"
     config.write_text(CONFIG.format(store=tmp_path / "x.db", audit=f"{store}.audit.jsonl"))
-    assert 3 == len(submerge("audit", "--config", config).out.splitlines())
+    assert 3 == len(submerge("aggregator", "audit", "--config", config).out.splitlines())
     config.write_text(CONFIG.format(store=store, audit=""))
-    ran = submerge("audit", "--config", config)
+    ran = submerge("aggregator", "audit", "--config", config)
     assert (2, "submerge: this aggregator has no audit log: [audit] path is empty\n") == (
         ran.status,
         ran.err,
@@ -93,6 +93,6 @@ def test_the_configuration_names_the_file(submerge, tmp_path, store):
 )
 def test_a_wrong_question_is_one_line(submerge, options, why):
     """With status 2."""
-    ran = submerge("audit", *options)
+    ran = submerge("aggregator", "audit", *options)
     assert (2, 1) == (ran.status, ran.err.count("\n"))
     assert why in ran.err

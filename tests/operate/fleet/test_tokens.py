@@ -1,4 +1,4 @@
-"""`submerge token`: made once, kept as a hash, and taken back."""
+"""`submerge aggregator token`: made once, kept as a hash, and taken back."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ channels = ["a", "b"]
 
 @pytest.fixture
 def token(monkeypatch, capsys, tmp_path):
-    """Run `submerge token` in a folder of its own."""
+    """Run `submerge aggregator token` in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     run = shell(monkeypatch, capsys)
-    return lambda *arguments: run("token", *arguments, "--store", "root.db")
+    return lambda *arguments: run("aggregator", "token", *arguments, "--store", "root.db")
 
 
 def tokens() -> Path:
@@ -114,13 +114,13 @@ def test_a_configuration_says_where_tokens_are(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     run, path = shell(monkeypatch, capsys), tmp_path / "root.toml"
     path.write_text(CONFIG)
-    ran = run("token", "list", "--config", path)
+    ran = run("aggregator", "token", "list", "--config", path)
     assert (0, True) == (ran.status, "has neither [operators] nor [page]" in ran.err)
 
     path.write_text(
         f'{CONFIG}[operators]\naddress = "127.0.0.1:8472"\ninsecure = true\ntokens = "t.txt"\n'
     )
-    assert 0 == run("token", "new", "a", "--scope", "read", "--config", path).status
+    assert 0 == run("aggregator", "token", "new", "a", "--scope", "read", "--config", path).status
     assert ["a"] == [each.name for each in parse_tokens(Path("t.txt").read_text())]
 
 

@@ -134,7 +134,7 @@ def test_no_kit_is_made_for_a_revoked_node(submerge, pki, tmp_path):
     (tmp_path / "nodes.csv").write_text("node\npump-1\npump-3\n")
 
     assert 0 == submerge("pki", "renew", "--all").status
-    ran = submerge("kits", "nodes.csv", "--renew")
+    ran = submerge("pki", "kits", "nodes.csv", "--renew")
     assert "pump-3 is revoked, and gets no kit: take it out of the list" in ran.err
     for command in (("renew", "pump-1"), ("issue", "pump-3")):
         ran = submerge("pki", *command)

@@ -217,7 +217,7 @@ def test_a_list_has_roles_and_groups(submerge, pki):
     """Several groups in a cell, as hosts; an empty cell goes by hosts."""
     lines = ("node,hosts,role,groups", "south,,aggregator,", "a,,,room hall", "root,x.org,,")
 
-    assert 0 == submerge("kits", listed(pki, *lines)).status
+    assert 0 == submerge("pki", "kits", listed(pki, *lines)).status
     assert ("aggregator", []) == (record(pki, "south")["role"], record(pki, "south")["groups"])
     assert ("client", ["room", "hall"]) == (record(pki, "a")["role"], record(pki, "a")["groups"])
     assert "aggregator" == record(pki, "root")["role"]
@@ -234,7 +234,7 @@ def test_a_list_has_roles_and_groups(submerge, pki):
 )
 def test_a_mistake_in_a_list_is_named(submerge, pki, line, said):
     """File, line and column."""
-    ran = submerge("kits", listed(pki, "node,hosts,role,groups", line))
+    ran = submerge("pki", "kits", listed(pki, "node,hosts,role,groups", line))
 
     assert (2, True) == (ran.status, said in ran.err)
 
@@ -243,7 +243,7 @@ def test_a_list_from_before_changes_no_role(submerge, pki):
     """It names none, so a kit's is left alone, also where kits are renewed by the list."""
     submerge("pki", "issue", "a", "--role", "reader")
 
-    ran = submerge("kits", listed(pki, "node,hosts", "a,"), "--renew")
+    ran = submerge("pki", "kits", listed(pki, "node,hosts", "a,"), "--renew")
 
     assert ("pki/kits: kits made: 0, left as they were: 1\n", "") == (ran.out, ran.err)
 
@@ -255,7 +255,7 @@ def test_another_role_in_a_list_is_said_with_the_command_for_it(submerge, pki):
     from_before(pki, "a")
     lines = ("node,role,groups", "a,client,room", "b,client,", "c,client,")
 
-    ran = submerge("kits", listed(pki, *lines))
+    ran = submerge("pki", "kits", listed(pki, *lines))
     assert [
         f"{said}: for those in the list, submerge pki renew {command}"
         for said, command in (
@@ -263,7 +263,7 @@ def test_another_role_in_a_list_is_said_with_the_command_for_it(submerge, pki):
             ("c keeps its role, client in groups room", "c --role client --every-group"),
         )
     ] == ran.err.splitlines()
-    ran = submerge("kits", "nodes.csv", "--renew")
+    ran = submerge("pki", "kits", "nodes.csv", "--renew")
     assert ("pki/kits: kits made: 2, left as they were: 1\n", "") == (ran.out, ran.err)
     assert ("client", ["room"]) == (record(pki, "a")["role"], record(pki, "a")["groups"])
     assert [] == record(pki, "c")["groups"]
@@ -272,12 +272,12 @@ def test_another_role_in_a_list_is_said_with_the_command_for_it(submerge, pki):
 @pytest.mark.parametrize(("heading", "meant"), [("group", "groups"), ("rolle", "role")])
 def test_a_column_that_is_almost_ours_is_not_ignored(submerge, pki, heading, meant):
     """Without its groups a kit would hold for all of them."""
-    ran = submerge("kits", listed(pki, f"node,{heading}", "a,room"))
+    ran = submerge("pki", "kits", listed(pki, f"node,{heading}", "a,room"))
 
     assert 2 == ran.status
     assert f"nodes.csv, line 1: expected the column {meant}, got {heading}: rename it" in ran.err
 
 
 def test_a_spreadsheet_may_begin_headings_with_capitals(submerge, pki):
-    assert 0 == submerge("kits", listed(pki, "Node,Role,Groups", "a,reader,room")).status
+    assert 0 == submerge("pki", "kits", listed(pki, "Node,Role,Groups", "a,reader,room")).status
     assert ("reader", ["room"]) == (record(pki, "a")["role"], record(pki, "a")["groups"])

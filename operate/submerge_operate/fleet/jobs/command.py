@@ -1,4 +1,4 @@
-"""`submerge job`: open a job, in a running fleet or on files; show, answer or cancel one."""
+"""`submerge jobs`: open a job, in a running fleet or on files; show, answer or cancel one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_files.console.admin_client import AdminGroup, confirm, say_back
+from submerge_files.console.admin_client import ListedFirst, confirm, say_back
 from submerge_files.console.options import (
     FILE,
     AggregatorOptions,
@@ -40,7 +40,7 @@ PICTURES = ("kmeans",)
 """Kinds whose answer can be drawn."""
 
 
-class JobGroup(AdminGroup):
+class JobGroup(ListedFirst):
     """The kinds of jobs as commands, made of what each kind says of itself, and the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -63,18 +63,18 @@ class JobGroup(AdminGroup):
 @click.group(
     cls=JobGroup,
     epilog="""\b
-Example: submerge job kmeans --clusters 8 --config root.toml --out centers.csv
-         submerge job kmeans --clusters 8 --files plant/*.csv --out centers.csv
+Example: submerge jobs kmeans --clusters 8 --config root.toml --out centers.csv
+         submerge jobs kmeans --clusters 8 --files plant/*.csv --out centers.csv
          submerge jobs --config root.toml""",
 )
 def command() -> None:
     """Compute something of all rows of a fleet, in rounds: rows stay where they are.
 
-    A job is opened at the root, by an operator. `submerge jobs` lists them.
+    A job is opened at the root, by an operator. Without a command: list, with its options.
     """
 
 
-@command.command(epilog="Example: submerge job show job-3f1c9a0b77 --config root.toml")
+@command.command(epilog="Example: submerge jobs show job-3f1c9a0b77 --config root.toml")
 @NAME
 @ITS_GROUP
 @json_option()
@@ -94,7 +94,7 @@ def show(at: AggregatorOptions, name: str, as_json: bool) -> None:
     say_lines(job_lines(details, now=time.time()))
 
 
-@command.command(epilog="Example: submerge job answer job-3f1c9a0b77 --out a.csv --store root.db")
+@command.command(epilog="Example: submerge jobs answer job-3f1c9a0b77 --out a.csv --store root.db")
 @NAME
 @ITS_GROUP
 @ANSWER
@@ -112,7 +112,7 @@ def answer(
     finish(jobs, view, out, plot, as_json=as_json)
 
 
-@command.command(epilog="Example: submerge job cancel job-3f1c9a0b77 --config root.toml")
+@command.command(epilog="Example: submerge jobs cancel job-3f1c9a0b77 --config root.toml")
 @NAME
 @ITS_GROUP
 @flag_option("--yes", "Do not ask first.")

@@ -16,7 +16,7 @@ from submerge_files.console.options import AggregatorOptions, aggregator_options
 def command(at: AggregatorOptions, as_json: bool) -> None:
     """List the jobs of a root: those that run, then the newest that are over.
 
-    `submerge job KIND` opens one, `submerge job show ID` shows one.
+    `submerge jobs KIND` opens one, `submerge jobs show ID` shows one.
     """
     import msgspec
 
@@ -29,4 +29,4 @@ def command(at: AggregatorOptions, as_json: bool) -> None:
     elif views:
         console_of(wide=False).print(table_of(views, now=time.time()))
     else:
-        click.echo("no job has been opened here: `submerge job KIND` opens one")
+        click.echo("no job has been opened here: `submerge jobs KIND` opens one")

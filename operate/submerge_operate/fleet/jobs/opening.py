@@ -108,8 +108,8 @@ def kind_command(kind: str) -> click.Command:
         cls=AdminCommand,
         help=text,
         short_help=summary,
-        epilog=f"\b\nExample: submerge job {kind}{needed} --config root.toml\n"
-        f"         submerge job {kind}{needed} --files plant/*.csv --out answer.npz",
+        epilog=f"\b\nExample: submerge jobs {kind}{needed} --config root.toml\n"
+        f"         submerge jobs {kind}{needed} --files plant/*.csv --out answer.npz",
     )(options(partial(_run, kind)))
     return made
 
@@ -224,7 +224,7 @@ def _in_fleet(
         with rounds_shown(shown=not quiet) as say:
             ended = jobs.follow(view, lambda now: say(f"{now.id}: {stage_of(now)}"))
     except KeyboardInterrupt:
-        click.echo(f"{view.id} goes on: `submerge job cancel {view.id}` ends it", err=True)
+        click.echo(f"{view.id} goes on: `submerge jobs cancel {view.id}` ends it", err=True)
         raise
     finish(jobs, ended, out, plot, as_json=as_json)
 
@@ -236,4 +236,4 @@ def say_open(view: JobView, *, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(view).decode())
     else:
-        click.echo(f"{view.id} is open: `submerge job show {view.id}` says how far it is")
+        click.echo(f"{view.id} is open: `submerge jobs show {view.id}` says how far it is")

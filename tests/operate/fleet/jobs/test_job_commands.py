@@ -1,4 +1,4 @@
-"""`submerge job` and `submerge jobs` at a root: opened, followed, answered, listed, cancelled."""
+"""`submerge jobs` at a root: opened, followed, answered, listed, cancelled."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_answer_is_waited_for_and_printed(house, run, tmp_path):
     JobFleet(house, at_once=True)
     table, arrays = tmp_path / "centers.csv", tmp_path / "centers.npz"
     ran = run(
-        "job", "kmeans", "--clusters", 3, "--held-out", "25%", "--out", table, "--out", arrays
+        "jobs", "kmeans", "--clusters", 3, "--held-out", "25%", "--out", table, "--out", arrays
     )
 
     assert 0 == ran.status, ran.err
@@ -72,7 +72,7 @@ def job_of(house: House):
 
 def test_an_answer_is_one_json_object(house, run):
     JobFleet(house, at_once=True)
-    ran = run("job", "moments", "--json")
+    ran = run("jobs", "moments", "--json")
     found = json.loads(ran.out)
 
     assert ("moments", GROUP, list(SCHEMA.names)) == tuple(
@@ -88,7 +88,7 @@ def test_places_are_in_the_units_of_the_channels(tmp_path, monkeypatch, capsys):
     with House(tmp_path, schema=scaled) as house:
         stands_at_its_socket(house, monkeypatch)
         JobFleet(house, at_once=True)
-        ran = shell(monkeypatch, capsys)("job", "moments", "--json", "--store", house.store)
+        ran = shell(monkeypatch, capsys)("jobs", "moments", "--json", "--store", house.store)
         answer = outcome(job_of(house)).answer
     found = json.loads(ran.out)["answer"]
     offset, scale = np.array(scaling.offset), np.array(scaling.scale)
@@ -102,7 +102,7 @@ def test_places_are_in_the_units_of_the_channels(tmp_path, monkeypatch, capsys):
 def test_a_failed_job_is_status_1_with_its_reason(house, run, tmp_path):
     """No file is written."""
     JobFleet(house, at_once=True, failure="no node takes part")
-    ran = run("job", "moments", "--out", tmp_path / "answer.npz")
+    ran = run("jobs", "moments", "--out", tmp_path / "answer.npz")
 
     assert 1 == ran.status
     assert ran.err.splitlines()[-1].endswith("failed: no node takes part")
@@ -117,35 +117,35 @@ def test_ctrl_c_ends_the_command_and_not_the_job(house, run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(FleetJobs, "follow", pressed)
-    ran = run("job", "moments")
+    ran = run("jobs", "moments")
     (name,) = fleet.open_jobs
 
-    said = f"{name} goes on: `submerge job cancel {name}` ends it"
+    said = f"{name} goes on: `submerge jobs cancel {name}` ends it"
     assert (130, said) == (ran.status, ran.err.strip())
 
 
 def test_without_waiting_the_job_goes_on(house, run):
     """Its name is printed: `show`, `answer` and `cancel` take it, or a beginning of it."""
     fleet = JobFleet(house)
-    ran = run("job", "kmeans", "--clusters", 3, "--no-wait")
+    ran = run("jobs", "kmeans", "--clusters", 3, "--no-wait")
     (name,) = fleet.open_jobs
 
     assert (0, True) == (ran.status, ran.out.startswith(f"{name} is open"))
     fleet.goes_on(name, "lloyd", 4)
-    assert "round 4 (lloyd), 3 nodes" in run("job", "show", name).out
-    assert 2 == run("job", "answer", name).status
+    assert "round 4 (lloyd), 3 nodes" in run("jobs", "show", name).out
+    assert 2 == run("jobs", "answer", name).status
     fleet.ends(name, left={"pump-2": Leaver("silent", 0)}, declined={"pump-9": "no rows"})
-    shown = run("job", "show", name[:8]).out
+    shown = run("jobs", "show", name[:8]).out
     assert "left       1: pump-2 (silent)" in shown
     assert "no part    1: pump-9 (no rows)" in shown
-    assert "clusters   3, of" in run("job", "answer", name).out
+    assert "clusters   3, of" in run("jobs", "answer", name).out
 
 
 def test_what_a_job_is_opened_with(house, run):
     """Each option reaches the job."""
     fleet = JobFleet(house)
     run(
-        *("job", "kmeans", "--clusters", 3, "--seed", 7, "--tolerance", 0.01, "--no-exact"),
+        *("jobs", "kmeans", "--clusters", 3, "--seed", 7, "--tolerance", 0.01, "--no-exact"),
         *("--least", 2, "--within", "2h", "--no-wait"),
     )
     (job,) = fleet.open_jobs.values()
@@ -157,7 +157,7 @@ def test_what_a_job_is_opened_with(house, run):
 def test_jobs_are_listed(house, run):
     fleet = JobFleet(house)
     assert "no job has been opened here" in run("jobs").out
-    run("job", "kmeans", "--clusters", 3, "--no-wait")
+    run("jobs", "kmeans", "--clusters", 3, "--no-wait")
     (name,) = fleet.open_jobs
     fleet.ends(name)
     table = run("jobs").out
@@ -169,14 +169,14 @@ def test_jobs_are_listed(house, run):
 
 def test_a_job_is_cancelled_after_a_yes(house, run, monkeypatch):
     fleet = JobFleet(house)
-    run("job", "kmeans", "--clusters", 3, "--no-wait")
+    run("jobs", "kmeans", "--clusters", 3, "--no-wait")
     (name,) = fleet.open_jobs
     monkeypatch.setattr("click.confirm", lambda *_, **__: False)
 
-    assert (1, [name]) == (run("job", "cancel", name).status, [*fleet.open_jobs])
-    assert (0, []) == (run("job", "cancel", name, "--yes").status, [*fleet.open_jobs])
+    assert (1, [name]) == (run("jobs", "cancel", name).status, [*fleet.open_jobs])
+    assert (0, []) == (run("jobs", "cancel", name, "--yes").status, [*fleet.open_jobs])
     assert "cancelled" in run("jobs").out
-    assert 2 == run("job", "cancel", name, "--yes").status
+    assert 2 == run("jobs", "cancel", name, "--yes").status
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_job_is_cancelled_after_a_yes(house, run, monkeypatch):
 def test_bad_input_is_one_line_and_status_2(house, run, given, why):
     """And no job is opened."""
     fleet = JobFleet(house, at_once=True)
-    ran = run("job", *given)
+    ran = run("jobs", *given)
 
     assert (2, 1) == (ran.status, len(ran.err.splitlines())), ran.err
     assert why in ran.err
@@ -215,11 +215,11 @@ def test_a_file_in_the_way_is_not_replaced(house, run, tmp_path):
     JobFleet(house, at_once=True)
     target = tmp_path / "readings.csv"
     target.write_text("temp,flow\n1,2\n")
-    ran = run("job", "kmeans", "--clusters", 3, "--out", target)
+    ran = run("jobs", "kmeans", "--clusters", 3, "--out", target)
 
     assert (2, "temp,flow\n1,2\n") == (ran.status, target.read_text())
     target.write_text("cluster,rows,temp\n")
-    assert 0 == run("job", "kmeans", "--clusters", 3, "--out", target).status
+    assert 0 == run("jobs", "kmeans", "--clusters", 3, "--out", target).status
     assert target.read_text().startswith("cluster,rows,mote-0")
 
 
@@ -231,13 +231,13 @@ def test_arrays_of_others_are_not_replaced(house, run, tmp_path):
     cut.write_bytes(target.read_bytes()[:40])
     for path in (target, cut):
         before = path.read_bytes()
-        ran = run("job", "kmeans", "--clusters", 3, "--out", path)
+        ran = run("jobs", "kmeans", "--clusters", 3, "--out", path)
         assert (2, before) == (ran.status, path.read_bytes())
         assert "is no answer of a job" in ran.err
 
     target.unlink()
     for _ in range(2):
-        assert 0 == run("job", "kmeans", "--clusters", 3, "--out", target).status
+        assert 0 == run("jobs", "kmeans", "--clusters", 3, "--out", target).status
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -249,7 +249,7 @@ def test_a_kind_has_an_option_for_each_of_its_settings(run, kind):
 
     assert len(options) == len({*options})
     assert {f"setting_{each.name}" for each in settings_of(kind)} == settings
-    assert 0 == run("job", kind, "--help").status
+    assert 0 == run("jobs", kind, "--help").status
 
 
 def test_a_setting_whose_name_is_taken_has_that_of_its_kind_before_it(monkeypatch):

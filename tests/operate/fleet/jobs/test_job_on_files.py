@@ -43,7 +43,7 @@ def scaled(paths: list[Path]) -> tuple[dict[str, np.ndarray], np.ndarray, np.nda
 
 def test_kmeans_on_files_is_that_of_the_scaled_rows(run, pumps):
     """Each file is a node, called as it is; centers are in the channels' units."""
-    ran = run("job", "kmeans", "--clusters", 3, "--held-out", 0.2, "--json", "--files", *pumps)
+    ran = run("jobs", "kmeans", "--clusters", 3, "--held-out", 0.2, "--json", "--files", *pumps)
     found = json.loads(ran.out)
     parts, mean, deviation = scaled(pumps)
     expected = run_here("kmeans", {"clusters": 3, "held_out": 0.2}, parts)
@@ -58,13 +58,13 @@ def test_moments_on_files_are_those_of_all_rows(run, pumps):
     """In the channels' units, whether rows were scaled or not."""
     rows = np.concatenate([rows_of(path) for path in pumps])
     for flags in ((), ("--unscaled",)):
-        found = json.loads(run("job", "moments", "--json", *flags, *pumps).out)["answer"]
+        found = json.loads(run("jobs", "moments", "--json", *flags, *pumps).out)["answer"]
         assert np.allclose(rows.mean(axis=0), found["mean"])
         assert np.allclose(rows.var(axis=0), found["variance"])
 
 
 def test_unscaled_rows_are_clustered_as_they_are(run, pumps):
-    ran = run("job", "kmeans", "--clusters", 2, "--json", "--unscaled", *pumps)
+    ran = run("jobs", "kmeans", "--clusters", 2, "--json", "--unscaled", *pumps)
     found = json.loads(ran.out)["answer"]
     parts = {path.stem: rows_of(path) for path in pumps}
 
@@ -75,7 +75,7 @@ def test_unscaled_rows_are_clustered_as_they_are(run, pumps):
 def test_rows_with_a_gap_are_left_out_and_counted(run, tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text("a,b\n1,2\n3,\n5,6\n,\n")
-    ran = run("job", "moments", "--json", path)
+    ran = run("jobs", "moments", "--json", path)
 
     assert [2.0] == json.loads(ran.out)["answer"]["count"]
     assert "2 rows with a gap are left out" in ran.err
@@ -84,7 +84,7 @@ def test_rows_with_a_gap_are_left_out_and_counted(run, tmp_path):
 def test_a_column_may_name_the_nodes(run, tmp_path):
     path = tmp_path / "all.csv"
     path.write_text("unit,a,b\n" + "".join(f"u{i % 3},{i},{i * i % 7}\n" for i in range(90)))
-    ran = run("job", "moments", "--json", "--node-by", "unit", path)
+    ran = run("jobs", "moments", "--json", "--node-by", "unit", path)
 
     assert ["u0", "u1", "u2"] == json.loads(ran.out)["stayed"]
 
@@ -102,7 +102,7 @@ def test_a_column_may_name_the_nodes(run, tmp_path):
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run, pumps, given, why):
-    ran = run("job", "kmeans", *(pumps[0] if each == "PUMP" else each for each in given))
+    ran = run("jobs", "kmeans", *(pumps[0] if each == "PUMP" else each for each in given))
 
     assert (2, 1, True) == (ran.status, len(ran.err.splitlines()), why in ran.err), ran.err
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_read_is_not_written(run, tmp_path, option):
     before = path.read_text()
     other = tmp_path / "folder" / ".." / "table.csv"
     other.parent.parent.mkdir()
-    ran = run("job", "kmeans", "--clusters", 2, path, option, other)
+    ran = run("jobs", "kmeans", "--clusters", 2, path, option, other)
 
     assert (2, 1) == (ran.status, len(ran.err.splitlines()))
     assert "is read from, and would be overwritten" in ran.err
@@ -128,7 +128,7 @@ def test_a_long_table_in_the_way_is_not_replaced(run, pumps, tmp_path):
     """It begins with a column called channel, as a table of moments does."""
     path = tmp_path / "long.csv"
     path.write_text("channel,value\nflow,1\n")
-    ran = run("job", "moments", "--out", path, *pumps)
+    ran = run("jobs", "moments", "--out", path, *pumps)
 
     assert (2, "channel,value\nflow,1\n") == (ran.status, path.read_text())
     assert "is no answer of a job" in ran.err
@@ -137,7 +137,7 @@ def test_a_long_table_in_the_way_is_not_replaced(run, pumps, tmp_path):
 def test_two_answers_in_one_file_are_refused(run, pumps, tmp_path):
     """The second would replace the first."""
     path = tmp_path / "c.csv"
-    ran = run("job", "kmeans", "--clusters", 2, "--out", path, "--rows", path, *pumps)
+    ran = run("jobs", "kmeans", "--clusters", 2, "--out", path, "--rows", path, *pumps)
 
     assert (2, False) == (ran.status, path.exists())
     assert "c.csv is to be written twice" in ran.err
@@ -146,7 +146,7 @@ def test_two_answers_in_one_file_are_refused(run, pumps, tmp_path):
 def test_files_without_a_whole_row_are_refused(run, tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text("a,b\n1,\n,2\n")
-    ran = run("job", "moments", path)
+    ran = run("jobs", "moments", path)
 
     assert 2 == ran.status
     assert "expected rows without a gap, got none" in ran.err
@@ -156,7 +156,7 @@ def test_files_without_a_whole_row_are_refused(run, tmp_path):
 def test_an_answer_of_kernel_pca_is_a_model_that_scores(run, pumps, tmp_path, kind, held_out):
     """With limits of rows that were held out; `score` says that there are none where none were."""
     path = tmp_path / "pumps.model"
-    ran = run("job", kind, "--components", 2, "--points", 20, *held_out, "--out", path, *pumps)
+    ran = run("jobs", kind, "--components", 2, "--points", 20, *held_out, "--out", path, *pumps)
     assert 0 == ran.status, ran.err
     scored = run("score", pumps[0], "--model", path)
     heading, *lines = scored.out.splitlines()
@@ -172,16 +172,16 @@ def test_an_answer_of_kernel_pca_is_a_model_that_scores(run, pumps, tmp_path, ki
 def test_centers_are_drawn(run, pumps, tmp_path):
     """As a PNG; another file is not replaced by it."""
     picture = tmp_path / "centers.png"
-    assert 0 == run("job", "kmeans", "--clusters", 3, "--plot", picture, *pumps).status
+    assert 0 == run("jobs", "kmeans", "--clusters", 3, "--plot", picture, *pumps).status
     assert picture.read_bytes().startswith(b"\x89PNG")
     picture.write_text("no picture")
-    assert 2 == run("job", "kmeans", "--clusters", 3, "--plot", picture, *pumps).status
+    assert 2 == run("jobs", "kmeans", "--clusters", 3, "--plot", picture, *pumps).status
 
 
 @pytest.mark.slow
 def test_kmeans_of_real_data(run):
     """Wine: 1,599 rows of eleven channels in units of their own."""
-    found = json.loads(run("job", "kmeans", "--clusters", 3, "--json", shared("wine.csv")).out)
+    found = json.loads(run("jobs", "kmeans", "--clusters", 3, "--json", shared("wine.csv")).out)
     counts = found["answer"]["counts"]
 
     assert (1599.0, 11, 11) == (
@@ -196,7 +196,7 @@ def test_rows_of_files_get_their_cluster(run, pumps, tmp_path):
     """Each row of each file in its order; as many in each cluster as the answer counts."""
     for kind in ("kmeans", "cluster"):
         path = tmp_path / f"{kind}.csv"
-        ran = run("job", kind, "--clusters", 2, "--json", "--rows", path, "--files", *pumps)
+        ran = run("jobs", kind, "--clusters", 2, "--json", "--rows", path, "--files", *pumps)
         head, *lines = [line.split(",") for line in path.read_text().splitlines()]
         answer = json.loads(ran.out)["answer"]
 
@@ -210,7 +210,7 @@ def test_a_row_with_a_gap_has_no_cluster(run, tmp_path):
     path, rows = tmp_path / "a.csv", tmp_path / "rows.csv"
     path.write_text("x,y\n0,0\n0,1\n,3\n9,9\n9,8\n")
 
-    run("job", "kmeans", "--clusters", 2, "--rows", rows, path)
+    run("jobs", "kmeans", "--clusters", 2, "--rows", rows, path)
     lines = rows.read_text().splitlines()[1:]
 
     assert "a,3,,," == lines[2]
@@ -219,16 +219,16 @@ def test_a_row_with_a_gap_has_no_cluster(run, tmp_path):
 
 def test_rows_need_a_kind_with_clusters(run, pumps, tmp_path):
     """And a file that is missing, or has such rows: no other one is replaced."""
-    assert "--rows is for" in run("job", "moments", "--rows", tmp_path / "r.csv", *pumps).err
+    assert "--rows is for" in run("jobs", "moments", "--rows", tmp_path / "r.csv", *pumps).err
     (tmp_path / "r.csv").write_text("mine,all\n")
-    ran = run("job", "kmeans", "--clusters", 2, "--rows", tmp_path / "r.csv", *pumps)
+    ran = run("jobs", "kmeans", "--clusters", 2, "--rows", tmp_path / "r.csv", *pumps)
     assert "no such list of rows" in ran.err
     assert "mine,all\n" == (tmp_path / "r.csv").read_text()
 
 
 def test_an_answer_of_clusters_in_scores_is_shown(run, pumps, tmp_path):
     """The gammas that were tried; a table of the clusters."""
-    ran = run("job", "cluster", "--clusters", 3, "--out", tmp_path / "c.csv", *pumps)
+    ran = run("jobs", "cluster", "--clusters", 3, "--out", tmp_path / "c.csv", *pumps)
 
     (gamma,) = (line for line in ran.out.splitlines() if line.startswith("gamma"))
     assert re.fullmatch(
