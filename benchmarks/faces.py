@@ -156,6 +156,7 @@ def learnt(make: Callable[[], object]) -> Callable[[Labelled], tuple[Array, np.n
 def of_river() -> dict[str, Callable]:
     """Return detectors by name."""
     from river import anomaly, preprocessing
+
     from submerge.river import StreamDetector
 
     scaled: dict[str, Callable] = {

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from submerge import PeerError, Schema, UsageError
 from submerge.errors import whole
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.messages import Model
 from submerge_aggregator.questions.views import ShownRank
 from submerge_client.atomic_file import atomic_write

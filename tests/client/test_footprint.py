@@ -112,7 +112,7 @@ def test_the_mqtt_client_holds_nothing_that_others_need(held):
         "jinja2",
         "markupsafe",
     }
-    ours = {"submerge_aggregator", "submerge.aggregator.node", "submerge.aggregator.ledger"}
+    ours = {"submerge_aggregator", "submerge.aggregator.node", "submerge.aggregator.rows.ledger"}
 
     assert {"paho.mqtt.client", "submerge_client.uplink.line"} <= held
     assert not foreign & held

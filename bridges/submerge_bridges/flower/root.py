@@ -14,7 +14,7 @@ from typing import Any
 
 from submerge import SubmergeError, UsageError
 from submerge.aggregator.node import AggregatorNode
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.machine import Flush, Now
 from submerge.protocol.messages import LATEST, Counts, Incarnation, Join, Stamp
 from submerge_aggregator.admission.control import AdmissionControl

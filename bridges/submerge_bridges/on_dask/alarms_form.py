@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from submerge.history.detection import FoundAlarm, RowPlace
-from submerge.history.periods import Periods
+from submerge.history.layout import Periods
 from submerge.protocol.alarm_status import Alarm, Deviation
 from submerge_files.detect.run import JudgedFiles
 

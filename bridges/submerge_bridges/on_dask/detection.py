@@ -13,8 +13,7 @@ import numpy as np
 
 from submerge import Schema
 from submerge.condition import Condition
-from submerge.history.recorded import Recorded
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import Recorded, TimeSpan
 from submerge.protocol.settings import AlarmSettings
 from submerge_bridges.on_dask.alarms_form import judged_of, judged_text
 from submerge_bridges.on_dask.answers import answering

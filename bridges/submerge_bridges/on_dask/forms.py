@@ -11,14 +11,12 @@ import numpy as np
 
 from submerge.condition import Condition
 from submerge.history.cell_learner import CellSummary
-from submerge.history.cells import Cell, CellGrid
 from submerge.history.first_pass import LearntCells
-from submerge.history.held_out import HeldOut
-from submerge.history.layout import LaidOut, Layout
-from submerge.history.periods import Periods
+from submerge.history.folds import HeldOut
+from submerge.history.layout import Cell, CellGrid, LaidOut, Layout, Periods
+from submerge.history.recording import TimeSpan
 from submerge.history.settings import FitSettings
-from submerge.history.time_spans import TimeSpan
-from submerge.pca.expected import Estimate, GappedRows, RareRows
+from submerge.pca.expectation import Estimate, GappedRows, RareRows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema

@@ -14,15 +14,12 @@ import numpy as np
 
 from submerge import Channel, UsageError
 from submerge.errors import NothingLearnt
-from submerge.history.cells import Cell
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import Fitted, fitted, folds_after
-from submerge.history.held_out import HeldOut
-from submerge.history.judged_pieces import joined, pieces_over
-from submerge.history.layout import LaidOut, Layout, places_of
-from submerge.history.machine_pass import JudgedMachine
-from submerge.history.recorded import Recorded
-from submerge.history.second_pass import JudgedHistory
+from submerge.history.folds import HeldOut
+from submerge.history.layout import Cell, LaidOut, Layout, places_of
+from submerge.history.recording import Recorded
+from submerge.history.second_pass import JudgedHistory, JudgedMachine, joined, pieces_over
 from submerge.history.settings import FitSettings
 from submerge.protocol.history import Chunk
 from submerge.schema import Schema

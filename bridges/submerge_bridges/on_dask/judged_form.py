@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge.history.machine_pass import JudgedMachine
-from submerge.history.newest_rows import NewestRows
+from submerge.history.second_pass import JudgedMachine, NewestRows
 from submerge.schema import Schema
 from submerge_bridges.on_dask.packing import packed, unpacked
 from submerge_proto.files import monitors

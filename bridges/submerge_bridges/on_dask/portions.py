@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from submerge.condition import Condition
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.stretch import Stretch, spans_in
 from submerge_bridges.on_dask.tables import table_of
 from submerge_files.python.frame_rows import FrameRows

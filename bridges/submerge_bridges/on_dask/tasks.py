@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from submerge.history.batches import Batches
-from submerge.history.cells import Cell
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import learnt_cells
-from submerge.history.judged_pieces import pieces_over
-from submerge.history.layout import LaidOut, Layout, places_of
-from submerge.history.piece_pass import PiecePass
-from submerge.history.recorded import Recorded
+from submerge.history.layout import Batches, Cell, LaidOut, Layout, places_of
+from submerge.history.recording import Recorded
+from submerge.history.second_pass import PiecePass, pieces_over
 from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.answers import answering
 from submerge_bridges.on_dask.forms import (

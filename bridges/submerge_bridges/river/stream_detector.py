@@ -13,8 +13,8 @@ from typing import Any
 from river import base
 
 from submerge.errors import whole
-from submerge.history.cells import LEAST_ROWS
-from submerge.incremental.current_model import CurrentModel
+from submerge.history.layout import LEAST_ROWS
+from submerge.incremental.row_history import CurrentModel
 from submerge.incremental.row_model import RowModel
 from submerge_bridges.river.named_rows import NamedRows
 from submerge_bridges.river.of_named_rows import OfNamedRows

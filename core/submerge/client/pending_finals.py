@@ -16,15 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from submerge.client.account import RowAccount
-from submerge.client.incarnation import Checkpoint, ClientIncarnation
-from submerge.client.measuring import successors_report
+from submerge.client.incarnation import Checkpoint, ClientIncarnation, RowAccount
+from submerge.client.measurement import successors_report
 from submerge.protocol.machine import Effect, Keep, Note, Now, Records, Send
 from submerge.protocol.messages import ANOTHER, Answer, Incarnation, Pin, Reason, Report, binds
-from submerge.protocol.randomness import RandomSource
-from submerge.protocol.report_form import is_whole
+from submerge.protocol.names import RandomSource
 from submerge.protocol.retry import Retry
-from submerge.protocol.session import ParentSession
+from submerge.protocol.session import ParentSession, is_whole
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 

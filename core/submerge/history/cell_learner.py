@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from submerge.history.batches import Batch
-from submerge.history.cells import Cell
+from submerge.history.layout import Batch, Cell
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import REASONS, prepare
-from submerge.pca.expected import Estimate, GappedRows, RareRows, complete_rows
+from submerge.pca.expectation import Estimate, GappedRows, RareRows, complete_rows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel, Schema
 

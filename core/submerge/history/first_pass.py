@@ -16,16 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge.history.batches import Batch, Batches
 from submerge.history.cell_learner import CellLearner, CellSummary
-from submerge.history.cells import Cell, CellGrid, most_cells
 from submerge.history.folds import known_of
-from submerge.history.layout import LONGEST_S, LaidOut
-from submerge.history.periods import Periods
-from submerge.history.recorded import Recorded
+from submerge.history.layout import (
+    LONGEST_S,
+    Batch,
+    Batches,
+    Cell,
+    CellGrid,
+    LaidOut,
+    Periods,
+    most_cells,
+)
+from submerge.history.recording import Recorded, TimeSpan, check_used
 from submerge.history.settings import MOST_CHANNELS, FitSettings
-from submerge.history.time_spans import TimeSpan, check_used
-from submerge.pca.expected import Estimate
+from submerge.pca.expectation import Estimate
 
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from submerge.condition import Condition
 from submerge.errors import UsageError, whole
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import TimeSpan
 from submerge.pca.scatter_sum import Center
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema

@@ -37,10 +37,9 @@ from submerge.pca.budget import (
     rows_at_once,
     rows_with_gaps,
 )
-from submerge.pca.column_names import column_names, schema_of
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.low_rank import LowRank
-from submerge.pca.projections import Projections
+from submerge.pca.projections import Projections, column_names, schema_of
 from submerge.pca.rank import FixedRank, RankChoice, RankRule
 from submerge.pca.ritz import block_rows
 from submerge.pca.scatter import Scatter

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from submerge import Array, Subspace
-from submerge.pca.expected import Mask
+from submerge.pca.expectation import Mask
 from submerge.pca.missing import fill
 
 SHARE = 0.05

@@ -22,7 +22,7 @@ from submerge.client.monitor_state import MonitorState
 from submerge.judge.prepare import Block
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema

@@ -8,10 +8,10 @@ that an honest node would send, for only those reach the code behind the first c
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from submerge.protocol.messages import (
     Incarnation,
     Join,
     Left,
+    Message,
+    Model,
     Report,
     ScoreSketches,
     Stamp,
@@ -56,6 +58,29 @@ What no decoder accepts is lost on the way."""
 
 OVERHEARD = 64
 """Messages of others, and of its own, that it repeats."""
+
+
+Wire = Callable[[Message], Message | None]
+"""Returns a message as its receiver decodes it; None if its bytes are refused. The core has no
+codec: who runs a fleet gives it one."""
+
+
+def carried(message: Message, wire: Wire) -> Message | None:
+    """Return a message as its receiver decodes it, with a set of ids as it was: it has no bytes."""
+    if isinstance(message, Report | Model) and isinstance(message.summary, Samples):
+        found = wire(replace(message, summary=None))
+        known = isinstance(found, Report | Model)
+        return replace(found, summary=message.summary) if known else None  # type: ignore[type-var]
+    return wire(message)
+
+
+class Eavesdropper(Protocol):
+    """A node that hears what honest ones send (`malicious.MaliciousNode`)."""
+
+    sent: Counter[str]
+
+    def overhear(self, message: Message) -> None:
+        """Take a message that an honest node sends."""
 
 
 class Forger:

@@ -8,34 +8,15 @@ decoded. No process of ours runs on its machine, so nothing that it receives mat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.messages import Answer, Incarnation, Join, Joined, Message, Model, Report
+from submerge.protocol.messages import Answer, Incarnation, Join, Joined, Message, Report
 from submerge.protocol.permission import Permission, Role
-from submerge_lab.simulator.forgeries import NAME, Forger
+from submerge_lab.simulator.fleet import SimulatedFleet
+from submerge_lab.simulator.forgeries import NAME, Forger, Wire, carried
 from submerge_lab.simulator.hosts import EPOCH
-from submerge_lab.simulator.samples import Samples
-
-if TYPE_CHECKING:
-    from submerge_lab.simulator.fleet import SimulatedFleet
-
-Wire = Callable[[Message], Message | None]
-"""Returns a message as its receiver decodes it; None if its bytes are refused. The core has no
-codec: who runs a fleet gives it one."""
-
-
-def carried(message: Message, wire: Wire) -> Message | None:
-    """Return a message as its receiver decodes it, with a set of ids as it was: it has no bytes."""
-    if isinstance(message, Report | Model) and isinstance(message.summary, Samples):
-        found = wire(replace(message, summary=None))
-        known = isinstance(found, Report | Model)
-        return replace(found, summary=message.summary) if known else None  # type: ignore[type-var]
-    return wire(message)
 
 
 class MaliciousNode:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
 from submerge_lab.simulator.alarms_by_rule import AlarmRule, IngestByRule
 from submerge_lab.simulator.feeds import Feed

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.history.judged_pieces import pieces_over
-from submerge.stats.run_lengths import RunLengths
+from submerge.history.second_pass import pieces_over
+from submerge.stats.stuck import RunLengths
 from support.six_channels import learnt, normal, recorded
 
 

@@ -18,7 +18,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Event, Keep, Received, Send, Tick
 from submerge.protocol.messages import Message, Model, Report
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge_lab.simulator.faults import Faults
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.hosts import EPOCH, Host

@@ -21,7 +21,7 @@ from submerge.client.monitor import NodeMonitor
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model, ScoreSketches
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.score_trail import MINUTE_S, UNLIMITED
 from submerge.protocol.settings import ClientSettings
 from submerge.schema import Schema

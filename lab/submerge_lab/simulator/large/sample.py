@@ -18,9 +18,9 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.pca.subspace import Subspace
-from submerge.protocol.learning import Summary
 from submerge.protocol.machine import Event, Now, Reading, Send, Start, Tick
 from submerge.protocol.messages import Message, Report
+from submerge.protocol.summaries import Summary
 
 AGREES = 1e-5
 """Largest relative difference of two scatters: directions are rounded to float32."""

@@ -14,12 +14,10 @@ import numpy as np
 from submerge._linalg import EPS, Array, Storage
 from submerge.errors import UsageError
 from submerge.pca.budget import is_exact
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.subspace import Subspace, oriented
-from submerge.protocol.kernel_summary import Piece
-from submerge.protocol.learning import Learner, Summary
 from submerge.protocol.messages import Report
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import Learner, Piece, Subspaces, Summary
 from submerge.robust.outliers import Screening
 from submerge.schema import Schema
 from submerge_lab.simulator.large.rows import NumberedRows

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterator
 
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.rows.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES, Ledger
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import PAST, Past
-from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.history import History
 from submerge.protocol.machine import Records
+from submerge.protocol.messages import learnt_in
 from submerge_lab.simulator.hosts import Host
 from submerge_lab.simulator.nodes import GROUP
 from submerge_lab.simulator.oracles.measured_ids import family_in, fingerprint_in

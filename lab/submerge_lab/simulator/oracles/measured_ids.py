@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from submerge.client.incarnation import Checkpoint
-from submerge.client.measuring import MeasuredRows
+from submerge.client.measurement import MeasuredRows
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Event, Now, Reading, Records
 from submerge.protocol.messages import Incarnation, Report

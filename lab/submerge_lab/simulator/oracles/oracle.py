@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.store_records import STORE, StoreIdentity
+from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
 from submerge.client.incarnation import Checkpoint
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST, Past

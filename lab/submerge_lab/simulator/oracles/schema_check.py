@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Set
 from functools import reduce
 from operator import or_
 
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rows.ledger import Ledger
 from submerge_lab.simulator.feeds import Ids
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.hosts import Host
