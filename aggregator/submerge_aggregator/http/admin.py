@@ -68,17 +68,17 @@ from submerge_proto.files import learnt as learnt_file
 from submerge_proto.wire import codec
 
 OTHERS = (
-    admin_alarms.routes,
-    admin_bans.routes,
-    admin_histories.routes,
-    admin_backup.routes,
-    admin_tree.routes,
-    admin_asked.routes,
-    admin_history.routes,
-    admin_jobs.routes,
-    admin_landmarks.routes,
+    admin_alarms,
+    admin_bans,
+    admin_histories,
+    admin_backup,
+    admin_tree,
+    admin_asked,
+    admin_history,
+    admin_jobs,
+    admin_landmarks,
 )
-"""What returns the other routes."""
+"""The modules with the other routes."""
 
 MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
@@ -149,7 +149,7 @@ def routes(server: Server) -> list[Route]:
         Route("/nodes/{group}/{node}", one),
         Route("/model/{group}", model),
         Route("/drills/{group}", drills),
-        *(route for each in OTHERS for route in each(server)),
+        *(route for each in OTHERS for route in each.routes(server)),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]
 
