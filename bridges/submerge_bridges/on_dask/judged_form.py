@@ -16,9 +16,9 @@ NAME = "machine"
 
 
 def judged_bytes(key: tuple[int, int], judged: JudgedMachine, *, with_newest: bool) -> bytes:
-    """Return what came of a piece of a machine's rows.
+    """Return what came of a span of a machine's rows.
 
-    key : numbers of the machine, as in `Cell`, and of the piece
+    key : numbers of the machine, as in `Cell`, and of the span
     with_newest : whether its newest rows are wanted
     """
     message = pb.Learnt(monitors=monitors.monitors([(NAME, judged.state)]))
@@ -35,12 +35,12 @@ def judged_bytes(key: tuple[int, int], judged: JudgedMachine, *, with_newest: bo
 
 
 def judged_of(data: bytes, schema: Schema) -> tuple[tuple[int, int], JudgedMachine]:
-    """Return the numbers of a machine and a piece, and what came of its rows."""
+    """Return the numbers of a machine and a span, and what came of its rows."""
     head, (learnt, newest) = unpacked(data)
     message = pb.Learnt.FromString(learnt)
     ((_, state),) = monitors.monitors_of(message.monitors, schema, 1)
     rows = np.frombuffer(newest, dtype="<f8").reshape(head["shape"])
     held = NewestRows.of(head["newest"], rows)
     sketches = scores.scores_of(message.scores)
-    machine, piece = head["key"]
-    return (machine, piece), JudgedMachine(sketches, tuple(head["lengths"]), state, held)
+    machine, span = head["key"]
+    return (machine, span), JudgedMachine(sketches, tuple(head["lengths"]), state, held)

@@ -33,8 +33,8 @@ class Portion(NamedTuple):
     stretches : As `stretch_text` or `partition_text` returns them.
     own : So many are this portion's; those after them are read on into, to the end of a cell.
     before : Cell of the row before the first, whose rows are another portion's.
-    begin : Of a piece that is judged, the first row that counts, by its number in the machine.
-    skip : Rows before the piece's lead.
+    begin : Of a span that is judged, the first row that counts, by its number in the machine.
+    skip : Rows before the span's lead.
     """
 
     machine: str

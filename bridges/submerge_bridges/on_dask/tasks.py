@@ -14,9 +14,9 @@ import numpy as np
 
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import learnt_cells
-from submerge.history.layout import Batches, Cell, LaidOut, Layout, places_of
+from submerge.history.layout import Cell, CellBlocks, LaidOut, Layout, places_of
 from submerge.history.recording import Recorded
-from submerge.history.second_pass import PiecePass, pieces_over
+from submerge.history.second_pass import SpanPass, spans_over
 from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.answers import answering
 from submerge_bridges.on_dask.forms import (
@@ -60,23 +60,23 @@ def learn(job: bytes, laid: bytes, work: bytes, *frames: Any) -> bytes:
     head, _ = unpacked(laid)
     settled, known = laid_of(head["laid"]), known_from(head["known"])
     keys, edges = ChunkKeys(reading.names), list[dict[str, Any]]()
-    batches = Batches(settled.grid, settings.without, settled)
+    blocks = CellBlocks(settled.grid, settings.without, settled)
     parts = _owned_in(reading, settled, _portions(work), keys, edges)
-    learnt = learnt_cells(parts, reading.names, settings, batches, known)
+    learnt = learnt_cells(parts, reading.names, settings, blocks, known)
     message = chunks.chunks(keys.end()).SerializeToString(deterministic=True)
     return packed({"edges": edges}, [cells_bytes(learnt), message])
 
 
 @answering
 def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
-    """Return what comes of pieces of machines, each judged by models of other rows."""
+    """Return what comes of spans of machines, each judged by models of other rows."""
     reading, settings = _job(job, frames)
-    head, pieces = unpacked(held_out)
-    found, last_fold = judge_of(pieces[0]), head["last_fold"]
+    head, packed_judge = unpacked(held_out)
+    found, last_fold = judge_of(packed_judge[0]), head["last_fold"]
     judged = []
     for portion in _portions(work):
-        piece = next(pieces_over(portion.begin, portion.begin + 1, settings.judged_rows))
-        one, order = PiecePass(found, settings, piece, last_fold), TimeOrder()
+        span = next(spans_over(portion.begin, portion.begin + 1, settings.judged_rows))
+        one, order = SpanPass(found, settings, span, last_fold), TimeOrder()
         for recorded in _after(reading, portion, order):
             one.add(recorded)
             if one.is_past and recorded.times is not None:
@@ -85,7 +85,7 @@ def judge(job: bytes, held_out: bytes, work: bytes, *frames: Any) -> bytes:
         if what is not None:
             number = found.laid.machines.index(portion.machine)
             newest = number == head["newest_of"]
-            judged.append(judged_bytes((number, piece.number), what, with_newest=newest))
+            judged.append(judged_bytes((number, span.number), what, with_newest=newest))
     return packed({}, judged)
 
 

@@ -2,7 +2,7 @@
 
 Rows are scored as `submerge.sklearn.SubspaceDetector` scores them, with the sign that river and the
 rest of submerge have: a high score is anomalous. Rows are learnt in blocks (`named_rows`), and the
-model that scores is made again from time to time (`incremental.current_model`). It sets no limit:
+model that scores is made again from time to time (`incremental.row_history`). It sets no limit:
 `river.anomaly.QuantileFilter` does.
 """
 

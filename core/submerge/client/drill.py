@@ -1,6 +1,6 @@
 """A drill at a client: which faults its own detector would find, tried on its newest rows.
 
-1. The newest prepared rows are in memory (`recent_rows`).
+1. The newest prepared rows are in memory (`RecentRows`).
 2. A drill runs in slices, one kind of fault at one channel each, with `PAUSE_S` between them.
    Readings that come in meanwhile go first.
 3. It reads the node's model, mean, typical errors and limits of the moment that it begins, and

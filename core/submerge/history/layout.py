@@ -243,8 +243,8 @@ class Layout:
             self.periods.add(recorded.machine, times)
         else:
             self._raise(0)
-        for piece in LeftOut(self.settings.without).rest(recorded):
-            self._mark(piece)
+        for part in LeftOut(self.settings.without).rest(recorded):
+            self._mark(part)
 
     def merged(self, later: Layout) -> Layout:
         """Take in what was seen of rows that come after these; return itself."""
@@ -339,10 +339,10 @@ def places_of(names: Sequence[str]) -> dict[str, int]:
 
 
 AT_ONCE = 2048
-"""Rows of a batch."""
+"""Rows of a block."""
 
 
-class Batch(NamedTuple):
+class CellBlock(NamedTuple):
     """Rows of one cell, in the order of time.
 
     rows : (n, channels), in their units
@@ -354,14 +354,14 @@ class Batch(NamedTuple):
     times: Array | None
 
 
-class Batches:
-    """Cuts rows into batches.
+class CellBlocks:
+    """Cuts rows into blocks.
 
     grid : How cells are laid out.
-    without : Rows in these are in no batch.
+    without : Rows in these are in no block.
     laid : Which number each machine and each file has; by default, in the order in which they come.
 
-    left_out : Counts the rows that are in no batch.
+    left_out : Counts the rows that are in no block.
     """
 
     def __init__(
@@ -389,12 +389,12 @@ class Batches:
         if self._cell is not None:
             self._cell = self._cell.parent if longer else self._cell.with_next_run
 
-    def add(self, recorded: Recorded) -> Iterator[Batch]:
-        """Take rows; yield the batches that are complete. The grid may double in between."""
-        for piece in self.left_out.rest(recorded):
-            yield from self._add(piece)
+    def add(self, recorded: Recorded) -> Iterator[CellBlock]:
+        """Take rows; yield the blocks that are complete. The grid may double in between."""
+        for part in self.left_out.rest(recorded):
+            yield from self._add(part)
 
-    def _add(self, recorded: Recorded) -> Iterator[Batch]:
+    def _add(self, recorded: Recorded) -> Iterator[CellBlock]:
         machine = self._machines.setdefault(recorded.machine, len(self._machines))
         run = self._runs.setdefault(recorded.file, len(self._runs))
         start, n = 0, len(recorded.rows)
@@ -413,16 +413,16 @@ class Batches:
             if self._held == AT_ONCE:
                 yield from self._whole()
 
-    def end(self) -> Iterator[Batch]:
+    def end(self) -> Iterator[CellBlock]:
         """Yield what waits."""
         if self._held:
             yield from self._whole()
         self._cell = None
 
-    def _whole(self) -> Iterator[Batch]:
+    def _whole(self) -> Iterator[CellBlock]:
         cell, rows, times = self._cell, self._rows, self._times
         self._rows, self._times, self._held = [], [], 0
         if cell is None:
             return
         known = [each for each in times if each is not None]
-        yield Batch(cell, np.concatenate(rows), np.concatenate(known) if known else None)
+        yield CellBlock(cell, np.concatenate(rows), np.concatenate(known) if known else None)

@@ -1,4 +1,4 @@
-"""SecondPass: the rows of a history, judged machine by machine (`history.machine_pass`)."""
+"""SecondPass: the rows of a history, judged machine by machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.folds import HeldOut
 from submerge.history.knowledge import follow
-from submerge.history.layout import Batch, Batches
+from submerge.history.layout import CellBlock, CellBlocks
 from submerge.history.models import summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
@@ -29,7 +29,7 @@ from submerge.stats.block_maxima import WINDOW_S, BlockMaxima, BlockMaximaTally,
 from submerge.stats.quantile_sketch import QuantileSketch, SketchTally, merged
 
 # A monitor remembers, so rows are judged one after another. So a machine with more than
-# `judged_rows` rows is judged in pieces of so many, each by a monitor of its own.
+# `judged_rows` rows is judged in spans of so many, each by a monitor of its own.
 
 
 # Rows pass the client's own monitor: scores, block maxima and the habits of channels are what a
@@ -112,13 +112,13 @@ class MachinePass:
         self._monitor = NodeMonitor(client, self.judge.schema, summaries)
         self._spe, self._t2, self._distance = _tallies()
 
-    def take(self, batch: Batch, fold: int) -> None:
+    def take(self, block: CellBlock, fold: int) -> None:
         """Judge rows of a fold."""
-        model, self.taken = self.judge.model(fold, self.settings), self.taken + len(batch.rows)
+        model, self.taken = self.judge.model(fold, self.settings), self.taken + len(block.rows)
         most = max(1, int(WINDOW_S / self.judge.row_s))
-        for first in range(0, len(batch.rows), most):
-            times = None if batch.times is None else batch.times[first : first + most]
-            self._judge(Batch(batch.cell, batch.rows[first : first + most], times), model)
+        for first in range(0, len(block.rows), most):
+            times = None if block.times is None else block.times[first : first + most]
+            self._judge(CellBlock(block.cell, block.rows[first : first + most], times), model)
             self._take_maxima()
 
     def forget_counts(self) -> None:
@@ -157,26 +157,26 @@ class MachinePass:
         detector = self._monitor.detector
         return () if detector is None else detector.hours.correlation.lengths
 
-    def _judge(self, batch: Batch, model: Model) -> None:
-        rows, times, monitor = batch.rows, batch.times, self._monitor
+    def _judge(self, block: CellBlock, model: Model) -> None:
+        rows, times, monitor = block.rows, block.times, self._monitor
         self._rows += len(rows)
         steady = self._rows * self.judge.row_s
         now = Now(steady, steady if times is None else float(times[-1]))
-        block = prepare(
+        prepared = prepare(
             rows,
             self.judge.schema,
             fill=lambda gappy: monitor.filled(gappy, model),
             when=self.settings.when,
             time=RowTime(self.judge.row_s),
         )
-        if not len(block):
+        if not len(prepared):
             return
         ready = monitor.own is None or monitor.own.ready
-        judged = monitor.judge(block, model, now)
-        follow(monitor, block, judged if ready else None)
+        judged = monitor.judge(prepared, model, now)
+        follow(monitor, prepared, judged if ready else None)
         if not ready:
             return
-        self.newest.add(batch.cell.machine, block)
+        self.newest.add(block.cell.machine, prepared)
         even = judged.scores.even
         self._spe.add(even["spe"])
         self._t2.add(even["t2"])
@@ -202,13 +202,13 @@ def _tallies() -> tuple[SketchTally, SketchTally, SketchTally]:
 
 
 LEAD = 16
-"""A lead is a piece over this."""
+"""A lead is a span over this."""
 
 
-class RowPiece(NamedTuple):
+class RowSpan(NamedTuple):
     """Rows of a machine that are judged in one go, by their numbers from 0.
 
-    number : of the piece, from 0
+    number : of the span, from 0
     lead : where its lead begins
     begin, end : the rows that count
     """
@@ -219,17 +219,17 @@ class RowPiece(NamedTuple):
     end: int
 
 
-def pieces_over(first: int, last: int, judged_rows: int) -> Iterator[RowPiece]:
-    """Yield the pieces that have some of the rows `first` to `last` - 1, or lead into them."""
+def spans_over(first: int, last: int, judged_rows: int) -> Iterator[RowSpan]:
+    """Yield the spans that have some of the rows `first` to `last` - 1, or lead into them."""
     lead = judged_rows // LEAD
     for number in range(first // judged_rows, (last - 1 + lead) // judged_rows + 1):
         begin = number * judged_rows
-        yield RowPiece(number, max(0, begin - lead), begin, begin + judged_rows)
+        yield RowSpan(number, max(0, begin - lead), begin, begin + judged_rows)
 
 
-def joined(pieces: Mapping[int, JudgedMachine]) -> JudgedMachine:
-    """Return what came of a machine's pieces; what is known of it is what the last one knows."""
-    ordered = [pieces[number] for number in sorted(pieces)]
+def joined(spans: Mapping[int, JudgedMachine]) -> JudgedMachine:
+    """Return what came of a machine's spans; what is known of it is what the last one knows."""
+    ordered = [spans[number] for number in sorted(spans)]
     last = ordered[-1]
     if len(ordered) == 1:
         return last
@@ -243,7 +243,7 @@ def joined(pieces: Mapping[int, JudgedMachine]) -> JudgedMachine:
         merged(*(each.spe for each in sketches)),
         merged(*(each.t2 for each in sketches)),
         None,
-        # Pieces are one after another.
+        # Spans are one after another.
         in_a_row(maxima, last.lengths),
         merged(*known(each.distance for each in sketches)),
     )
@@ -264,8 +264,8 @@ def known(sketches: Iterator[QuantileSketch | None]) -> Iterator[QuantileSketch]
     return (sketch for sketch in sketches if sketch is not None)
 
 
-class PiecePass:
-    """Takes the rows of one piece, from its lead on.
+class SpanPass:
+    """Takes the rows of one span, from its lead on.
 
     last_fold : Rows of later folds are passed over.
 
@@ -276,47 +276,47 @@ class PiecePass:
         self,
         judge: HeldOut,
         settings: FitSettings,
-        piece: RowPiece,
+        span: RowSpan,
         last_fold: int | None = None,
     ) -> None:
-        self._judge, self._piece, self._last_fold = judge, piece, last_fold
-        self._batches = Batches(judge.grid, settings.without, judge.laid)
+        self._judge, self._span, self._last_fold = judge, span, last_fold
+        self._blocks = CellBlocks(judge.grid, settings.without, judge.laid)
         self._pass = MachinePass(judge, settings)
-        self._at, self._counts = piece.lead, False
+        self._at, self._counts = span.lead, False
         self.is_past = False
 
     def add(self, recorded: Recorded) -> None:
         """Take rows that follow those before, the first being that of the lead."""
-        n, piece = len(recorded.rows), self._piece
-        lead = min(n, max(0, piece.begin - self._at))
-        end = min(n, piece.end - self._at)
+        n, span = len(recorded.rows), self._span
+        lead = min(n, max(0, span.begin - self._at))
+        end = min(n, span.end - self._at)
         self._at += n
         if lead:
-            self._take(self._batches.add(recorded.part(0, lead)))
+            self._take(self._blocks.add(recorded.part(0, lead)))
         if lead < end:
-            if not self._counts and piece.lead < piece.begin:
-                # A batch is of the lead or of the piece.
-                self._take(self._batches.end())
+            if not self._counts and span.lead < span.begin:
+                # A block is of the lead or of the span.
+                self._take(self._blocks.end())
                 self._pass.forget_counts()
             self._counts = True
             self._take(
-                self._batches.add(recorded.part(lead, end) if lead else recorded.part(0, end))
+                self._blocks.add(recorded.part(lead, end) if lead else recorded.part(0, end))
             )
 
     def end(self) -> JudgedMachine | None:
-        """Return what came of it; None if no row of the piece was in a fold."""
-        self._take(self._batches.end())
+        """Return what came of it; None if no row of the span was in a fold."""
+        self._take(self._blocks.end())
         return self._pass.end() if self._counts and self._pass.taken else None
 
-    def _take(self, batches: Iterable[Batch]) -> None:
-        for batch in batches:
-            fold = self._judge.fold_of.get(batch.cell)
+    def _take(self, blocks: Iterable[CellBlock]) -> None:
+        for block in blocks:
+            fold = self._judge.fold_of.get(block.cell)
             if fold is None:
                 continue  # it is left out
             if self._last_fold is not None and fold > self._last_fold:
                 self.is_past = True
             else:
-                self._pass.take(batch, fold)
+                self._pass.take(block, fold)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -377,7 +377,7 @@ class SecondPass:
     settings: FitSettings
     last_fold: int | None = None
     is_done: bool = False
-    _open: dict[tuple[int, int], PiecePass] = field(default_factory=dict)
+    _open: dict[tuple[int, int], SpanPass] = field(default_factory=dict)
     _judged: dict[int, dict[int, JudgedMachine]] = field(default_factory=dict)
     _at: dict[int, int] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=dict)
@@ -387,11 +387,11 @@ class SecondPass:
         n, machine = len(recorded.rows), self._number(recorded.machine)
         at = self._at.get(machine, 0)
         self._at[machine] = at + n
-        for piece in pieces_over(at, at + n, self.settings.judged_rows) if n else ():
-            key = machine, piece.number
+        for span in spans_over(at, at + n, self.settings.judged_rows) if n else ():
+            key = machine, span.number
             if key not in self._open:
-                self._open[key] = PiecePass(self.judge, self.settings, piece, self.last_fold)
-            first, last = max(0, piece.lead - at), min(n, piece.end - at)
+                self._open[key] = SpanPass(self.judge, self.settings, span, self.last_fold)
+            first, last = max(0, span.lead - at), min(n, span.end - at)
             self._open[key].add(recorded.part(first, last))
             # Of several machines, the next one's first rows are still to come.
             if self._open[key].is_past and len(self.judge.laid.machines) == 1:
@@ -405,20 +405,20 @@ class SecondPass:
         """Return what came of all machines, once all rows are in."""
         for key in list(self._open):
             self._close(*key)
-        machines = {number: joined(pieces) for number, pieces in self._judged.items()}
+        machines = {number: joined(spans) for number, spans in self._judged.items()}
         return JudgedHistory.of(machines, self.judge.block_s)
 
     def _number(self, machine: str) -> int:
         return self._numbers.setdefault(machine, self.judge.laid.machines.index(machine))
 
-    def _end(self, piece: int) -> int:
-        return (piece + 1) * self.settings.judged_rows
+    def _end(self, span: int) -> int:
+        return (span + 1) * self.settings.judged_rows
 
-    def _close(self, machine: int, piece: int) -> None:
-        """Put what came of a piece beside the others."""
-        judged = self._open.pop((machine, piece)).end()
+    def _close(self, machine: int, span: int) -> None:
+        """Put what came of a span beside the others."""
+        judged = self._open.pop((machine, span)).end()
         if judged is not None:
-            self._judged.setdefault(machine, {})[piece] = judged
+            self._judged.setdefault(machine, {})[span] = judged
 
 
 def _summed(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

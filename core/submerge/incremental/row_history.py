@@ -21,7 +21,7 @@ from submerge._linalg import Array
 from submerge.errors import NothingLearnt
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import MOST_FOLDS, Folds, folds_of
-from submerge.history.layout import AT_ONCE, Batch, Batches, CellGrid
+from submerge.history.layout import AT_ONCE, CellBlock, CellBlocks, CellGrid
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_model import RowModel
@@ -142,13 +142,13 @@ class RowHistory:
     def _held_out(self, parts: Sequence[Recorded], folds: Folds) -> Iterator[Array]:
         """Yield the scores of rows by the model of all folds but theirs."""
         scorer: tuple[int, RowModel | None] = -1, None
-        for batch in _batches(parts, self._first.grid):
-            fold = folds.fold_of.get(batch.cell)
+        for block in _blocks(parts, self._first.grid):
+            fold = folds.fold_of.get(block.cell)
             if fold is None or folds.count == 1:
                 continue  # it is left out, or there are no others
             if fold != scorer[0]:
                 scorer = fold, self._model_of(folds, folds.without(fold))
-            rows = _learnable(batch.rows)
+            rows = _learnable(block.rows)
             if scorer[1] is not None and len(rows):
                 yield scorer[1].distances(rows)
 
@@ -193,14 +193,14 @@ class RowHistory:
         return RowModel.of(scatter, folds.schema, folds.rank, self._settings)
 
 
-def _batches(parts: Sequence[Recorded], grid: CellGrid | None) -> Iterator[Batch]:
+def _blocks(parts: Sequence[Recorded], grid: CellGrid | None) -> Iterator[CellBlock]:
     """Yield rows with the cell that they were learnt in."""
     if grid is None:
         return
-    batches = Batches(grid)
+    blocks = CellBlocks(grid)
     for part in parts:
-        yield from batches.add(part)
-    yield from batches.end()
+        yield from blocks.add(part)
+    yield from blocks.end()
 
 
 def _learnable(rows: Array) -> Array:

@@ -159,7 +159,7 @@ class SAPCA(Projections):
 
         A table's columns give the schema their names; later tables need the same. `gaps` says which
         values are guesses: where the whole scatter is held, such rows wait for up to 1000 others,
-        and what is learnt is what they have on average (`expected`); elsewhere guesses are learnt
+        and what is learnt is what they have on average (`expectation`); elsewhere guesses are learnt
         as they are. Rows may be sparse, without gaps (`sparse_rows`).
         """
         if is_sparse(X):

@@ -44,7 +44,7 @@ REMEMBERED = 8
 """Ended alarms that a client remembers and reports."""
 
 MOST_ALARMS = 64
-"""Alarms in one report: open ones first; see `alarm_places`."""
+"""Alarms in one report: open ones first."""
 
 TOP = 3
 """Channels that an alarm names."""

@@ -259,7 +259,7 @@ class Summaries(ScoringSummaries, Protocol):
     def restated(
         self, summary: Summary, old: Schema, new: Schema, *, like: Summary | None
     ) -> Summary:
-        """Return a summary under a schema as one under another, as `pca.restated`.
+        """Return a summary under a schema as one under another, as `pca.restatement`.
 
         like : of rows that have all channels of `new`; None without any
         """

@@ -2,7 +2,7 @@
 
 Its methods and attributes mean what they mean in scikit-learn's `PCA`, learnt in blocks
 and in O(n_features k) memory, or a constant. It adds `merge`. With a `kernel`, rows are first
-mapped to random features (`lifting`), and everything else is the same. It does not whiten,
+mapped to random features (`kernel_names`), and everything else is the same. It does not whiten,
 choose a solver, or take sparse matrices without a kernel.
 
 Rules of this file:

@@ -15,7 +15,7 @@ block is (`block_length`).
    (peaks over threshold) by probability-weighted moments (Hosking and Wallis 1987).
 3. With few maxima the limit errs on the high side: a smaller share is asked for (see `limit`).
 4. The maximum of a block that ended in an alarm counts, too. Without it the tail would miss it, and
-   the limit would fall until alarms are common. How high it counts: `client.alarms.peak`.
+   the limit would fall until alarms are common. How high it counts: `client.alarms.blocks`.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ class WatchedBlocks:
         passed_s : The time that the rows stand for.
         young : Whether the node's own mean has not seen a day: its blocks have no maxima, but pass.
         scores : (n,), optional. By which the length of a block is chosen.
-        alarm : All but the first row of an alarm is left to `peak`.
+        alarm : All but the first row of an alarm is left to `AlarmPeak`.
         """
         correlation = self.correlation
         if scores is not None:

@@ -7,7 +7,7 @@ it; the same detector, block and scores give the same decision.
 
 1. The k-of-m statistic of a row is the `after`-th largest of the last `of` scores of one kind. An
    alarm is raised when it is over the limit L of its kind (`limits`). The smoothed distance
-   is compared as it is (`recent_scores`).
+   is compared as it is (`RecentScores`).
 2. The alarm ends when for `LONGER` times `of` rows no statistic was above c = (L + M) / 2,
    where M is the median of the maxima of the group's hours. This hysteresis keeps an alarm from
    flickering, and from staying open where normal hours come close to the limit.

@@ -1,4 +1,4 @@
-"""A machine of many rows is judged in pieces: each row counts once, and limits stay."""
+"""A machine of many rows is judged in spans: each row counts once, and limits stay."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.history.second_pass import pieces_over
+from submerge.history.second_pass import spans_over
 from submerge.stats.stuck import RunLengths
 from support.six_channels import learnt, normal, recorded
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5000), st.sampled_from([64, 1000, 1024]))
-def test_each_row_counts_in_one_piece(first: int, n: int, most: int):
+def test_each_row_counts_in_one_span(first: int, n: int, most: int):
     """And leads into one at most, which begins soon after."""
-    pieces = list(pieces_over(first, first + n, most))
+    spans = list(spans_over(first, first + n, most))
 
     for row in (first, first + n - 1):
-        assert 1 == sum(piece.begin <= row < piece.end for piece in pieces)
-        assert sum(piece.lead <= row < piece.begin for piece in pieces) <= 1
-    assert all(piece.begin - piece.lead in (0, most // 16) for piece in pieces)
+        assert 1 == sum(span.begin <= row < span.end for span in spans)
+        assert sum(span.lead <= row < span.begin for span in spans) <= 1
+    assert all(span.begin - span.lead in (0, most // 16) for span in spans)
 
 
 @pytest.mark.slow
-def test_limits_hardly_depend_on_the_pieces():
-    """Every score is counted once; block maxima are as many but one for each piece."""
+def test_limits_hardly_depend_on_the_spans():
+    """Every score is counted once; block maxima are as many but one for each span."""
     rows = normal(20_000)
     whole, cut = learnt(recorded(rows)), learnt(recorded(rows), judged_rows=4096)
 
