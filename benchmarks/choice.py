@@ -18,8 +18,7 @@ from plants.plant import PLANTS, Plant, plant
 from report import Table, command
 from submerge import SAPCA, Schema
 from submerge.pca.choice import best_rank
-from submerge.pca.factor import factors_of
-from submerge.pca.precision import Precision
+from submerge.pca.factor import Precision, factors_of
 from submerge.stats.smoothing import smoothed
 from submerge_client.sensors.lags import Lags
 

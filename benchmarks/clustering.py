@@ -25,11 +25,11 @@ from report import Table
 from submerge import Schema, Subspace, merge
 from submerge.features import Gaussian, Polynomial, RandomFourier
 from submerge.jobs.arrays import pack
-from submerge.jobs.here import Parts, run_here
 from submerge.jobs.job import Job, Settings
 from submerge.jobs.kind import PhaseDown
 from submerge.jobs.kinds import KINDS
 from submerge.jobs.kinds.cluster import ClusterJob
+from submerge.jobs.local_run import Parts, run_here
 from submerge.jobs.membership import ClusterMembership
 from submerge.jobs.points import JobPoints, split
 from submerge.kernel.kmeans_rounds import (

@@ -22,10 +22,10 @@ from plants.uneven import CHANNELS, GAMMA, ROWS, uneven
 from report import Table
 from submerge.features import Gaussian, Kernel, Polynomial
 from submerge.jobs.arrays import Arrays
-from submerge.jobs.here import ALL_POINTS, run_here
 from submerge.jobs.kind import JobAnswer
 from submerge.jobs.kinds.kpca.answer import map_of
 from submerge.jobs.kinds.kpca.job import KernelPcaJob
+from submerge.jobs.local_run import ALL_POINTS, run_here
 from submerge.jobs.points import split
 
 SERVERS, CHOSEN, SKETCH = (5, 20, 100, 200), 200, 50

@@ -19,11 +19,9 @@ from plants.plant import PLANTS, Plant, plant
 from report import Table
 from submerge import Array
 from submerge.drill.detection import spans
-from submerge.drill.drill import Drill
-from submerge.drill.faults import shape
+from submerge.drill.drill import Drill, shape
 from submerge.drill.response import DrillModel
-from submerge.judge.clock import RowTime
-from submerge.judge.prepare import prepare
+from submerge.judge.prepare import RowTime, prepare
 from submerge.protocol.settings import AlarmSettings
 
 WEEK_S = 7 * 86400.0

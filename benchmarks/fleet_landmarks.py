@@ -20,9 +20,8 @@ from page import page
 from plants.uneven import GAMMA, uneven
 from report import Table
 from submerge.features import Gaussian, Kernel, Polynomial
-from submerge.jobs.here import run_here
-from submerge.jobs.landmark_sample import LandmarkSample
-from submerge.jobs.row_sample import RowSample
+from submerge.jobs.landmark_sample import LandmarkSample, RowSample
+from submerge.jobs.local_run import run_here
 
 RANK, LANDMARKS, NODES, ROWS = 50, 300, 10, 6000
 HELD = (32, 64, 128, 256, 512)

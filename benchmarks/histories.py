@@ -22,7 +22,7 @@ import blas  # noqa: F401 (before numpy: it sets one thread)
 from report import Table
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge_files.reader import ReadingOptions, open_recordings
 

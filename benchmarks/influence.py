@@ -18,8 +18,7 @@ import measure
 from page import page
 from report import Table
 from submerge import Schema, Subspace
-from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
-from submerge.aggregator.influence.placement import ChildPlacement
+from submerge.aggregator.rows.influence import ChildPlacement, ChildSummary, InfluenceRule
 from submerge.protocol.summaries import Subspaces
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

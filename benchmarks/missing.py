@@ -23,7 +23,7 @@ import numpy as np
 import measure
 from report import Table, command
 from submerge import SAPCA, Array, Model, Schema, Subspace
-from submerge.pca.expected import Guesses, Mask
+from submerge.pca.expectation import Guesses, Mask
 from submerge.pca.missing import fill
 from submerge.sklearn import SubspaceDetector
 from submerge_lab.replay.rows import hidden_error

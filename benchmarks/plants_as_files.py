@@ -19,7 +19,7 @@ from plants.plant import PLANTS, Plant, plant
 from report import Table
 from submerge.history.detection import HistoryDetector
 from submerge.history.fit import Fitted, fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import SOON
 
 DAYS, QUIET_DAYS, NODES = 30, 10, 40

@@ -24,8 +24,7 @@ from page import page
 from report import Table
 from submerge import Schema
 from submerge.client.monitor import NodeMonitor
-from submerge.judge.clock import RowTime
-from submerge.judge.prepare import Block, prepare
+from submerge.judge.prepare import Block, RowTime, prepare
 from submerge.protocol.machine import Now, Publish, Send
 from submerge.protocol.messages import Counts, Model, Report
 from submerge.protocol.settings import AlarmSettings, ClientSettings

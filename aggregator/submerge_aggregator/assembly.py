@@ -37,9 +37,9 @@ from submerge_client.command import ending_signals
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 from submerge_client.logs import remark, say
 from submerge_client.memory.entropy import SystemEntropy
-from submerge_client.uplink.factory import make_uplink, password_of, tls_of, warn_of_insecure
+from submerge_client.uplink.factory import make_uplink, warn_of_insecure
 from submerge_client.uplink.identity import Credentials
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import Tls, password_of, tls_of
 from submerge_client.watchdog import Watchdog
 from submerge_proto.implementation import check_compiled
 

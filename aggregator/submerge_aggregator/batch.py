@@ -12,10 +12,17 @@ from typing import Any, NamedTuple
 from submerge.aggregator.alarms.below import ReportedAlarm
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.alarm_status import Alarm
-from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import Consult, Event, Now, Replied
-from submerge.protocol.messages import Answer, Joined, Message, Reason, Report, Stamp
-from submerge.protocol.questions import ReplyTaken
+from submerge.protocol.messages import (
+    Answer,
+    DrillTaken,
+    Joined,
+    Message,
+    Reason,
+    ReplyTaken,
+    Report,
+    Stamp,
+)
 from submerge_aggregator.downlink import Inbound, Refusal
 from submerge_aggregator.history.entries import ModelHeard, TrailHeard
 from submerge_client.uplink import Heard

@@ -7,8 +7,7 @@ import secrets
 
 from submerge import SubmergeError
 from submerge.protocol.machine import Ask, Replied
-from submerge.protocol.messages import Incarnation
-from submerge.protocol.questions import PATIENCE_S, Question
+from submerge.protocol.messages import PATIENCE_S, Incarnation, Question
 
 MARGIN_S = 1.0
 """The machine forgets a question after `PATIENCE_S`; what it still says comes within this."""

@@ -94,7 +94,7 @@ class Server:
         self.order_log = OrderLog(self.audit.record, lambda: clock().steady)
         self.board = JobBoard() if board is None else board
         self.jobs = JobRuntime(self.board) if jobs is None else jobs
-        self.landmarks = LandmarkChooser(self)
+        self.landmarks = LandmarkChooser(self.jobs, self.board, self.ask, clock)
         self._inbox: deque[Item] = deque()
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()

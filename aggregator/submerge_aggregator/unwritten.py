@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from submerge import SubmergeError
-from submerge.protocol.drill_report import DrillReport, DrillTaken
-from submerge.protocol.messages import Answer, Join, Joined, Reason, Report
-from submerge.protocol.questions import QuestionReply, ReplyTaken
+from submerge.protocol.messages import (
+    Answer,
+    DrillReport,
+    DrillTaken,
+    Join,
+    Joined,
+    QuestionReply,
+    Reason,
+    ReplyTaken,
+    Report,
+)
 from submerge_aggregator.batch import Asked, Item, Out, Refuse, Reply, answer_to
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.refusals import Refusals

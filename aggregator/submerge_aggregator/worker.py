@@ -18,7 +18,6 @@ from typing import Any
 from submerge import PeerError, SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.self_check import UNSENT
-from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
     Answered,
     Consult,
@@ -36,8 +35,16 @@ from submerge.protocol.machine import (
     Start,
     Tick,
 )
-from submerge.protocol.messages import Answer, FromBelow, Join, Joined, Reason, Report
-from submerge.protocol.questions import ReplyTaken
+from submerge.protocol.messages import (
+    Answer,
+    DrillTaken,
+    FromBelow,
+    Join,
+    Joined,
+    Reason,
+    ReplyTaken,
+    Report,
+)
 from submerge_aggregator.admission.control import AdmissionControl, denial_of
 from submerge_aggregator.audit.batch_entries import BatchEntries
 from submerge_aggregator.audit.log import Record, record_nothing

@@ -29,10 +29,10 @@ from diskpca_rows import INSURANCE, MNIST, RANK, Batch, Data, data, dealt
 from papers.frame import Curve, Figure, Panel, command
 from report import Table
 from submerge.jobs.arrays import Arrays
-from submerge.jobs.here import ALL_POINTS
 from submerge.jobs.kind import JobAnswer
 from submerge.jobs.kinds.kpca.answer import map_of
 from submerge.jobs.kinds.kpca.job import KernelPcaJob
+from submerge.jobs.local_run import ALL_POINTS
 from submerge.jobs.points import split
 
 POINTS, SERVERS, SKETCH = (25, 50, 100, 200, 400), 20, 50

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge.drill.faults import shape
+from submerge.drill.drill import shape
 
 SENSOR_KINDS = ("bias", "drift", "stuck", "noise")
 """A sensor is `size` off; drifts by `size` a day; repeats one reading; has noise of that size."""

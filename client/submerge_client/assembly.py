@@ -30,14 +30,9 @@ from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
 from submerge_client.sensors import Sensor, open_sensor
 from submerge_client.sensors.lags import Lags
 from submerge_client.sensors.tally import SensorLog, no_log
-from submerge_client.uplink.factory import (
-    Allowed,
-    make_uplink,
-    password_of,
-    tls_of,
-    warn_of_insecure,
-)
+from submerge_client.uplink.factory import Allowed, make_uplink, warn_of_insecure
 from submerge_client.uplink.identity import Credentials
+from submerge_client.uplink.tls import password_of, tls_of
 from submerge_client.watchdog import Watchdog
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from submerge.client.account import RowAccount, advice
+from submerge.client.incarnation import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge_client.logs import say
 from submerge_client.sensors.lags import Lags

@@ -14,8 +14,8 @@ from submerge.features import FeatureMap, Identity
 from submerge.pca.merging import merge
 from submerge.pca.rank import EnergyRank, FixedRank, RankRule, SapcaRank
 from submerge.pca.sapca import SAPCA
-from submerge.pca.saved import dumps, loads
 from submerge.pca.score import contributions, hotelling, spe
+from submerge.pca.serial import dumps, loads
 from submerge.pca.subspace import Subspace
 from submerge.pca.tree import MergeTree
 from submerge.schema import Channel, Scaling, Schema

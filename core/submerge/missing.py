@@ -1,6 +1,6 @@
 """Rows with gaps: estimates for missing readings, and how far limits shrink for such rows."""
 
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.factor import noise_variance
 from submerge.pca.missing import fill, shrunk
 

@@ -21,7 +21,7 @@ from submerge._linalg import Array, unmasked
 from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features import FeatureMap, Identity
 from submerge.features import parse as parse_features
-from submerge.features.open_landmarks import as_left_open
+from submerge.features.landmarks import as_left_open
 
 MOST_LETTERS = 40
 """Longest part of a map that an error line quotes: landmarks have thousands of letters."""

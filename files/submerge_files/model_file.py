@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from submerge import PeerError, Schema, UsageError
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.messages import Model
 from submerge_aggregator.questions.views import ShownRank
 from submerge_client.atomic_file import atomic_write

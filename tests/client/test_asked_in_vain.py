@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Incarnation
-from submerge.protocol.questions import Question
+from submerge.protocol.messages import Incarnation, Question
 from submerge_client.asked import replies
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.decoding import decoded

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from submerge import Channel, Schema
-from submerge.jobs.here import run_here
 from submerge.jobs.job import Job, JobOutcome
+from submerge.jobs.local_run import run_here
 from submerge.judge.prepare import prepare
 from submerge_client.jobs.kept_clusters import KeptClusters
 from submerge_client.score_outputs.lines import ScoreLines

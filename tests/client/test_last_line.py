@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from submerge.client.account import RowAccount
+from submerge.client.incarnation import RowAccount
 from submerge_client import logs
 from submerge_client.uplink import Parted
 from support.one_box import OneRoot, Rows, client_of

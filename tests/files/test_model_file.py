@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files import model_file
 from submerge_files.model_file import bytes_of, read, save

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("grpc")
 
-from submerge.jobs.here import run_here
+from submerge.jobs.local_run import run_here
 from support.job_programs import CHANNELS, ROWS, rows_of
 from support.kills.configs import OverGrpc, aggregator, client
 from support.patience import PATIENCE_S, until

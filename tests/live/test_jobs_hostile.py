@@ -16,7 +16,7 @@ pytest.importorskip("cryptography")
 
 from submerge.jobs.envelopes import OPENING, JobAsk
 from submerge.jobs.job import Job
-from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.jobs.machine import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import Parcel
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_proto.wire import jobs, topics

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("grpc")
 
 from submerge import Schema, Subspace
-from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.protocol.machine import Key
 from submerge.protocol.messages import Counts
 from submerge_aggregator.store import Store

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from submerge import UsageError
-from submerge.jobs.messages import JobPiece
+from submerge.jobs.machine import JobPiece
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
 from submerge_aggregator.downlink import Downlink

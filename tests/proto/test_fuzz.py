@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.protocol.messages import Reason
 from submerge_proto.wire import columns
 from support import fuzz

@@ -32,8 +32,7 @@ from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
+from submerge.stats.stuck import Habits, RunLengths
 from support.edges import clients, names, numbers, positive, readings, scores_seen, versions
 
 # -- drawn --------------------------------------------------------------------------

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge.protocol.alarm_places import pooled
-from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
+from submerge.protocol.alarm_status import Alarm, AlarmStatus, State, pooled
 from support.house import House
 from support.nodes import EPOCH
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from submerge import Schema
-from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.protocol.messages import Counts
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge_aggregator.store import Store

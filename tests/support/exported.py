@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from submerge.client.alarms.recent_scores import RecentScores, row_statistics
+from submerge.client.alarms.detector import RecentScores, row_statistics
 from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import RowScores
 from submerge_bridges.export.recipe import Recipe

@@ -32,8 +32,7 @@ if __name__ == "__main__":
 import numpy as np
 
 from submerge import PeerError
-from submerge.aggregator.ledger import AGGREGATOR_ROWS, CLIENT_ROWS
-from submerge.aggregator.member import CLOSED
+from submerge.aggregator.rows.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED
 from submerge.protocol.messages import Answer, Join, Joined, Message, Reason, Report
 from submerge_proto.wire import codec
 from support.damage import damaged, mutate, spliced

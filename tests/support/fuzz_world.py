@@ -12,16 +12,14 @@ import numpy as np
 
 from submerge import Schema, Subspace
 from submerge.aggregator.group import GroupPlan
-from submerge.protocol.alarm_places import chosen
-from submerge.protocol.alarm_status import MOST_ALARMS, Alarm, AlarmStatus
+from submerge.protocol.alarm_status import MOST_ALARMS, Alarm, AlarmStatus, chosen
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.earlier_sums import EarlierSums
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Reading, SetQuarantine
 from submerge.protocol.messages import (
     Answer,
     Census,
     Counts,
+    EarlierSums,
     Hello,
     Join,
     Joined,
@@ -34,11 +32,10 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.score_trail import MINUTE_S, MINUTES, NO_TRAIL, ScoreTrail
-from submerge.protocol.summaries import Subspaces, Summary
+from submerge.protocol.summaries import KernelSummary, Subspaces, Summary
 from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.moments import Moments
+from submerge.stats.moments import Moments, Reservoir
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
-from submerge.stats.reservoir import Reservoir
 from submerge.stats.score_limits import Limits
 from support.nodes import EPOCH, GROUP, Host, new_incarnation
 from support.wild_factors import wild_factors

@@ -6,18 +6,17 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from submerge.aggregator.influence.ages import GroupTime
-from submerge.aggregator.ledger import Membership
+from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.operators.quarantine import QuarantineEntry, Slip
-from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.store_records import StoreIdentity
+from submerge.aggregator.rows.influence import GroupTime
+from submerge.aggregator.rows.ledger import Membership
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.aggregator.upward import Lineage
 from submerge.jobs.job import Job
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.earlier_sums import EarlierSums
-from submerge.protocol.kernel_summary import KernelSummary
-from submerge.protocol.messages import Census, Counts, Incarnation, Left, Pin
+from submerge.protocol.messages import Census, Counts, EarlierSums, Incarnation, Left, Pin
+from submerge.protocol.summaries import KernelSummary
 from submerge_proto.kept.histories import history_from
 from submerge_proto.kept.received import ReceivedReports
 from submerge_proto.v1 import kept_pb2

@@ -10,15 +10,14 @@ import numpy as np
 from submerge.client.alarms.blocks import KeptBlocks
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.incarnation import Checkpoint
-from submerge.client.measuring import MeasuredRows
+from submerge.client.measurement import MeasuredRows
 from submerge.client.monitor_state import MonitorState
 from submerge.client.pending_finals import Past
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Incarnation, Pin
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
+from submerge.stats.stuck import Habits, RunLengths
 from support import golden_blocks, golden_factors, golden_levels
 from support import golden_parts as parts
 from support.golden_parts import KERNEL, LINEAR, OPEN_KERNEL, OPEN_LINEAR, SITE, numbers

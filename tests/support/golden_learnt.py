@@ -14,7 +14,7 @@ from submerge.client.alarms.blocks import KeptBlocks
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor_state import MonitorState
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk
 from submerge_proto.files.learnt import packed

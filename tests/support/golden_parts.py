@@ -16,12 +16,11 @@ from submerge import Channel, Scaling, Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Incarnation, Model, Report, ScoreSketches, Stamp
+from submerge.protocol.summaries import KernelSummary
 from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.moments import Moments
+from submerge.stats.moments import Moments, Reservoir
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
-from submerge.stats.reservoir import Reservoir
 from submerge.stats.score_limits import Limits
 
 NOW = 1_700_086_400.5

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from submerge.history.fit import Fitted, fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge_files.fit.saving import learnt_of
 from submerge_proto.files.learnt import packed

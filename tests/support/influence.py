@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from submerge import Schema, Subspace
-from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
-from submerge.aggregator.influence.placement import ChildPlacement
+from submerge.aggregator.rows.influence import ChildPlacement, ChildSummary, InfluenceRule
 from submerge.protocol.summaries import Subspaces
 from support import oracle
 from support.liars import RANK, SPARES

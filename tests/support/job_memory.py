@@ -17,8 +17,8 @@ from uuid import uuid4
 import numpy as np
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.jobs.here import run_here
 from submerge.jobs.job import Job, JobOutcome
+from submerge.jobs.local_run import run_here
 from submerge.jobs.machine import JobProgress, JobTimes
 from submerge.protocol.machine import Now
 from submerge_aggregator.assembly import server_of

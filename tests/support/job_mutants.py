@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from submerge.jobs import member, roster
-from submerge.jobs.collecting import ShareCollection
+from submerge.jobs.collection import ShareCollection
 from submerge.jobs.job import Leaver
 from submerge.jobs.link import JobLink
 from submerge.jobs.member import JobMember, RecentIds

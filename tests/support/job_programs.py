@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from submerge.jobs.here import run_here
+from submerge.jobs.local_run import run_here
 from support.kills.configs import GROUP, Way, aggregator, client
 from support.patience import until
 from support.programs import Program, Programs

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from submerge.jobs.here import Parts
 from submerge.jobs.job import Job, JobOutcome
+from submerge.jobs.local_run import Parts
 from submerge.jobs.machine import (
     ChildrenKnown,
     JobEnded,
@@ -24,10 +24,10 @@ from submerge.jobs.machine import (
     SendJob,
 )
 from submerge.jobs.member import JobMember
+from submerge.jobs.point_budget import PointBudget
 from submerge.jobs.points import HeldRows
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
-from submerge.jobs.sharing import PointBudget
 from submerge.protocol.machine import Keep, Now, Start, Tick
 
 FINGERPRINT = "ab" * 32

@@ -14,8 +14,8 @@ import numpy as np
 
 from submerge.errors import UsageError
 from submerge.jobs.arrays import Arrays
-from submerge.jobs.here import run_here
 from submerge.jobs.job import Job, JobOutcome, Leaver
+from submerge.jobs.local_run import run_here
 from submerge.jobs.machine import JobProgress
 from submerge_aggregator.jobs.board import JobBoard
 from support.house import SCHEMA, House

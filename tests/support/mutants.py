@@ -9,24 +9,23 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from submerge.aggregator import group, pool
-from submerge.aggregator.earlier import EarlierSchemas
 from submerge.aggregator.group import Group
-from submerge.aggregator.histories import objections
-from submerge.aggregator.histories.table import Histories
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.operators import histories
 from submerge.aggregator.operators.quarantine import Quarantine
-from submerge.aggregator.pool import Pool
-from submerge.aggregator.row_verdict import RowVerdict
+from submerge.aggregator.rows import pool
+from submerge.aggregator.rows.former_schemas import FormerSchemas
+from submerge.aggregator.rows.histories import Histories
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.pool import Pool
+from submerge.aggregator.rows.refusals import RowVerdict
 from submerge.aggregator.upward import Upward
-from submerge.client import measuring, pending_finals
+from submerge.client import measurement, pending_finals
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PendingFinal, PendingFinals
 from submerge.protocol.machine import Keep, Note, Now, Send
-from submerge.protocol.messages import Counts, Incarnation, Left, Reason
-from submerge.protocol.successor import successor
+from submerge.protocol.messages import Counts, Incarnation, Left, Reason, successor
 from submerge_lab.simulator import Plan
 
 LINE = ("line", "room")
@@ -46,9 +45,9 @@ _refusal = Ledger._refusal
 _judge_refused = Quarantine.judge_refused
 _judge_report = Group.judge_report
 _place_histories = Pool._place_histories
-_leave = EarlierSchemas.leave
+_leave = FormerSchemas.leave
 _learnt_in = pool.learnt_in
-_successors_report = measuring.successors_report
+_successors_report = measurement.successors_report
 
 
 def resumes(self, kept, now, effects):
@@ -363,23 +362,23 @@ MUTANTS: dict[str, list[Patch]] = {
     "suspect' nobody": [(Quarantine, "judge_refused", suspects_nobody)],
     "suspect' nobody the second time": [(Quarantine, "judge_refused", forgets_the_first)],
     "suspect' whoever is refused": [(Group, "judge_report", suspects_the_refused)],
-    "moved' each copy has a name of its own": [(measuring, "successor", draws_a_name)],
-    "moved' under the name that measured": [(measuring, "successor", names_the_parent_only)],
+    "moved' each copy has a name of its own": [(measurement, "successor", draws_a_name)],
+    "moved' under the name that measured": [(measurement, "successor", names_the_parent_only)],
     "moved' delivered with the moments": [(PendingFinal, "measures", property(never))],
     "moved' dropped at the end of an incarnation": [
         (PendingFinals, "close", loses_what_was_measured)
     ],
     "moved' no readings in a checkpoint": [(ClientIncarnation, "checkpoint", keeps_no_readings)],
     "moved' to any parent": [(PendingFinals, "meet", meets_any_parent)],
-    "channels' rows before dropped": [(EarlierSchemas, "read_as", reads_no_other)],
-    "channels' rows before read twice": [(EarlierSchemas, "read_as", reads_its_own_too)],
+    "channels' rows before dropped": [(FormerSchemas, "read_as", reads_no_other)],
+    "channels' rows before read twice": [(FormerSchemas, "read_as", reads_its_own_too)],
     "channels' finals before acknowledged, and not kept": [
         (Ledger, "_refusal", acknowledges_the_past)
     ],
-    "channels' forgotten before a row has come": [(EarlierSchemas, "leave", remembers_rows_only)],
-    "channels' forgotten at a restart": [(EarlierSchemas, "load", loads_no_schemas)],
+    "channels' forgotten before a row has come": [(FormerSchemas, "leave", remembers_rows_only)],
+    "channels' forgotten at a restart": [(FormerSchemas, "load", loads_no_schemas)],
     "channels' measured, and nothing said of rows before": [
-        (group, "earlier_sums", reports_moments_only)
+        (Ledger, "earlier_sums", reports_moments_only)
     ],
     "channels' measured, and rows before counted twice": [(pool, "learnt_in", counts_sums_twice)],
     "channels' measured once for each schema": [
@@ -391,6 +390,6 @@ MUTANTS: dict[str, list[Patch]] = {
     "history' forgotten in memory": [(Histories, "remove", removes_in_memory)],
     "history' lost at a restart": [(Histories, "load", loads_nothing)],
     "history' answer before the commit": [(AggregatorNode, "_committed", answers_first)],
-    "history' of the fleet itself": [(objections, "_check_origin", takes_its_own)],
+    "history' of the fleet itself": [(histories, "_check_origin", takes_its_own)],
     "history' not counted": [(Histories, "counts", counts_rows_only)],
 }

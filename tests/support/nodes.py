@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Effect,

@@ -1,4 +1,4 @@
-"""Slow, obvious twins of `pca.factor` and `pca.precision`: dense, one step at a time."""
+"""Slow, obvious twins of `pca.factor`: dense, one step at a time."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge import Channel, Scaling, Schema, Subspace, hotelling, spe
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.messages import Counts, Model
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from submerge.judge.clock import RowTime
 from submerge.judge.decision import Decision
-from submerge.judge.prepare import Block
+from submerge.judge.prepare import Block, RowTime
 from submerge.judge.score import RowScores
 from submerge.protocol.machine import Scored
 from submerge.stats.residual_scale import ResidualScale

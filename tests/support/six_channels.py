@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from submerge.history.fit import Fitted, fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 
 NAMES = [f"c{i}" for i in range(6)]

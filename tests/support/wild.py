@@ -13,13 +13,12 @@ import numpy as np
 from submerge import PeerError, Schema, Subspace
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import AlarmStatus
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Census, Counts, Report, ScoreSketches, Stamp
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, ScoreTrail
+from submerge.protocol.summaries import KernelSummary
 from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.moments import Moments
+from submerge.stats.moments import LARGEST_POINT, LEAST_WIDTH, Moments, Reservoir
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
-from submerge.stats.reservoir import LARGEST_POINT, LEAST_WIDTH, Reservoir
 from submerge_proto.v1 import summary_pb2 as pb
 from submerge_proto.wire import columns, parts, triangles
 from submerge_proto.wire.channel_energies import held_by

@@ -15,18 +15,17 @@ import numpy as np
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
-from submerge.aggregator.pool import Row
+from submerge.aggregator.rows.pool import Row
 from submerge.client.incarnation import Checkpoint
 from submerge.client.pending_finals import Past
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.factor import Factors
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.earlier_sums import EarlierSums
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Answer,
     Census,
     Counts,
+    EarlierSums,
     Hello,
     Incarnation,
     Join,
@@ -40,9 +39,9 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
-from submerge.stats.moments import Moments
+from submerge.protocol.summaries import KernelSummary
+from submerge.stats.moments import KEPT, LARGEST_POINT, LEAST_WIDTH, Moments, Reservoir
 from submerge.stats.quantile_sketch import QuantileSketch
-from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, forms, parts

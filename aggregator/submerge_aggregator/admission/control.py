@@ -12,10 +12,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.drill_report import DrillReport, DrillTaken
-from submerge.protocol.messages import Answer, FromBelow, Join, Joined, Reason
+from submerge.protocol.messages import (
+    Answer,
+    DrillReport,
+    DrillTaken,
+    FromBelow,
+    Join,
+    Joined,
+    QuestionReply,
+    Reason,
+    ReplyTaken,
+)
 from submerge.protocol.permission import ROLE_URI
-from submerge.protocol.questions import QuestionReply, ReplyTaken
 from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection, revocation
 from submerge_aggregator.admission.revoked import RevokedList
 from submerge_aggregator.admission.roster import RosterEntry

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.protocol.permission import Role
 
 

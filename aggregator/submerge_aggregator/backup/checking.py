@@ -13,9 +13,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from submerge.aggregator.influence.ages import GroupTime
-from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.store_records import STORE, StoreIdentity
+from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
+from submerge.aggregator.rows.influence import GroupTime
 from submerge.errors import PeerError, SubmergeError, UsageError
 from submerge.protocol.machine import Key
 from submerge_aggregator.backup.copy_file import (

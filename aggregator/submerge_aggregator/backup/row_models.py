@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.root.new_model import new_model
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.protocol.machine import Now
 from submerge_aggregator.backup.copy_file import GroupState
 from submerge_proto.wire import codec

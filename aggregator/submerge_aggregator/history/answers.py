@@ -11,7 +11,7 @@ import msgspec
 
 from submerge import SubmergeError
 from submerge.protocol.machine import Answered, Event
-from submerge.protocol.questions import Question
+from submerge.protocol.messages import Question
 from submerge_aggregator.history.file import HistoryFile
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps, scores_page

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.row_time import time_of
+from submerge.aggregator.rows.presence import time_of
 from submerge.protocol.machine import Effect, Event, Now, Publish, Received, Send
 from submerge.protocol.messages import Answer, Model, Reason, Report
 from submerge.protocol.score_trail import MINUTE_S

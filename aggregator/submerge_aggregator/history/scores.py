@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from submerge import UsageError
-from submerge.protocol.questions import MOST_BODY, MOST_STEP_S
+from submerge.protocol.messages import MOST_BODY, MOST_STEP_S
 from submerge.protocol.score_trail import MINUTE_S
 from submerge_aggregator.history.file import HistoryFile
 from submerge_aggregator.history.levels import HOUR, steps_of

@@ -44,7 +44,7 @@ from starlette.routing import Route
 
 from submerge import PeerError, SubmergeError, UsageError
 from submerge.aggregator.node import AggregatorNode
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.machine import Drop, Forget, Now, SetQuarantine
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.http import (

@@ -15,8 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge import PeerError
-from submerge.protocol.messages import Incarnation
-from submerge.protocol.questions import Question
+from submerge.protocol.messages import Incarnation, Question
 from submerge_aggregator.http.params import path_names, query_names, tree_path
 from submerge_aggregator.http.serving import as_json, ask
 from submerge_aggregator.http.shared_answers import SharedAnswers

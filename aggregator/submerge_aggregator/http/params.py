@@ -7,8 +7,8 @@ import math
 from starlette.requests import Request
 
 from submerge import UsageError
+from submerge.protocol.messages import DEEPEST
 from submerge.protocol.names import is_name
-from submerge.protocol.questions import DEEPEST
 from submerge_proto.wire import parts
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.plan import GroupPlan
@@ -21,10 +22,9 @@ from submerge.errors import SubmergeError, UsageError
 from submerge.features import OpenLandmarks
 from submerge.jobs.job import Job, JobOutcome
 from submerge.protocol.machine import Now, SettleLandmarks
+from submerge_aggregator.jobs.board import JobBoard
+from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_client.logs import say
-
-if TYPE_CHECKING:
-    from submerge_aggregator.server import Server
 
 LOOK_S = 10.0
 """How often it looks; each look adds up the moments of all rows."""
@@ -38,11 +38,20 @@ KIND = "landmarks"
 class LandmarkChooser:
     """Opens a root's jobs of kind `landmarks`. For the event loop.
 
-    server : Its `jobs` run them, and its machine takes the answers.
+    jobs : Runs them.
+    board : Announces them.
+    ask : Lets the machine take an event, and answers a question (`Server.ask`).
+    clock : Returns now.
     """
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(
+        self,
+        jobs: JobRuntime,
+        board: JobBoard,
+        ask: Callable[..., Awaitable[Any]],
+        clock: Callable[[], Now],
+    ) -> None:
+        self._jobs, self._board, self._ask, self._clock = jobs, board, ask, clock
         self._choosing: dict[str, Job] = {}  # by group
         self._replacing = set[str]()  # groups whose landmarks the newest choice is to replace
         self._wait: dict[str, float] = {}
@@ -52,7 +61,7 @@ class LandmarkChooser:
 
     def start(self) -> None:
         """Begin to look, if a group leaves its landmarks to the fleet."""
-        self._server.jobs.effects.on_end = self.ended
+        self._jobs.effects.on_end = self.ended
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -72,7 +81,7 @@ class LandmarkChooser:
             raise UsageError(
                 f"landmarks of {group} are being chosen by {self._choosing[group].id}: wait for it"
             )
-        asked = await self._server.ask(lambda node, _: _again(node, group))
+        asked = await self._ask(lambda node, _: _again(node, group))
         job = self._job(group, asked)
         await self._begin(job, asked)
         return job.id
@@ -94,10 +103,10 @@ class LandmarkChooser:
         points = (outcome.answer or {})["points"].astype(float)
         try:
             event = SettleLandmarks(job.group, job.fingerprint, points)
-            await self._server.ask(lambda *_: None, event)
+            await self._ask(lambda *_: None, event)
             self._wait.pop(job.group, None)
             # Refused landmarks leave the schema open: another choice waits as after a failure.
-            self._not_before[job.group] = self._server.clock().steady + FIRST_WAIT_S
+            self._not_before[job.group] = self._clock().steady + FIRST_WAIT_S
         except SubmergeError as error:
             self._failed(job.group, str(error))
         finally:
@@ -109,14 +118,14 @@ class LandmarkChooser:
             return
         wait = min(2 * self._wait.get(group, FIRST_WAIT_S / 2), LONGEST_WAIT_S)
         self._wait[group] = wait
-        self._not_before[group] = self._server.clock().steady + wait
+        self._not_before[group] = self._clock().steady + wait
         say("landmarks not chosen", level=logging.WARNING, group=group, why=why, again_in_s=wait)
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                found = await self._server.ask(_wanted)
+                found = await self._ask(_wanted)
                 if found is None:
                     return  # no group leaves them to the fleet
                 for group, asked in found.items():
@@ -125,7 +134,7 @@ class LandmarkChooser:
                 say("landmarks wait", level=logging.WARNING, why=str(error))
 
     async def _open(self, group: str, asked: LandmarksWanted) -> None:
-        early = self._server.clock().steady < self._not_before.get(group, 0.0)
+        early = self._clock().steady < self._not_before.get(group, 0.0)
         if early or group in self._choosing:
             return
         try:
@@ -150,10 +159,10 @@ class LandmarkChooser:
             self._replacing.discard(job.group)
         else:
             self._replacing.add(job.group)
-        board = self._server.board
+        board = self._board
         board.announce(job, asked.schema.canonical)
         try:
-            await self._server.jobs.open(job)
+            await self._jobs.open(job)
         except SubmergeError:
             board.withdraw(job)
             self._choosing.pop(job.group, None)

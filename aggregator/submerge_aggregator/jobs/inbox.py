@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from submerge import PeerError
-from submerge.jobs.machine import JobHeard
-from submerge.jobs.messages import JobMessage, JobPiece
+from submerge.jobs.machine import JobHeard, JobMessage, JobPiece
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.downlink import Admits, Inbound
 from submerge_aggregator.limits.budget import MessageBudget

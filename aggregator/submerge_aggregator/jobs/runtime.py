@@ -29,10 +29,10 @@ from submerge.jobs.machine import (
     JobEffect,
     JobEvent,
     JobHeard,
+    JobPiece,
     JobTimes,
     OpenJob,
 )
-from submerge.jobs.messages import JobPiece
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import RECORD, JobRoot
 from submerge.protocol.machine import Now, Start, Tick

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from submerge.protocol.questions import DEEPEST
+from submerge.protocol.messages import DEEPEST
 from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
 from submerge_aggregator.page.fleet_rows import FleetRow, row_of
 from submerge_aggregator.questions.views import NodesPage

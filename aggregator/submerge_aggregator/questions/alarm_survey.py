@@ -11,11 +11,10 @@ from hashlib import blake2b
 
 from submerge.aggregator.alarms.below import ReportedAlarm, alarm_status, alarms_below
 from submerge.aggregator.alarms.disputes import LeftOutAlarm
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import census, latest_row_per_node
-from submerge.protocol.alarm_places import places
-from submerge.protocol.alarm_status import Verdict
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.protocol.alarm_status import Verdict, places
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, SetDesired
 from submerge_aggregator.questions.alarm_views import (

@@ -7,7 +7,7 @@ from typing import Literal
 
 from submerge.aggregator.alarms.disputes import LeftOutWhy
 from submerge.protocol.alarm_status import STATES, AlarmStatus, Cause, State, Verdict
-from submerge.stats.alarm_account import evidence
+from submerge.stats.block_maxima import evidence
 
 Wanted = Literal["", "pause", "resume"]
 """What a node is to do, and has not confirmed in a report."""

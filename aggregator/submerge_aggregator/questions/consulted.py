@@ -11,7 +11,7 @@ import msgspec
 from submerge import SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
-from submerge.protocol.questions import MOST_BODY, Question
+from submerge.protocol.messages import MOST_BODY, Question
 from submerge_aggregator.questions import survey
 from submerge_aggregator.questions.views import NodesPage, NodeView
 

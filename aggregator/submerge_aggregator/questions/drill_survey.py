@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.drill.drill import unpacked
 from submerge.drill.merged import in_units, merged
-from submerge.drill.packed import unpacked
 from submerge_aggregator.questions.survey import group_of
 
 

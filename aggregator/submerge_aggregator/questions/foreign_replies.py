@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from submerge import PeerError
-from submerge.client.asked.recent import BLAMED
-from submerge.client.asked.recent_rows import MOST_ROWS
+from submerge.client.monitor import MOST_ROWS
+from submerge.client.recent_rows import BLAMED
 from submerge.errors import Kind
 from submerge.protocol.names import LAST_SECOND
 from submerge_client.asked.shapes import LETTERS, RecentReply, ValuesReply

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.row_time import seen_from
+from submerge.aggregator.rows.presence import seen_from
 from submerge.errors import UsageError
 from submerge.protocol.history import History
 from submerge.protocol.machine import Now, PushHistory

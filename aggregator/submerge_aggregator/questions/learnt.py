@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import scores
-from submerge.aggregator.row_time import seen_from
-from submerge.history.learnt import Learnt
+from submerge.aggregator.rows.presence import seen_from
+from submerge.history.knowledge import Learnt
 from submerge.protocol.machine import Now
 from submerge_aggregator.questions.survey import newest_model
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from submerge.aggregator.earlier_sums import is_old
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.pool import Row, Sealed
 from submerge.aggregator.rollup import latest_row_per_node
-from submerge.aggregator.totals import only_measured
+from submerge.aggregator.rows.former_schemas import is_old
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.pool import Row, Sealed, only_measured
 from submerge.errors import UsageError
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState

@@ -15,9 +15,9 @@ from submerge._linalg import EPS, Array
 from submerge.client.alarms.detect import LONGER
 from submerge.errors import UsageError
 from submerge.history.detection import watching
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.history.settings import SOON
-from submerge.pca.precision import Precision
+from submerge.pca.factor import Precision
 from submerge.pca.reconstruct import KNOWN, Reconstruction
 from submerge.pca.subspace import Subspace
 from submerge.protocol.settings import AlarmSettings

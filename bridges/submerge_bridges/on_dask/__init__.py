@@ -7,7 +7,7 @@
 
 A task is a function of bytes (and of the partitions of a Dask collection) that returns bytes in our
 own encoding. It depends on nothing else: one that was lost with its worker is run again, and gives
-the same. What is learnt is what `submerge.history` learns, piece by piece as on one machine.
+the same. What is learnt is what `submerge.history` learns, span by span as on one machine.
 
 Who may send to a Dask scheduler runs code on its workers: it is for a cluster of one's own
 (SECURITY.md). No client and no aggregator imports this.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge import Array, Schema
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Call, Cluster, answering
 from submerge_bridges.on_dask.portions import Portion, PortionReading
 from submerge_bridges.on_dask.sources import ClusterRows

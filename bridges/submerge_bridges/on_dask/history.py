@@ -14,15 +14,12 @@ import numpy as np
 
 from submerge import Channel, UsageError
 from submerge.errors import NothingLearnt
-from submerge.history.cells import Cell
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import Fitted, fitted, folds_after
-from submerge.history.held_out import HeldOut
-from submerge.history.judged_pieces import joined, pieces_over
-from submerge.history.layout import LaidOut, Layout, places_of
-from submerge.history.machine_pass import JudgedMachine
-from submerge.history.recorded import Recorded
-from submerge.history.second_pass import JudgedHistory
+from submerge.history.folds import HeldOut
+from submerge.history.layout import Cell, LaidOut, Layout, places_of
+from submerge.history.recording import Recorded
+from submerge.history.second_pass import JudgedHistory, JudgedMachine, joined, spans_over
 from submerge.history.settings import FitSettings
 from submerge.protocol.history import Chunk
 from submerge_bridges.on_dask import tasks
@@ -46,8 +43,8 @@ Advance = Callable[[int], None]
 LOOKED = 16
 """Stretches whose times one task looks at."""
 
-LEAST_ROWS, MOST_ROWS, PIECES = 1 << 16, 1 << 22, 32
-"""Rows of a task: a history is in so many pieces, within these bounds. What is learnt does not
+LEAST_ROWS, MOST_ROWS, SPANS = 1 << 16, 1 << 22, 32
+"""Rows of a task: a history is in so many spans, within these bounds. What is learnt does not
 depend on it."""
 
 
@@ -141,7 +138,7 @@ class ClusterFit:
         shared = self.cluster.share(Judging(judge, last_fold, newest))
         calls, work, rows = [], list[Portion](), 0
         most = self._rows_of_a_task()
-        for portion, n in self._pieces():
+        for portion, n in self._spans():
             work.append(portion)
             rows += n
             if rows >= most:
@@ -149,32 +146,32 @@ class ClusterFit:
                 work, rows = [], 0
         if work:
             calls.append(self._call((shared,), work, rows))
-        pieces: dict[int, dict[int, JudgedMachine]] = {}
+        spans: dict[int, dict[int, JudgedMachine]] = {}
         advance = self.advance if last_fold is None else lambda _: None
         for answers in self.cluster.answers(tasks.judge, calls, advance):
-            for machine, piece, judged in answers:
-                pieces.setdefault(machine, {})[piece] = judged
-        machines = {machine: joined(each) for machine, each in pieces.items()}
+            for machine, span, judged in answers:
+                spans.setdefault(machine, {})[span] = judged
+        machines = {machine: joined(each) for machine, each in spans.items()}
         return JudgedHistory.of(machines, judge.block_s)
 
-    def _pieces(self) -> Iterator[tuple[Portion, int]]:
+    def _spans(self) -> Iterator[tuple[Portion, int]]:
         """Yield what is judged in one go, with its number of rows."""
         for machine in self.rows.machines:
             seen = [each for each in self._seen if each.machine == machine]
             rows, most = sum(each.seen.rows for each in seen), self.settings.judged_rows
             for begin in range(0, rows, most):
-                piece = next(pieces_over(begin, begin + 1, most))
-                end, at, within = min(rows, piece.end), 0, list[SeenStretch]()
-                skip = piece.lead
+                span = next(spans_over(begin, begin + 1, most))
+                end, at, within = min(rows, span.end), 0, list[SeenStretch]()
+                skip = span.lead
                 for each in seen:
                     n = each.seen.rows
-                    if at + n <= piece.lead:
+                    if at + n <= span.lead:
                         skip -= n
                     elif at < end:
                         within.append(each)
                     at += n
                 portion = _portion(within)._replace(begin=begin, skip=skip)
-                yield portion, end - piece.lead
+                yield portion, end - span.lead
 
     def _works(self, laid: LaidOut) -> Iterator[list[tuple[Portion, int]]]:
         """Yield the portions of each task: whole cells, each in one portion."""
@@ -192,7 +189,7 @@ class ClusterFit:
 
     def _rows_of_a_task(self) -> int:
         total = sum(each.seen.rows for each in self._seen)
-        return min(MOST_ROWS, max(LEAST_ROWS, total // PIECES))
+        return min(MOST_ROWS, max(LEAST_ROWS, total // SPANS))
 
     def _call(self, common: tuple[Any, ...], work: Sequence[Portion], rows: int = 0) -> Call:
         """Return the arguments of a task, with the partitions that its portions are of."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from submerge.condition import Condition
-from submerge.history.cells import Cell
-from submerge.history.recorded import Recorded
+from submerge.history.layout import Cell
+from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.stretch import Stretch, spans_in
 from submerge_bridges.on_dask.tables import table_of
 from submerge_files.python.frame_rows import FrameRows
@@ -73,8 +73,8 @@ class Portion(NamedTuple):
 
     own : So many are this portion's; those after them are read on into, to the end of a cell.
     before : Cell of the row before the first, whose rows are another portion's.
-    begin : Of a piece that is judged, the first row that counts, by its number in the machine.
-    skip : Rows before the piece's lead.
+    begin : Of a span that is judged, the first row that counts, by its number in the machine.
+    skip : Rows before the span's lead.
     """
 
     machine: str

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from submerge import UsageError
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Cluster, connected
 from submerge_bridges.on_dask.command import DaskCluster
 from submerge_bridges.on_dask.history import ClusterFit

@@ -14,19 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from submerge.history.batches import Batches
-from submerge.history.cells import Cell
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import LearntCells, learnt_cells
-from submerge.history.held_out import HeldOut
-from submerge.history.judged_pieces import pieces_over
-from submerge.history.layout import LaidOut, Layout, places_of
-from submerge.history.machine_pass import JudgedMachine
-from submerge.history.newest_rows import NewestRows
-from submerge.history.piece_pass import PiecePass
-from submerge.history.recorded import Recorded
+from submerge.history.folds import HeldOut
+from submerge.history.layout import Cell, CellBlocks, LaidOut, Layout, places_of
+from submerge.history.recording import Recorded
+from submerge.history.second_pass import JudgedMachine, NewestRows, SpanPass, spans_over
 from submerge.history.settings import FitSettings
-from submerge.pca.expected import Estimate
+from submerge.pca.expectation import Estimate
 from submerge.protocol.history import Chunk
 from submerge_bridges.on_dask.cluster import answering
 from submerge_bridges.on_dask.portions import FileStretch, Portion, PortionReading
@@ -115,24 +110,24 @@ def learn(
     keep_blocks()
     reading, settings, laid = work.reading.on(frames), work.settings, plan.laid
     keys, edges = ChunkKeys(reading.names), list[Edges]()
-    batches = Batches(laid.grid, settings.without, laid)
+    blocks = CellBlocks(laid.grid, settings.without, laid)
     parts = _owned_in(reading, laid, work.portions, keys, edges)
-    learnt = learnt_cells(parts, reading.names, settings, batches, plan.known)
+    learnt = learnt_cells(parts, reading.names, settings, blocks, plan.known)
     return edges, learnt, keys.end()
 
 
 @answering
 def judge(work: Work, judging: Judging, *frames: Any) -> list[tuple[int, int, JudgedMachine]]:
-    """Return what comes of pieces of machines, each judged by models of other rows.
+    """Return what comes of spans of machines, each judged by models of other rows.
 
-    With each are the numbers of its machine, and of the piece.
+    With each are the numbers of its machine, and of the span.
     """
     keep_blocks()
     reading, settings, found = work.reading.on(frames), work.settings, judging.judge
     judged = []
     for portion in work.portions:
-        piece = next(pieces_over(portion.begin, portion.begin + 1, settings.judged_rows))
-        one, order = PiecePass(found, settings, piece, judging.last_fold), TimeOrder()
+        span = next(spans_over(portion.begin, portion.begin + 1, settings.judged_rows))
+        one, order = SpanPass(found, settings, span, judging.last_fold), TimeOrder()
         for recorded in _after(reading, portion, order):
             one.add(recorded)
             if one.is_past and recorded.times is not None:
@@ -142,7 +137,7 @@ def judge(work: Work, judging: Judging, *frames: Any) -> list[tuple[int, int, Ju
             number = found.laid.machines.index(portion.machine)
             if number != judging.newest_of:
                 what = replace(what, newest=NewestRows())
-            judged.append((number, piece.number, what))
+            judged.append((number, span.number, what))
     return judged
 
 

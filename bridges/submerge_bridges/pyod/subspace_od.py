@@ -15,7 +15,7 @@ from pyod.models.base import BaseDetector
 from sklearn.utils.validation import check_is_fitted
 
 from submerge._linalg import Array
-from submerge.sklearn.fitting import all_or_nothing
+from submerge.sklearn.fit_parts import all_or_nothing
 from submerge.sklearn.subspace_detector import SubspaceDetector
 
 

@@ -2,7 +2,7 @@
 
 Rows are scored as `submerge.sklearn.SubspaceDetector` scores them, with the sign that river and the
 rest of submerge have: a high score is anomalous. Rows are learnt in blocks (`named_rows`), and the
-model that scores is made again from time to time (`incremental.current_model`). It sets no limit:
+model that scores is made again from time to time (`incremental.row_history`). It sets no limit:
 `river.anomaly.QuantileFilter` does.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 from river import base
 
 from submerge.errors import whole
-from submerge.history.cells import LEAST_ROWS
-from submerge.incremental.current_model import CurrentModel
+from submerge.history.layout import LEAST_ROWS
+from submerge.incremental.row_history import CurrentModel
 from submerge.incremental.row_model import RowModel
 from submerge_bridges.river.named_rows import NamedRows
 from submerge_bridges.river.of_named_rows import OfNamedRows

@@ -15,7 +15,7 @@ from river import base
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt, whole
 from submerge.judge.prepare import LARGEST_SCALED, prepare
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.missing import fill
 from submerge.pca.sapca import SAPCA
 from submerge.pca.subspace import Subspace

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Alarm
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.retry import Retry
 from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.journal import Journal

@@ -16,10 +16,10 @@ import msgspec
 
 from submerge import UsageError
 from submerge._linalg import Array
-from submerge.client.asked.recent import recent_readings, recent_statistics
 from submerge.client.node import ClientNode
+from submerge.client.recent_rows import recent_readings, recent_statistics
 from submerge.protocol.machine import Now
-from submerge.protocol.questions import MOST_BODY, Question
+from submerge.protocol.messages import MOST_BODY, Question
 from submerge_client.asked.shapes import (
     LETTERS,
     Blamed,

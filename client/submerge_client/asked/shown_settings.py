@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import fields
 
 from submerge import __version__
-from submerge.protocol.questions import MOST_BODY
+from submerge.protocol.messages import MOST_BODY
 from submerge_client.config.hints import choices
 from submerge_client.config.sections import SHOWN, Section
 

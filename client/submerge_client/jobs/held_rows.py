@@ -21,11 +21,10 @@ from submerge import Schema
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.features import OpenLandmarks
-from submerge.jobs.landmark_sample import LandmarkSample
-from submerge.jobs.row_sample import RowSample
+from submerge.jobs.landmark_sample import LandmarkSample, RowSample
 from submerge.judge.prepare import prepare
 from submerge.protocol.machine import Effect, Scored
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 
 
 class HeldSample:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from submerge import PeerError
 from submerge.protocol.machine import Keep, Note, Now, Start, Tick
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge_client.jobs.held_rows import HeldSample
 from submerge_client.jobs.shared_points import SharedPoints
 from submerge_client.logs import Notes, say
@@ -153,7 +153,7 @@ class ClientJobs:
     def _begun(self, now: Now) -> JobMember:
         """Return a part in jobs that knows what has been shared before."""
         from submerge.jobs.member import JobMember
-        from submerge.jobs.sharing import RECORD, PointBudget
+        from submerge.jobs.point_budget import RECORD, PointBudget
 
         budget = PointBudget(self._share_points if self._shared is not None else 0)
         record = None if self._shared is None or not budget.per_day else self._shared.read()

@@ -16,7 +16,7 @@ MOST_BYTES = 1 << 16
 
 
 class SharedPoints:
-    """The record of `submerge.jobs.sharing.PointBudget`, in a file."""
+    """The record of `submerge.jobs.point_budget.PointBudget`, in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

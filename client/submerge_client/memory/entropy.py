@@ -13,7 +13,7 @@ from submerge import UsageError
 
 
 class SystemEntropy:
-    """A `submerge.protocol.randomness.RandomSource`; usable from any thread."""
+    """A `submerge.protocol.names.RandomSource`; usable from any thread."""
 
     def random(self) -> float:
         """Return a number of [0, 1), a multiple of 2**-53."""

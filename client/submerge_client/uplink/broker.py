@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from submerge import UsageError
 from submerge_client.config.links import Link
-from submerge_client.uplink.factory import password_of, tls_of
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import Tls, password_of, tls_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from submerge import UsageError
-from submerge_client.config.links import Link, UplinkConfig
+from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink import Uplink
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import password_of, tls_of
 
 
 def make_uplink(
@@ -62,18 +62,6 @@ def make_uplink(
     return hub(link.host).uplink(node, groups, limit=link.limit)
 
 
-def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
-    """Return the files that protect a link; None for a link without TLS.
-
-    `kit` is the node's own. A link that names its own files has another authority.
-    """
-    if not link.tls:
-        return None
-    if kit is not None and link.takes_kit:
-        return Tls(kit=kit)
-    return Tls(link.ca, link.cert, link.key)
-
-
 class Allowed(Protocol):
     """A section that may allow a link without TLS."""
 
@@ -94,20 +82,6 @@ def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None =
     for setting, link in links.items():
         if link is not None and link.insecure and not link.stays_here:
             say("no TLS: others can read and forge this link", level=WARNING, link=setting)
-
-
-def password_of(link: Link) -> str | None:
-    """Return the password in a file, without the line break at its end."""
-    if link.password_file is None:
-        return None
-    try:
-        return link.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "its bytes are no UTF-8"
-        raise UsageError(
-            f"password_file: expected a file that can be read, got {link.password_file}: {why};"
-            " correct its path, or its owner"
-        ) from error
 
 
 def _bracketed(host: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from submerge import UsageError
+from submerge_client.config.links import Link
 from submerge_client.kit import read_kit
 
 if TYPE_CHECKING:
@@ -80,6 +81,32 @@ class Tls(NamedTuple):
     def stamp(self) -> tuple[object, ...]:
         """Return a value that changes when a file is replaced, removed or restored."""
         return tuple(None if path is None else _stamp(path) for path in self)
+
+
+def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
+    """Return the files that protect a link; None for a link without TLS.
+
+    `kit` is the node's own. A link that names its own files has another authority.
+    """
+    if not link.tls:
+        return None
+    if kit is not None and link.takes_kit:
+        return Tls(kit=kit)
+    return Tls(link.ca, link.cert, link.key)
+
+
+def password_of(link: Link) -> str | None:
+    """Return the password in a file, without the line break at its end."""
+    if link.password_file is None:
+        return None
+    try:
+        return link.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its bytes are no UTF-8"
+        raise UsageError(
+            f"password_file: expected a file that can be read, got {link.password_file}: {why};"
+            " correct its path, or its owner"
+        ) from error
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

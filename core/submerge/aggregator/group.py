@@ -12,21 +12,20 @@ from typing import Any
 
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
-from submerge.aggregator.earlier_sums import earlier_sums, within_room
-from submerge.aggregator.early import EarlyReadings
-from submerge.aggregator.histories.table import Histories
-from submerge.aggregator.influence.notes import InfluenceNotes
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.operators.answers import Child, OrderPushes, answer_to, push_orders
 from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
-from submerge.aggregator.report_limits import within_readings
 from submerge.aggregator.rollup import census, scores
 from submerge.aggregator.root import new_model as of_root
+from submerge.aggregator.root.new_model import newest_version
 from submerge.aggregator.root.settling import settle
+from submerge.aggregator.rows.histories import Histories
+from submerge.aggregator.rows.influence import InfluenceNotes
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.refusals import within_readings
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
-from submerge.aggregator.versions import newest_version
+from submerge.errors import PeerError
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredStates
@@ -35,6 +34,8 @@ from submerge.protocol.messages import (
     HIGHEST,
     Answer,
     Incarnation,
+    Join,
+    Joined,
     Model,
     Reason,
     Report,
@@ -43,7 +44,28 @@ from submerge.protocol.messages import (
 from submerge.protocol.report_bytes import digest
 from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
-from submerge.schema import Schema
+from submerge.schema import Schema, differences
+
+REMEMBERED = 1024
+"""Incarnations whose joins are known: one whose answer was lost joins again, with more readings."""
+
+
+class FirstReadings:
+    """The sum over incarnations that have joined here since the process began."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._joined: dict[tuple[str, Incarnation], int] = {}
+
+    def note(self, node: str, incarnation: Incarnation, readings: int) -> None:
+        """Take the readings of an incarnation that joins; what it said before is in the sum."""
+        child = node, incarnation
+        known = self._joined.pop(child, 0)
+        self.total += max(0, readings - known)
+        self._joined[child] = max(known, readings)
+        while len(self._joined) > REMEMBERED:
+            del self._joined[next(iter(self._joined))]
+
 
 LOOK_EVERY_S = 1.0
 """How often a root looks, at most, whether there are enough readings to settle the schema, or for a
@@ -61,7 +83,7 @@ class Group:
     banned : Nodes that an operator has banned; a new store keeps them.
     quarantine : Nodes whose rows are kept out of the model; a new store keeps them.
     desired_states : Of nodes here and below.
-    early : What clients had learnt before they joined here, since the process began.
+    first_readings : What clients had learnt before they joined here, since the process began.
     histories : What is merged beside the rows; a new store begins without.
     """
 
@@ -74,7 +96,7 @@ class Group:
         self.banned: frozenset[str] = frozenset()
         self.quarantine = Quarantine()
         self.desired_states, self.pushes = DesiredStates(), OrderPushes()
-        self.drills, self.early = DrillAnswers(), EarlyReadings()
+        self.drills, self.first_readings = DrillAnswers(), FirstReadings()
         self.histories = Histories(name)
         self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
@@ -307,9 +329,10 @@ class Group:
             census=census(ledger, now),
             scores=recent,
             alarm_status=alarm_status(ledger, now, desired=self.desired_states.heard),
-            earlier=earlier_sums(ledger, self.plan.summaries, now),
+            earlier=ledger.earlier_sums(now),
         )
-        return within_room(self.plan, upward.session.formed(report, self.plan.summaries), ledger)
+        formed = upward.session.formed(report, self.plan.summaries)
+        return self.plan.within_room(formed, ledger.schema)
 
     # -- below -----------------------------------------------------------------
 
@@ -383,3 +406,49 @@ class Group:
         """Whether the schema is open, or no model has learnt anything."""
         known = self.model is not None and self.model.summary is not None
         return not known or self.plan.is_open(self.canonical)
+
+
+def answer_join(group: Group, join: Join, me: Incarnation, *, top: bool) -> Joined:
+    """Answer a child that asks to join.
+
+    me : the incarnation of the store
+    top : whether it is a root's
+    """
+    stamp, ledger, reason, floor = join.stamp, group.ledger, Reason.ACK, 0
+    lines: tuple[str, ...] = ()
+    newest = 0
+    if ledger is None:
+        reason = Reason.UNAVAILABLE
+    else:
+        member = ledger.member(stamp.node)
+        row = ledger.rows.get((stamp.node, stamp.incarnation))
+        newest, floor = 0 if row is None else row.report.stamp.seq, member.floor
+        # A difference would name our channels to a banned node.
+        banned = stamp.node in group.banned
+        lines = () if banned else _objections(join.schema, group.canonical, ledger.schema)
+        if banned:
+            reason = Reason.BANNED
+        elif ledger.member(stamp.node).closed_seq(stamp.incarnation) is not None:
+            reason = Reason.STALE
+        elif lines:
+            reason = Reason.SCHEMA
+        elif join.fence and not ledger.admit(
+            stamp.node, stamp.incarnation, join.fence, join.past_fences
+        ):
+            reason = Reason.LINEAGE
+    if reason is Reason.ACK and join.early and not join.fence:
+        group.first_readings.note(stamp.node, stamp.incarnation, join.early)
+    canonical = group.canonical if reason is Reason.ACK else b""
+    pinned = None if reason is Reason.UNAVAILABLE else me
+    stamp = stamp._replace(seq=newest)
+    said = pinned, top, floor, canonical, lines
+    return Joined(stamp, reason, join.fence, *said, whole_scatter=True)
+
+
+def _objections(theirs: bytes, canonical: bytes, ours: Schema) -> tuple[str, ...]:
+    if theirs in (b"", canonical):
+        return ()
+    try:
+        return differences(ours, Schema.parse(theirs))
+    except PeerError as error:
+        return (str(error),)

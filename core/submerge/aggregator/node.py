@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from submerge.aggregator import parent
 from submerge.aggregator.alarms import drills
-from submerge.aggregator.group import Group, GroupPlan
-from submerge.aggregator.histories.objections import check
-from submerge.aggregator.histories.orders import apply as apply_to_histories
-from submerge.aggregator.joining import answer_join
-from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.group import Group, GroupPlan, answer_join
 from submerge.aggregator.operators import inquiries
+from submerge.aggregator.operators.histories import apply as apply_to_histories
+from submerge.aggregator.operators.histories import check
 from submerge.aggregator.operators.orders import Order, apply_order, keep_bans, take_orders
 from submerge.aggregator.operators.quarantine import QuarantineEntry
-from submerge.aggregator.store_records import STORE, StoreIdentity, StoreRecords
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.upward import Lineage
 from submerge.errors import UsageError
 from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredState, DesiredStates, News
-from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.history import History
 from submerge.protocol.machine import (
     Answered,
@@ -37,6 +36,8 @@ from submerge.protocol.machine import (
     Event,
     Flush,
     ForgetHistory,
+    Keep,
+    Key,
     Linked,
     Note,
     Now,
@@ -50,6 +51,8 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import (
     Answer,
+    DrillReport,
+    DrillTaken,
     FromBelow,
     Hello,
     Incarnation,
@@ -58,13 +61,61 @@ from submerge.protocol.messages import (
     Message,
     Model,
     Pin,
+    Question,
+    QuestionReply,
     Reason,
+    ReplyTaken,
     Report,
     binds,
 )
-from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.settings import AggregatorSettings
+
+STORE = ("store",)
+"""The record of the store's identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreIdentity:
+    """The store's incarnation, and the parent that it belongs to; None for a root's."""
+
+    incarnation: Incarnation
+    pin: Pin | None
+
+
+class StoreRecords:
+    """What a store holds, beside rows and histories.
+
+    kept : As the store was opened.
+    is_new : Whether another store begins with the next write.
+    """
+
+    def __init__(self, kept: Records | None = None, *, is_new: bool = False) -> None:
+        self._known: Records = {} if kept is None else kept
+        self._is_new = is_new
+
+    def keep(self, identity: StoreIdentity | None, groups: Iterable[Group]) -> Keep | None:
+        """Return the write of all changes; None if nothing has changed.
+
+        identity : None while the store has no parent yet
+        """
+        writes: dict[Key, Any] = {}
+        held: dict[Key, Any] = {}
+        if identity is not None:
+            held[STORE] = identity
+            for group in groups:
+                held |= group.records()
+                writes |= group.take_changes()
+        else:
+            # A store without a parent holds nothing yet, except bans and other orders.
+            for group in groups:
+                held |= {k: v for k, v in group.orders().items() if v or k in self._known}
+        writes |= {key: new for key, new in held.items() if self._known.get(key) != new}
+        self._known = {**self._known, **held} if identity is None else held
+        if not writes and not self._is_new:
+            return None
+        keep, self._is_new = Keep(writes, new_store=self._is_new), False
+        return keep
 
 
 class AggregatorNode:
@@ -157,7 +208,7 @@ class AggregatorNode:
 
     def early(self, group: str) -> int:
         """Return the readings that clients had learnt before they joined here."""
-        return self._groups[group].early.total
+        return self._groups[group].first_readings.total
 
     def check_history(self, order: PushHistory, now: Now) -> History:
         """Return a history as its group would take it; see `histories.objections.check`."""
@@ -273,7 +324,8 @@ class AggregatorNode:
             group = self._groups[name] = Group(name, plan, self.settings)
             # A new store keeps bans, quarantine and desired states.
             group.banned, group.quarantine = old.banned, old.quarantine
-            group.desired_states, group.early = old.desired_states, old.early
+            group.desired_states = old.desired_states
+            group.first_readings = old.first_readings
             if plan.schema is not None:
                 self.learn_schema(group, plan.schema.canonical)
             if not self.top:

@@ -24,7 +24,7 @@ from submerge.protocol.messages import (
     Reason,
     Stamp,
 )
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.settings import AggregatorSettings
 
 

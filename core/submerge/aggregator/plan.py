@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from submerge.aggregator.influence.bounding import InfluenceRule
-from submerge.aggregator.root.known_scaling import Given, carried_over, known_scaling
+from submerge.aggregator.rows.influence import InfluenceRule
 from submerge.protocol.messages import Model, Report
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.robust.influence import FIRST_ROWS
-from submerge.schema import Schema
+from submerge.schema import Scaling, Schema
+
+Given = Mapping[str, tuple[float, float]]
+"""Center and scale of channels, by name."""
+
+
+def known_scaling(configured: Schema, earlier: Iterable[Schema], given: Given) -> Given:
+    """Return center and scale of the channels of which they are known, by name.
+
+    earlier : schemas that the group has had; the first counts that has a channel
+    given : of channels that no earlier schema has
+    """
+    measured = dict[str, tuple[float, float]]()
+    wanted = set(configured.named)
+    for schema in earlier:
+        if schema.scaling is None or schema.family != configured.family:
+            continue
+        numbers = zip(schema.scaling.offset, schema.scaling.scale, strict=True)
+        for channel, both in zip(schema.named, numbers, strict=True):
+            if channel in wanted:
+                measured.setdefault(channel.name, both)
+    return {**given, **measured}
+
+
+def carried_over(configured: Schema, known: Given) -> Schema | None:
+    """Return the configured schema with its scaling; None if some of it is not known."""
+    found = [known.get(name) for name in configured.names]
+    both = [each for each in found if each is not None]
+    if len(both) < len(found):
+        return None
+    offsets, scales = zip(*both, strict=True)
+    return replace(configured, scaling=Scaling(offsets, scales))
+
+
+def with_known(settled: Schema, known: Given) -> Schema:
+    """Return a settled schema in which channels that are known keep their scaling."""
+    if settled.scaling is None:
+        return settled
+    measured = zip(settled.scaling.offset, settled.scaling.scale, strict=True)
+    pairs = zip(settled.names, measured, strict=True)
+    offsets, scales = zip(*(known.get(name, both) for name, both in pairs), strict=True)
+    return replace(settled, scaling=Scaling(offsets, scales))
+
 
 Objection = Callable[[Model | Report], str | None]
 """Returns why receivers could not read a message; None if they can."""
@@ -67,6 +108,16 @@ class GroupPlan:
         # A client's first report has ten rows for each direction that it shows.
         rank = self.summaries.rule.start if isinstance(self.summaries, Subspaces) else 0
         return InfluenceRule(self.trusted, max(FIRST_ROWS, 10.0 * rank), known_s)
+
+    def within_room(self, report: Report, schema: Schema) -> Report:
+        """Return a report without earlier sums, where it would be larger than any other may be.
+
+        The parent has room for the largest report under the present schema. A larger one would be
+        refused, and with it the moments that the root waits for.
+        """
+        if report.earlier is None or self.has_room is None or self.has_room(report, schema):
+            return report
+        return replace(report, earlier=None)
 
     @property
     def settles(self) -> bool:

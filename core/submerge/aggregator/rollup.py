@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.pool import Row
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.pool import Row
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Census, Incarnation, ScoreSketches
 from submerge.stats.block_maxima import KINDS, BlockMaxima

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.plan import Objection
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.errors import SubmergeError
 from submerge.protocol.machine import Note
 from submerge.protocol.messages import Model, Report

@@ -11,7 +11,7 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from submerge.protocol.messages import Answer, Incarnation, Left, Report
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.session import ParentSession
 
 FENCES = 64

@@ -15,24 +15,47 @@ from collections.abc import Iterable
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.asked.drilling import ClientDrill, DrillAnswer
-from submerge.client.first_means import FirstMeans
+from submerge.client.drill import ClientDrill, DrillAnswer
 from submerge.client.incarnation import ClientIncarnation, Priorities
 from submerge.client.monitor import Judgement, NodeMonitor
 from submerge.client.monitor_state import MonitorState
-from submerge.judge.clock import RowClock
 from submerge.judge.decision import Mask
-from submerge.judge.prepare import TOO_LARGE, Block, Fill, prepare
-from submerge.pca.expected import Guesses
+from submerge.judge.prepare import TOO_LARGE, Block, Fill, RowClock, prepare
+from submerge.pca.expectation import Guesses
+from submerge.pca.subspace import LARGEST
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Effect, Note, Now, Scored, Send
 from submerge.protocol.messages import Model, ScoreSketches, Stamp
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.score_trail import NO_TRAIL, level_of
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries, Summary
 from submerge.stats.quantile_sketch import SketchTally
+
+# Devices speak at their own times, and one that is away for an hour must not keep all others from
+# being measured. Its gaps are filled with its mean so far, as known ones are filled with the
+# model's mean before there is a model. A channel that has never come has none: its rows wait for
+# it.
+
+
+class FirstMeans:
+    """The means of channels, in their units."""
+
+    def __init__(self, width: int) -> None:
+        self._sums, self._counts = np.zeros(width), np.zeros(width)
+
+    def see(self, rows: Array) -> None:
+        """Take rows (n, channels); NaN is a gap, and numbers that no engine takes are none."""
+        known = np.abs(rows) < LARGEST
+        self._sums += np.where(known, rows, 0.0).sum(axis=0)
+        self._counts += known.sum(axis=0)
+
+    def filled(self, rows: Array) -> Array:
+        """Return rows (n, channels) with the mean in each gap whose channel has one."""
+        with np.errstate(invalid="ignore"):
+            means = self._sums / self._counts
+        return np.asarray(np.where(np.isnan(rows), means, rows))
 
 
 class Ingest:

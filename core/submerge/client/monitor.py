@@ -12,19 +12,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.detect import detect
-from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation
+from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation, row_statistics
 from submerge.client.alarms.new_level import NewLevel, lasting_s
-from submerge.client.asked.drilling import DrillTask
-from submerge.client.asked.recent_rows import RecentRows
+from submerge.client.drill import DrillTask
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
 from submerge.drill.response import DrillModel
-from submerge.judge.clock import RowTime
 from submerge.judge.decision import Decision, Mask
-from submerge.judge.prepare import Block
+from submerge.judge.prepare import Block, RowTime
 from submerge.judge.score import RowScores, ScoringModel, score
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, Waiting
 from submerge.protocol.desired_state import DesiredState
@@ -35,6 +34,55 @@ from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, BlockMaxima, By
 from submerge.stats.node_mean import HALF_LIFE_S, READY, OwnMean
+
+MOST_ROWS, MOST_NUMBERS = 256, 256 * 400
+"""Newest rows, and numbers in them, that a client holds."""
+
+
+class RecentRows:
+    """The newest prepared rows of a client, in a ring.
+
+    width : Numbers in a row, lags included.
+    """
+
+    def __init__(self, width: int) -> None:
+        most = max(1, min(MOST_ROWS, MOST_NUMBERS // width))
+        self._ring: Storage = np.empty((most, width), dtype=np.float32)
+        self._at = np.zeros(most)
+        self._next = self._held = 0
+
+    def add(self, block: Block, wall: float = 0.0) -> None:
+        """Add the rows of a block, gaps as gaps.
+
+        wall : when the last of them came, Unix seconds
+        """
+        most = len(self._ring)
+        rows = block.rows[-most:]
+        places = (self._next + np.arange(len(rows))) % most
+        self._ring[places] = rows
+        all_rows = len(block.why)
+        each_s = block.time.seen_s(all_rows) / max(1, all_rows)
+        self._at[places] = wall - each_s * (all_rows - 1 - block.which[-most:])
+        if block.gaps is not None:
+            gaps = self._ring[places]
+            gaps[block.gaps[-most:]] = np.nan
+            self._ring[places] = gaps
+        self._next = (self._next + len(rows)) % most
+        self._held = min(self._held + len(rows), most)
+
+    @property
+    def rows(self) -> Array:
+        """(n, width), oldest first, in float64: a copy."""
+        return np.asarray(self._ring[self._order], dtype=np.float64)
+
+    @property
+    def times(self) -> Array:
+        """(n,), when they came, Unix seconds."""
+        return np.asarray(self._at[self._order])
+
+    @property
+    def _order(self) -> npt.NDArray[np.intp]:
+        return (self._next - self._held + np.arange(self._held, dtype=np.intp)) % len(self._ring)
 
 
 class Judgement(NamedTuple):
@@ -378,3 +426,45 @@ def varies(model: Model) -> bool:
     """
     parts = model.scoring_summary.parts
     return not parts or any(part.rank for part in parts)
+
+
+class NewestScore(NamedTuple):
+    """The statistic of the newest row that is closest to its limit.
+
+    kind : which one
+    value : as it is compared with limits: the `after`-th largest of the last `of` scores
+    limit : 0 while there is none
+    """
+
+    kind: By
+    value: float
+    limit: float
+
+    @property
+    def share(self) -> float | None:
+        """The value over its limit: above 1 there is an alarm. None without a limit."""
+        return self.value / self.limit if self.limit else None
+
+
+def newest_score(monitor: NodeMonitor) -> NewestScore | None:
+    """Return it; None before the first row was scored, or without alarms.
+
+    It reads values that are replaced whole, so that any thread may call it. O(kinds * of).
+    """
+    detector, own = monitor.detector, monitor.own
+    if detector is None:
+        return None
+    kinds, scores = detector.recent.kinds, detector.recent.scores
+    of, after = detector.settings.of, detector.settings.after
+    if not kinds or scores.shape[1] < of:
+        return None
+    settled = own is None or own.settled
+    values = row_statistics(kinds, scores[:, -of:], of, after)[:, -1].tolist()
+    found = []
+    for kind, value in zip(kinds, values, strict=True):
+        limit = detector.limit(kind, settled=settled)
+        # After a restart the scores before an open alarm's first row are infinite.
+        if math.isfinite(value):
+            found.append(NewestScore(kind, value, limit if 0 < limit < math.inf else 0.0))
+    # Without limits it is the statistic by which alarms will be raised first.
+    return max(found, key=lambda each: each.share or 0.0, default=None)

@@ -13,8 +13,7 @@ from submerge.protocol.messages import Model
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
+from submerge.stats.stuck import Habits, RunLengths
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,21 +13,19 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from submerge.client.asked.consulting import Consulting
 from submerge.client.fleet_view import MODEL, FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
 from submerge.client.monitor import NodeMonitor
 from submerge.client.pending_finals import CHECKPOINT, PAST, PendingFinals
-from submerge.client.report_news import ReportNews
 from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff, is_urgent
-from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.alarm_status import Alarm, Waiting
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.drill_report import DrillTaken
 from submerge.protocol.machine import (
     Alarmed,
     Answered,
+    Consult,
     Effect,
     Event,
     Flush,
@@ -48,7 +46,9 @@ from submerge.protocol.machine import (
 from submerge.protocol.messages import (
     ANOTHER,
     BEHIND,
+    MOST_BODY,
     Answer,
+    DrillTaken,
     Hello,
     Incarnation,
     Join,
@@ -56,17 +56,118 @@ from submerge.protocol.messages import (
     Message,
     Model,
     Pin,
+    Question,
+    QuestionPace,
+    QuestionReply,
     Reason,
+    ReplyTaken,
     Report,
     Stamp,
     binds,
 )
-from submerge.protocol.questions import Question, ReplyTaken
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.session import TWIN_S, Contradictions, ParentSession
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
+
+DECOMPOSED = 300
+"""Dimensions up to which a summary is decomposed whole when it is read: an eigenproblem of that
+size. Of more, directions are learnt, and reading costs little."""
+
+
+class ReportNews:
+    """The news of one incarnation.
+
+    alarms : Whether alarms are news from the start: a parent forgets those of an earlier
+        incarnation.
+
+    built : Readings in the newest report.
+    alarms : Whether alarms or the desired state have changed since the newest report.
+    look_at : Readings learnt at which it is looked whether the subspace has turned.
+    """
+
+    def __init__(self, settings: ClientSettings, summaries: Summaries, *, alarms: bool) -> None:
+        self.built, self.alarms = 0, alarms
+        self._settings, self._summaries = settings, summaries
+        self.look_at = settings.min_turned_rows
+
+    def has_news(self, current: ClientIncarnation) -> bool:
+        """Return whether a report is worth its bytes."""
+        settings = self._settings
+        enough = settings.min_new_rows if self.built else settings.min_rows
+        return self.alarms or current.counts.generated - self.built >= enough
+
+    def waiting(self, current: ClientIncarnation) -> list[Note]:
+        """Note what the first report waits for; nothing if only for a first row."""
+        rows, least = current.counts.generated, self._settings.min_rows
+        waits = not self.built and not self.alarms and max(rows, 1) < least
+        return [Note(Waiting("report", rows, least).words, {})] if waits else []
+
+    def has_grown(self, current: ClientIncarnation) -> bool:
+        """Return whether a report would contain anything new."""
+        return self.alarms or current.counts.generated > self.built
+
+    def has_turned(self, current: ClientIncarnation, now: Now) -> bool:
+        """Return whether the subspace has turned so far that a report should be sent early."""
+        if current.counts.learnt < self.look_at:
+            return False
+        self.look_at = current.counts.learnt + self._rows_apart(current)
+        after = None if current.shown is None else current.summary(now)
+        if current.shown is None or after is None:
+            return False
+        return self._summaries.turn_degrees(current.shown, after) > self._settings.turned_by
+
+    def _rows_apart(self, current: ClientIncarnation) -> int:
+        """Return the rows between two looks: as many as dimensions, where each is decomposed."""
+        pieces = () if current.shown is None else current.shown.pieces
+        dims = [piece.dim for piece in pieces if piece.dim <= DECOMPOSED]
+        return max([self._settings.min_turned_rows, *dims])
+
+    def mark_reported(self, current: ClientIncarnation) -> None:
+        """Note that a report with everything was made."""
+        self.built, self.alarms = current.counts.generated, False
+
+
+BURST, PER_S = 8.0, 2.0
+"""Questions at once, and a second: a small machine has readings to take. Others get no reply."""
+
+TOPICS = ("settings", "recent", "values")
+"""What can be asked of a client."""
+
+
+class Consulting:
+    """What a client does with questions."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
+        self._pace = QuestionPace(BURST, PER_S)
+
+    def receive(self, question: Question, current: ClientIncarnation, now: Now) -> list[Effect]:
+        """Take a question of the parent."""
+        settings, pin = self._settings, current.pin
+        if pin is None or not self._pace.admits(now.steady):
+            return []
+        expected = pin.incarnation, settings.node, settings.group
+        if (question.pinned, question.node, question.group) != expected:
+            return []
+        if question.path or question.topic == "nodes":
+            problem = f"{settings.node} is a client: no node reports to it"
+        elif question.topic in TOPICS:
+            return [Consult(question)]
+        else:
+            problem = f"{settings.node} is a client, and knows nothing of {question.topic}"
+        return self.answer(Answered(question, b"", problem), current)
+
+    def answer(self, answered: Answered, current: ClientIncarnation) -> list[Effect]:
+        """Reply to a question, with what the driver says to it."""
+        settings, body, problem = self._settings, answered.body, answered.problem
+        if len(body) > MOST_BODY:
+            body, problem = b"", f"{settings.node} has a reply that is too large to be sent"
+        stamp = Stamp(settings.node, settings.group, current.incarnation, current.seq)
+        reply = QuestionReply(stamp, answered.question.number, body, problem)
+        return [Send(settings.parent, reply)]
+
 
 MONITOR = ("lookout",)
 """The record that keeps its monitor and its alarms; the key is bytes in checkpoints."""

@@ -6,8 +6,8 @@ parent, or that newer ones push out is lost: the running incarnation declares it
 
 An incarnation that measured while the fleet's schema was open has readings that no parent has. Its
 final waits until the schema is settled, and then goes under the name of its successor
-(`measuring`). What is kept stays as it was measured until that one is accepted: the fleet may lose
-its schema, and settle another.
+(`measurement`). What is kept stays as it was measured until that one is accepted: the fleet may
+lose its schema, and settle another.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from submerge.client.account import RowAccount
-from submerge.client.incarnation import Checkpoint, ClientIncarnation
-from submerge.client.measuring import successors_report
+from submerge.client.incarnation import Checkpoint, ClientIncarnation, RowAccount
+from submerge.client.measurement import successors_report
 from submerge.protocol.machine import Effect, Keep, Note, Now, Records, Send
 from submerge.protocol.messages import ANOTHER, Answer, Incarnation, Pin, Reason, Report, binds
-from submerge.protocol.randomness import RandomSource
-from submerge.protocol.report_form import is_whole
+from submerge.protocol.names import RandomSource
 from submerge.protocol.retry import Retry
-from submerge.protocol.session import ParentSession
+from submerge.protocol.session import ParentSession, is_whole
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 

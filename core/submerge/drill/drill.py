@@ -22,15 +22,15 @@ AIChE Journal 44 (1998): which faults a PCA model can detect.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.drill.detection import Detection, Spans
-from submerge.drill.faults import SIZED, Kind, held, most_alike, shape
 from submerge.drill.response import (
     DirectResponse,
     DrillModel,
@@ -38,11 +38,63 @@ from submerge.drill.response import (
     Response,
     score_changed,
 )
-from submerge.errors import UsageError
+from submerge.errors import PeerError, UsageError
 from submerge.judge.decision import Mask
 from submerge.pca.factor import uniform
 from submerge.pca.subspace import Subspace
 from submerge.stats.block_maxima import By
+
+Kind = Literal["bias", "drift", "noise", "stuck", "swap"]
+
+SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")
+"""Kinds with a size, in the unit of the channel."""
+
+
+def shape(kind: str, ages: Array, noise: Array) -> Array | None:
+    """Return what a fault of size 1 adds to readings; None for a kind without a size.
+
+    ages : (..., n). Time since the fault began, in units of the time in which a drift reaches its
+        size.
+    noise : (..., n). Standard normal.
+    """
+    match kind:
+        case "bias":
+            return np.ones_like(ages)
+        case "drift":
+            return ages
+        case "noise":
+            return noise
+        case _:
+            return None
+
+
+def held(readings: Array, starts: npt.NDArray[np.intp], rows: int) -> Array:
+    """Return what a stuck sensor adds: its last reading before each start, less what it would read.
+
+    readings : (n,), of one channel
+    starts : (spans,), the first row of each fault
+
+    Returns
+    -------
+    (spans, rows)
+    """
+    return np.asarray(readings[starts - 1, None] - readings[starts[:, None] + np.arange(rows)])
+
+
+def most_alike(readings: Array, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Return the channel that each is most likely taken for: (channels,), itself if there is none.
+
+    It is the one whose readings differ least from its own: a swap with any other shows more.
+
+    readings : (n, channels), in their units
+    others : (channels, channels) of bool. With which channels each may be exchanged.
+    """
+    squares = np.einsum("ij,ij->j", readings, readings)
+    apart = squares[:, None] + squares - 2 * readings.T @ readings
+    apart = np.where(others & ~np.eye(len(squares), dtype=bool), apart, np.inf)
+    nearest = apart.argmin(axis=1)
+    return np.where(np.isfinite(apart.min(axis=1)), nearest, np.arange(len(squares)))
+
 
 FOUND = 0.9
 """Share of spans in which a fault has to be found."""
@@ -288,3 +340,53 @@ def deviations(subspace: Subspace, channels: int) -> Array:
         variances = held + uniform(subspace).noise
     variances = np.maximum(variances[:channels], FLAT**2 * max(float(variances.mean()), 1e-300))
     return np.sqrt(variances)
+
+
+# R2 is rounded down, so that what is blind stays blind.
+
+
+FORM = np.dtype([("sizes", "<f4", 3), ("shares", "u1", 3), ("later", "u1")])
+
+STEPS, UNKNOWN = 200, 255
+
+
+def packed(channels: Sequence[ChannelAnswer]) -> bytes:
+    """Return the answers of all channels as bytes, `FORM.itemsize` a channel."""
+    table = np.zeros(len(channels), dtype=FORM)
+    table["sizes"] = np.array(
+        [(each.bias, each.drift, each.noise) for each in channels], dtype=np.float32
+    ).reshape(-1, 3)
+    table["shares"] = np.array(
+        [(_share(each.r2), _share(each.stuck), _share(each.swap)) for each in channels],
+        dtype=np.uint8,
+    ).reshape(-1, 3)
+    return table.tobytes()
+
+
+def unpacked(data: bytes) -> tuple[ChannelAnswer, ...]:
+    """Return the answers that bytes hold; deviations, which do not travel, are 1.
+
+    Raises
+    ------
+    PeerError
+        If no node sends these bytes.
+    """
+    if len(data) % FORM.itemsize:
+        raise PeerError(f"expected {FORM.itemsize} bytes a channel, got {len(data)}", kind="shape")
+    table = np.frombuffer(data, dtype=FORM)
+    if not (table["sizes"] >= 0).all():
+        raise PeerError("the size of a fault must not be negative", kind="range")
+    shares = table["shares"]
+    if ((shares > STEPS) & (shares != UNKNOWN)).any() or (shares[:, 0] == UNKNOWN).any():
+        raise PeerError(f"a share has {STEPS} steps, got more", kind="range")
+    known = np.where(shares == UNKNOWN, np.nan, shares / STEPS)
+    return tuple(
+        ChannelAnswer(1.0, r2, bias, drift, noise, stuck, swap)
+        for (bias, drift, noise), (r2, stuck, swap) in zip(
+            table["sizes"].tolist(), known.tolist(), strict=True
+        )
+    )
+
+
+def _share(share: float) -> int:
+    return UNKNOWN if math.isnan(share) else math.floor(STEPS * share + 1e-9)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from submerge.drill.drill import ChannelAnswer
-from submerge.drill.faults import SIZED
+from submerge.drill.drill import SIZED, ChannelAnswer
 from submerge.schema import Schema
 
 

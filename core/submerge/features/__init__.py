@@ -5,13 +5,11 @@ every machine. Nothing here learns from a stream: `submerge.pca` learns features
 """
 
 from submerge.features.count_sketch import CountSketch
-from submerge.features.enough import features_for
 from submerge.features.feature_map import FeatureMap, Identity
-from submerge.features.fourier import RandomFourier
+from submerge.features.fourier import RandomFourier, features_for
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
-from submerge.features.landmarks import Landmarks
-from submerge.features.open_landmarks import OpenLandmarks
-from submerge.features.sketched import Sketched
+from submerge.features.landmarks import Landmarks, OpenLandmarks
+from submerge.features.sketch import Sketched
 from submerge.features.specs import parse, plain
 from submerge.features.tensor_sketch import TensorSketch
 

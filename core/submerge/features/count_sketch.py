@@ -23,9 +23,8 @@ import numpy.typing as npt
 from submerge._linalg import Array, Storage
 from submerge.features import draws, sparse
 from submerge.features.checks import MOST_FEATURES, check_even, check_kernel, check_seed, count
-from submerge.features.feature_map import OfKernel
+from submerge.features.feature_map import OfKernel, kept
 from submerge.features.fourier import RandomFourier
-from submerge.features.kept import kept
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern
 
 FIRST_STREAM = 16

@@ -15,10 +15,16 @@ import numpy as np
 from submerge._linalg import Array, Storage
 from submerge.errors import UsageError
 from submerge.features import forms, sparse, weights
-from submerge.features.checks import MOST_FEATURES, check_even, check_kernel, check_seed, count
-from submerge.features.feature_map import OfKernel
+from submerge.features.checks import (
+    MOST_FEATURES,
+    check_even,
+    check_kernel,
+    check_seed,
+    count,
+    is_number,
+)
+from submerge.features.feature_map import OfKernel, kept
 from submerge.features.forms import MOST_BYTES, ProductForm
-from submerge.features.kept import kept
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern
 from submerge.features.weights import Kind
 
@@ -146,3 +152,33 @@ def _form(map_: RandomFourier, channels: int, sparse_rows: bool) -> ProductForm:
         return forms.Fast(rows, channels)
     phases = None if map_._paired else weights.phases(map_.features, map_.seed)
     return forms.Dense.of(map_.weights(channels), phases, sparse_rows=sparse_rows)
+
+
+def features_for(share: float, eps: float, *, failure: float = 0.1) -> int:
+    """Return an even number of features for which the bound holds.
+
+    Parameters
+    ----------
+    share : float
+        lambda / n, above 0 and below 1: eigenvalues of K below this share of its trace may be lost.
+    eps : float
+        Relative error, above 0 and below 1.
+    failure : float
+        Probability that the bound does not hold, above 0 and below 1.
+
+    Raises
+    ------
+    UsageError
+        If one is out of range.
+
+    Examples
+    --------
+    >>> from submerge.features import features_for
+    >>> features_for(0.1, 0.5)
+    788
+    """
+    for name, value in (("share", share), ("eps", eps), ("failure", failure)):
+        if not is_number(value) or not 0 < value < 1:
+            raise UsageError(f"{name} must be above 0 and below 1, got {value!r}")
+    enough = 8 / 3 / share * math.log(16 / share / failure) / eps**2
+    return 2 * math.ceil(enough / 2)

@@ -13,18 +13,42 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from submerge._linalg import Array, unmasked
+from submerge._linalg import Array, Storage, unmasked
 from submerge.errors import ShapeError, UsageError
 from submerge.features import sparse
-from submerge.features.checks import check_kernel
-from submerge.features.eigen import Solid
-from submerge.features.feature_map import OfKernel
-from submerge.features.kept import kept
+from submerge.features.checks import check_kernel, count
+from submerge.features.feature_map import FeatureMap, OfKernel, kept
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
+
+CUT = 1e-10
+"""Smallest eigenvalue, over the largest, that is divided by.
+
+A kernel matrix carries rounding of 1e-16 of its size, and results are divided by the eigenvalue's
+root: 1e-11 of the size is left."""
+
+
+class Solid(NamedTuple):
+    """Eigenvalues (r,) above the cut, ascending, and their eigenvectors (m, r)."""
+
+    values: Array
+    vectors: Array
+
+    @classmethod
+    def of(cls, K: Array) -> Solid:
+        """Decompose a positive semi-definite matrix (m, m); one of zeros has none. O(m^3)."""
+        values, vectors = np.linalg.eigh(K)
+        solid = values > CUT * max(values[-1], 0.0)
+        return cls(values[solid], vectors[:, solid])
+
+    @property
+    def roots(self) -> Array:
+        """Return B (m, r) with B B' the pseudo-inverse."""
+        return np.asarray(self.vectors / np.sqrt(self.values))
+
 
 MOST = 4096
 """Most landmarks: memory grows with their square, and the root of their kernel with their cube."""
@@ -153,3 +177,69 @@ def _whitening(map_: Landmarks) -> Array:
     root = np.asarray((V / np.sqrt(values)) @ V.T)
     root.flags.writeable = False
     return root
+
+
+# It has the number of landmarks, so that sizes are known, and it lifts nothing.
+
+
+OPEN_KIND = "nystrom-open"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLandmarks(OfKernel):
+    """A Nystrom map without its landmarks.
+
+    Parameters
+    ----------
+    kernel : Gaussian, Laplace, Matern or Polynomial
+    landmarks : int
+        How many the fleet chooses, 1 to 4096. Where there are fewer rows it may be fewer.
+    """
+
+    kernel: Kernel
+    landmarks: int
+
+    def __post_init__(self) -> None:
+        check_kernel(self.kernel, Gaussian, Laplace, Matern, Polynomial, of="landmarks")
+        count(self, "landmarks", 1, MOST)
+
+    @property
+    def settled(self) -> bool:
+        return False
+
+    def dim(self, channels: int) -> int:
+        return self.landmarks
+
+    def lift(self, X: Array) -> Storage:
+        raise UsageError("the fleet has not chosen its landmarks yet: wait until it has")
+
+    def pullback(self, X: Array, V: Array) -> Array:
+        raise UsageError("the fleet has not chosen its landmarks yet: wait until it has")
+
+    def spec(self) -> dict[str, object]:
+        return {"kind": OPEN_KIND, "landmarks": self.landmarks, **self.kernel.spec()}
+
+    def chosen(self, points: Array) -> Landmarks:
+        """Return the map of chosen landmarks (m, channels).
+
+        Raises
+        ------
+        UsageError
+            If they are too many, gamma is open, or their kernel overflows.
+        """
+        if len(points) > self.landmarks:
+            raise UsageError(f"at most {self.landmarks} landmarks, got {len(points)}")
+        map_ = Landmarks(self.kernel, points)
+        _ = map_.whitening  # whether there is one
+        return map_
+
+
+def as_left_open(found: FeatureMap, asked: FeatureMap) -> FeatureMap:
+    """Return `found` without what `asked` leaves open: `asked` itself, if it settles that."""
+    if asked.settled:
+        return found
+    if not isinstance(asked, OpenLandmarks):
+        return found.settled_at(None)
+    if isinstance(found, Landmarks) and len(found.points) <= asked.landmarks:
+        found = OpenLandmarks(found.kernel, asked.landmarks)
+    return found if asked.kernel.gamma is not None else found.settled_at(None)

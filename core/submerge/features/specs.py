@@ -15,9 +15,8 @@ from submerge.features.count_sketch import CountSketch
 from submerge.features.feature_map import FeatureMap, Identity
 from submerge.features.fourier import RandomFourier
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
-from submerge.features.landmarks import Landmarks, unpacked
-from submerge.features.open_landmarks import OPEN_KIND, OpenLandmarks
-from submerge.features.sketched import Sketched
+from submerge.features.landmarks import OPEN_KIND, Landmarks, OpenLandmarks, unpacked
+from submerge.features.sketch import Sketched
 from submerge.features.tensor_sketch import TensorSketch
 from submerge.features.weights import Kind
 

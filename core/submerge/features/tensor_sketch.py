@@ -23,8 +23,7 @@ from submerge._linalg import Array
 from submerge.features import sparse
 from submerge.features.checks import MOST_FEATURES, check_kernel, check_seed, count
 from submerge.features.count_sketch import FIRST_STREAM, Buckets
-from submerge.features.feature_map import OfKernel
-from submerge.features.kept import kept
+from submerge.features.feature_map import OfKernel, kept
 from submerge.features.kernels import Kernel, Polynomial, gamma_of
 
 Waves = npt.NDArray[np.complex128]

@@ -1,8 +1,8 @@
-"""CellLearner: batches of rows become summaries of cells, each from its own rows alone.
+"""CellLearner: blocks of rows become summaries of cells, each from its own rows alone.
 
 Rows are prepared as a client does; what gaps hide is settled when all cells are known, from sums by
-what rows lack (`pca.expected`). Nothing of one cell is known in another: cells may be learnt apart,
-in any order, on any machine.
+what rows lack (`pca.expectation`). Nothing of one cell is known in another: cells may be learnt
+apart, in any order, on any machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from submerge.history.batches import Batch
-from submerge.history.cells import Cell
+from submerge.history.layout import Cell, CellBlock
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import REASONS, prepare
-from submerge.pca.expected import Estimate, GappedRows, RareRows, complete_rows
+from submerge.pca.expectation import Estimate, GappedRows, RareRows, complete_rows
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel, Schema
 
@@ -115,24 +114,24 @@ class CellLearner:
         """The cell that is open."""
         return None if self._open is None else self._open[0]
 
-    def learn(self, batch: Batch) -> None:
+    def learn(self, block: CellBlock) -> None:
         """Learn rows; those of another cell end the open one."""
-        cell, rows, times = batch
+        cell, rows, times = block
         if self.cell != cell:
             self.close()
         first, last = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
-        block = prepare(rows, self._schema, fill=np.nan_to_num, when=self.settings.when)
+        prepared = prepare(rows, self._schema, fill=np.nan_to_num, when=self.settings.when)
         self.rows += len(rows)
-        self.left_out.update(REASONS[why] for why in block.why.tolist() if why)
-        if not len(block):
+        self.left_out.update(REASONS[why] for why in prepared.why.tolist() if why)
+        if not len(prepared):
             return
-        mask = np.zeros(block.rows.shape, dtype=bool) if block.gaps is None else block.gaps
+        mask = np.zeros(prepared.rows.shape, dtype=bool) if prepared.gaps is None else prepared.gaps
         self.gaps += int(np.count_nonzero(mask))
         if self._open is None:
             none = GappedRows({}, RareRows.none(len(self.names)), self._schema.fingerprint)
             self._open = cell, CellSummary(none, first, last)
         before = self._open[1]
-        group = before.group.with_rows(block.rows, mask, np.ones(len(block)))
+        group = before.group.with_rows(prepared.rows, mask, np.ones(len(prepared)))
         if cell.machine in self.known:
             group = group.without_rare(self.known[cell.machine])
         self._open = cell, replace(before, group=group, last=last).bounded

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.protocol.history import Chunk
 
 ROWS = 65536

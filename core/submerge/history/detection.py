@@ -17,17 +17,19 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.client.alarms.blame import Evidence
 from submerge.client.alarms.detect import LONGER
-from submerge.client.alarms.detector import AlarmDetector, DetectorState
-from submerge.client.alarms.recent_scores import RecentScores, row_statistics
+from submerge.client.alarms.detector import (
+    AlarmDetector,
+    DetectorState,
+    RecentScores,
+    row_statistics,
+)
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.condition import Condition
-from submerge.history.learnt import Learnt
-from submerge.history.own_mean import follow
-from submerge.history.recorded import Recorded
+from submerge.history.knowledge import Learnt, follow
+from submerge.history.recording import Recorded
 from submerge.history.settings import SOON
-from submerge.judge.clock import RowTime
-from submerge.judge.prepare import REASONS, Block, prepare
+from submerge.judge.prepare import REASONS, Block, RowTime, prepare
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm, Deviation
 from submerge.protocol.machine import Now

@@ -16,16 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge.history.batches import Batch, Batches
 from submerge.history.cell_learner import CellLearner, CellSummary
-from submerge.history.cells import Cell, CellGrid, most_cells
 from submerge.history.folds import known_of
-from submerge.history.layout import LONGEST_S, LaidOut
-from submerge.history.periods import Periods
-from submerge.history.recorded import Recorded
+from submerge.history.layout import (
+    LONGEST_S,
+    Cell,
+    CellBlock,
+    CellBlocks,
+    CellGrid,
+    LaidOut,
+    Periods,
+    most_cells,
+)
+from submerge.history.recording import Recorded, TimeSpan, check_used
 from submerge.history.settings import MOST_CHANNELS, FitSettings
-from submerge.history.time_spans import TimeSpan, check_used
-from submerge.pca.expected import Estimate
+from submerge.pca.expectation import Estimate
 
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
@@ -85,22 +90,22 @@ class FirstPass:
         self._most = most_cells(width)
         self._periods = Periods()
         self._waiting: list[Recorded] = []
-        self._batches: Batches | None = None
+        self._blocks: CellBlocks | None = None
         self._spans = [0 for _ in self.settings.without]
         self._learner = CellLearner(self.names, self.settings, self._keep, self.known)
         if laid is not None:
             self.period_s, self.seen = laid.period_s, laid.seen
-            self._batches = Batches(laid.grid, self.settings.without, laid)
+            self._blocks = CellBlocks(laid.grid, self.settings.without, laid)
 
     @property
     def grid(self) -> CellGrid | None:
         """How cells are laid out; None before the first rows."""
-        return None if self._batches is None else self._batches.grid
+        return None if self._blocks is None else self._blocks.grid
 
     @property
     def machines(self) -> tuple[str, ...]:
         """The machines that rows came of, in that order."""
-        return () if self._batches is None else self._batches.machines
+        return () if self._blocks is None else self._blocks.machines
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
@@ -110,8 +115,8 @@ class FirstPass:
                 first, last = min(first, self.seen.first), max(last, self.seen.last)
             self.seen = TimeSpan(first, last)
             self._periods.add(recorded.machine, recorded.times)
-        if self._batches is not None:
-            self._learn(self._batches.add(recorded))
+        if self._blocks is not None:
+            self._learn(self._blocks.add(recorded))
             return
         self._waiting.append(recorded)
         if recorded.times is None or sum(len(each.rows) for each in self._waiting) >= LOOK:
@@ -128,11 +133,11 @@ class FirstPass:
 
     def end(self) -> None:
         """Take in what waits."""
-        if self._batches is None and self._waiting:
+        if self._blocks is None and self._waiting:
             self._lay_out()
-        if self._batches is not None:
-            self._learn(self._batches.end())
-            counts = self._batches.left_out.counts
+        if self._blocks is not None:
+            self._learn(self._blocks.end())
+            counts = self._blocks.left_out.counts
             self._count_left_out([sum(both) for both in zip(self._spans, counts, strict=True)])
         self._learner.close()
         self._take_counts()
@@ -174,18 +179,18 @@ class FirstPass:
 
     def _lay_out(self) -> None:
         grid = CellGrid.of(self._periods.typical or 1.0)
-        self._batches = Batches(grid, self.settings.without)
+        self._blocks = CellBlocks(grid, self.settings.without)
         for each in self._waiting:
-            self._learn(self._batches.add(each))
+            self._learn(self._blocks.add(each))
         self._waiting.clear()
 
-    def _learn(self, batches: Iterable[Batch]) -> None:
-        for batch in batches:
-            self._learn_batch(batch)
+    def _learn(self, blocks: Iterable[CellBlock]) -> None:
+        for block in blocks:
+            self._learn_block(block)
             self._take_counts()
 
-    def _learn_batch(self, batch: Batch) -> None:
-        cell = batch.cell
+    def _learn_block(self, block: CellBlock) -> None:
+        cell = block.cell
         if self._learner.cell not in (None, cell):
             self._learner.close()
             while self.laid is None and len(self.cells) > self._most:
@@ -193,7 +198,7 @@ class FirstPass:
                 if larger is None:
                     break
                 cell = larger
-        self._learner.learn(batch._replace(cell=cell))
+        self._learner.learn(block._replace(cell=cell))
 
     def _keep(self, cell: Cell, summary: CellSummary) -> None:
         """Put the summary of a cell beside the others."""
@@ -205,7 +210,7 @@ class FirstPass:
 
         None if that would leave as many: each is of a machine of its own.
         """
-        if self._batches is None or self._batches.grid.unit > LONGEST_S:
+        if self._blocks is None or self._blocks.grid.unit > LONGEST_S:
             return None
         runs = Counter((each.machine, each.run) for each in self.cells)
         longer = max(runs.values()) > 1
@@ -214,7 +219,7 @@ class FirstPass:
         cells, self.cells = sorted(self.cells.items()), {}
         for each, summary in cells:
             self._keep(each.parent if longer else each.with_next_run, summary)
-        self._batches.double(longer=longer)
+        self._blocks.double(longer=longer)
         return cell.parent if longer else cell.with_next_run
 
 
@@ -222,17 +227,17 @@ def learnt_cells(
     parts: Iterable[Recorded],
     names: Sequence[str],
     settings: FitSettings,
-    batches: Batches,
+    blocks: CellBlocks,
     known: Mapping[int, Estimate],
 ) -> LearntCells:
     """Learn a part of a history whose layout is settled; it begins and ends with whole cells."""
     visits: list[tuple[Cell, CellSummary]] = []
     learner = CellLearner(names, settings, lambda *visit: visits.append(visit), known)
     for recorded in parts:
-        for batch in batches.add(recorded):
-            learner.learn(batch)
-    for batch in batches.end():
-        learner.learn(batch)
+        for block in blocks.add(recorded):
+            learner.learn(block)
+    for block in blocks.end():
+        learner.learn(block)
     learner.close()
-    spans = tuple(batches.left_out.counts)
+    spans = tuple(blocks.left_out.counts)
     return LearntCells(tuple(visits), learner.rows, learner.gaps, learner.left_out, spans)

@@ -13,15 +13,13 @@ from submerge.client.monitor_state import MonitorState
 from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
-from submerge.history.folds import Folds, folds_of
-from submerge.history.held_out import HeldOut
+from submerge.history.folds import Folds, HeldOut, folds_of
 from submerge.history.layout import LaidOut, Layout
 from submerge.history.models import model_of, summaries_of
-from submerge.history.newest_rows import NewestRows
-from submerge.history.recorded import Recorded
-from submerge.history.second_pass import JudgedHistory, SecondPass
+from submerge.history.recording import Recorded
+from submerge.history.second_pass import JudgedHistory, NewestRows, SecondPass
 from submerge.history.settings import MOST_CHANNELS, FitSettings
-from submerge.judge.none_left import none_left
+from submerge.judge.prepare import none_left
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk

@@ -7,22 +7,24 @@ scored by the merge of the others. Only summaries are needed for that, so it cos
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from submerge.errors import NothingLearnt
-from submerge.history.cell_learner import CellSummary
-from submerge.history.cells import Cell
+from submerge.history.cell_learner import CellSummary, mirrored
+from submerge.history.layout import Cell, CellGrid, LaidOut
+from submerge.history.models import model_of, summaries_of
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
-from submerge.pca.expected import Estimate, GappedRows, estimate
+from submerge.pca.expectation import Estimate, GappedRows, estimate
 from submerge.pca.factor import factors_of
 from submerge.pca.merging import merge_whole
 from submerge.pca.scatter_sum import Center
 from submerge.pca.whole_scatter import WholeScatter
+from submerge.protocol.messages import Model
 from submerge.protocol.summaries import below
 from submerge.schema import Channel, Schema
 from submerge.stats.moments import Moments
@@ -300,3 +302,53 @@ def _likelihoods(
                     held = replace(held, mean=held.mean - means[cell.machine] + directions.mean)
                 found[cell] = -np.inf if factors is None else held_out(directions, factors, held)
     return found
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Judges rows by models that had not learnt them.
+
+    fold_of : Rows of other cells are left out.
+    others : For each fold, all that is learnt but it.
+    block_s : Length of the blocks whose maxima are counted.
+    """
+
+    schema: Schema
+    rank: int
+    fold_of: Mapping[Cell, int]
+    others: tuple[WholeScatter, ...]
+    laid: LaidOut
+    block_s: float = 0.0
+    _models: dict[int, Model] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folds: Folds, laid: LaidOut) -> HeldOut:
+        """Return what judges the rows of some folds."""
+        others = tuple(mirrored(folds.without(fold)) for fold in range(folds.count))
+        return cls(folds.schema, folds.rank, folds.fold_of, others, laid)
+
+    def of_blocks(self, block_s: float) -> HeldOut:
+        """Return the same with blocks of another length."""
+        return replace(self, block_s=block_s, _models={})
+
+    @property
+    def grid(self) -> CellGrid:
+        """How cells are laid out."""
+        return self.laid.grid
+
+    @property
+    def row_s(self) -> float:
+        """Time that a row stands for: without times, a second."""
+        return self.laid.period_s or 1.0
+
+    def model(self, fold: int, settings: FitSettings) -> Model:
+        """Return the model of all folds but one; it is made once."""
+        if fold not in self._models:
+            self._models[fold] = model_of(
+                self.others[fold],
+                self,
+                summaries_of(self.rank, settings),
+                version=fold + 1,
+                block_s=self.block_s,
+            )
+        return self._models[fold]

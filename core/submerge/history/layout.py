@@ -10,17 +10,179 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from submerge.history.cells import CellGrid, most_cells
-from submerge.history.periods import Periods
-from submerge.history.recorded import Recorded
+from submerge._linalg import Array
+from submerge.history.recording import LeftOut, Recorded, TimeSpan
 from submerge.history.settings import FitSettings
-from submerge.history.time_spans import LeftOut, TimeSpan
+
+MOST_COUNTED = 4096
+"""Different distances that are counted; more are rounded to three digits."""
+
+OUTAGE = 100.0
+"""Times the median from which a distance is an outage, and says nothing of a row."""
+
+
+@dataclass
+class Periods:
+    """Counts the distances of rows that follow one another.
+
+    The counts do not depend on how rows are cut into calls or parts.
+
+    counts : Distances, seconds.
+    rounded : Whether distances are rounded, as there were too many different ones.
+    first, last : The first and the last time of each machine.
+    """
+
+    counts: Counter[float] = field(default_factory=Counter)
+    rounded: bool = False
+    first: dict[str, float] = field(default_factory=dict)
+    last: dict[str, float] = field(default_factory=dict)
+
+    def add(self, machine: str, times: Array) -> None:
+        """Take the times of more rows of a machine, (n,)."""
+        if not len(times):
+            return
+        before = self.last.get(machine)
+        self.first.setdefault(machine, float(times[0]))
+        self.last[machine] = float(times[-1])
+        apart = np.diff(times) if before is None else np.diff(times, prepend=before)
+        # Times are to the microsecond.
+        values, counts = np.unique(np.round(apart, 6), return_counts=True)
+        self._count(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    def follow(self, later: Periods) -> None:
+        """Take in the distances of rows that come after these."""
+        self._count(later.counts, rounded=later.rounded)
+        for machine, first in later.first.items():
+            before = self.last.get(machine)
+            if before is not None:
+                self._count({float(np.round(first - before, 6)): 1})
+            self.first.setdefault(machine, first)
+        self.last |= later.last
+
+    def _count(self, counts: Mapping[float, int], *, rounded: bool = False) -> None:
+        for value, n in counts.items():
+            self.counts[_three_digits(value) if self.rounded else value] += n
+        if not self.rounded and (rounded or len(self.counts) > MOST_COUNTED):
+            exact, self.counts, self.rounded = self.counts, Counter(), True
+            for value, n in exact.items():
+                self.counts[_three_digits(value)] += n
+
+    @property
+    def typical(self) -> float:
+        """The median distance; the mean one where a clock is too coarse to tell rows apart.
+
+        0 if no two rows are apart.
+        """
+        if not self.counts:
+            return 0.0
+        values = np.array(sorted(self.counts))
+        counts = np.array([self.counts[value] for value in values.tolist()])
+        median = float(values[np.searchsorted(counts.cumsum(), counts.sum() / 2)])
+        if values[0] > 0:
+            return median
+        positive = values[values > 0]
+        if not len(positive):
+            return 0.0
+        usual = values <= OUTAGE * max(median, float(positive[0]))
+        return float(values[usual] @ counts[usual]) / float(counts[usual].sum())
+
+
+def _three_digits(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+# A cell is a whole number of units from 1970, and a unit is 2^k seconds; so where a history is
+# cut into files makes no difference to its cells.
+
+
+FEWEST, MOST, ROOM = 64, 128, 64_000_000
+"""Cells that are held: as many as have room in so many bytes, within these bounds."""
+
+LEAST_ROWS = 64
+"""Rows of a cell at first, where they come in equal distances."""
+
+
+class Cell(NamedTuple):
+    """A span of time of one machine; cells of a machine sort in the order of time.
+
+    machine : in the order in which machines came
+    run : of rows that follow one another; 0 where rows have times
+    number : from 1970, or from the run's first row
+    """
+
+    machine: int
+    run: int
+    number: int
+
+    @property
+    def when(self) -> tuple[int, int]:
+        """The span of time, the same for all machines."""
+        return self.run, self.number
+
+    @property
+    def parent(self) -> Cell:
+        """The cell of twice the length that it is in."""
+        return Cell(self.machine, self.run, self.number >> 1)
+
+    @property
+    def with_next_run(self) -> Cell:
+        """The cell that two neighbouring runs share."""
+        return Cell(self.machine, self.run >> 1, self.number)
+
+
+class CellGrid(NamedTuple):
+    """How cells are laid out.
+
+    unit : length of a cell, seconds; rows without times count as a second each
+    runs : 2^runs runs share their cells
+    """
+
+    unit: float
+    runs: int = 0
+
+    @classmethod
+    def of(cls, period_s: float) -> CellGrid:
+        """Return the first grid for rows of that period."""
+        return cls(2.0 ** math.ceil(math.log2(LEAST_ROWS * period_s)))
+
+    @property
+    def doubled(self) -> CellGrid:
+        """Cells of twice the length."""
+        return CellGrid(2 * self.unit, self.runs)
+
+    @property
+    def of_more_runs(self) -> CellGrid:
+        """Cells that twice as many runs share."""
+        return CellGrid(self.unit, self.runs + 1)
+
+    def first_cell(
+        self, recorded: Recorded, start: int, machine: int, run: int
+    ) -> tuple[Cell, int]:
+        """Return the cell of a row, and where the rows that follow it there end.
+
+        machine : as in `Cell`
+        run : of the file that they are from, if they have no times
+        """
+        times, n = recorded.times, len(recorded.rows)
+        if times is None:
+            number = (recorded.first - 1 + start) // int(self.unit)
+            return Cell(machine, run >> self.runs, number), min(
+                n, (number + 1) * int(self.unit) - recorded.first + 1
+            )
+        number = math.floor(times[start] / self.unit)
+        return Cell(machine, 0, number), int(times.searchsorted((number + 1) * self.unit))
+
+
+def most_cells(width: int) -> int:
+    """Return how many cells are held of rows of that width."""
+    return min(MOST, max(FEWEST, ROOM // (8 * width * width)))
+
 
 FINEST = -20
 """Cells of rows with times are of 2^FINEST seconds at first: a microsecond."""
@@ -81,8 +243,8 @@ class Layout:
             self.periods.add(recorded.machine, times)
         else:
             self._raise(0)
-        for piece in LeftOut(self.settings.without).rest(recorded):
-            self._mark(piece)
+        for part in LeftOut(self.settings.without).rest(recorded):
+            self._mark(part)
 
     def merged(self, later: Layout) -> Layout:
         """Take in what was seen of rows that come after these; return itself."""
@@ -170,3 +332,97 @@ class Layout:
 def places_of(names: Sequence[str]) -> dict[str, int]:
     """Return the place of each name."""
     return {name: place for place, name in enumerate(names)}
+
+
+# Both passes take their rows so; the same rows give the same bytes, in one file or in seven
+# hundred.
+
+
+AT_ONCE = 2048
+"""Rows of a block."""
+
+
+class CellBlock(NamedTuple):
+    """Rows of one cell, in the order of time.
+
+    rows : (n, channels), in their units
+    times : (n,), seconds since 1970, or None
+    """
+
+    cell: Cell
+    rows: Array
+    times: Array | None
+
+
+class CellBlocks:
+    """Cuts rows into blocks.
+
+    grid : How cells are laid out.
+    without : Rows in these are in no block.
+    laid : Which number each machine and each file has; by default, in the order in which they come.
+
+    left_out : Counts the rows that are in no block.
+    """
+
+    def __init__(
+        self, grid: CellGrid, without: Sequence[TimeSpan] = (), laid: LaidOut | None = None
+    ) -> None:
+        self.grid, self.left_out = grid, LeftOut(without)
+        self._machines = {} if laid is None else places_of(laid.machines)
+        self._runs = {} if laid is None else places_of(laid.files)
+        self._cell: Cell | None = None
+        self._rows: list[Array] = []
+        self._times: list[Array | None] = []
+        self._held = 0
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines so far, in the order in which they came."""
+        return tuple(self._machines)
+
+    def double(self, *, longer: bool) -> None:
+        """Go over to cells of twice the length, or of twice as many runs.
+
+        What waits belongs to the larger cell.
+        """
+        self.grid = self.grid.doubled if longer else self.grid.of_more_runs
+        if self._cell is not None:
+            self._cell = self._cell.parent if longer else self._cell.with_next_run
+
+    def add(self, recorded: Recorded) -> Iterator[CellBlock]:
+        """Take rows; yield the blocks that are complete. The grid may double in between."""
+        for part in self.left_out.rest(recorded):
+            yield from self._add(part)
+
+    def _add(self, recorded: Recorded) -> Iterator[CellBlock]:
+        machine = self._machines.setdefault(recorded.machine, len(self._machines))
+        run = self._runs.setdefault(recorded.file, len(self._runs))
+        start, n = 0, len(recorded.rows)
+        while start < n:
+            cell, stop = self.grid.first_cell(recorded, start, machine, run)
+            if cell != self._cell:
+                yield from self.end()
+                self._cell = self.grid.first_cell(recorded, start, machine, run)[0]
+                continue
+            stop = min(stop, start + AT_ONCE - self._held)
+            times = None if recorded.times is None else recorded.times[start:stop]
+            self._rows.append(recorded.rows[start:stop])
+            self._times.append(times)
+            self._held += stop - start
+            start = stop
+            if self._held == AT_ONCE:
+                yield from self._whole()
+
+    def end(self) -> Iterator[CellBlock]:
+        """Yield what waits."""
+        if self._held:
+            yield from self._whole()
+        self._cell = None
+
+    def _whole(self) -> Iterator[CellBlock]:
+        cell, rows, times = self._cell, self._rows, self._times
+        self._rows, self._times, self._held = [], [], 0
+        if cell is None:
+            return
+        known = [each for each in times if each is not None]
+        yield CellBlock(cell, np.concatenate(rows), np.concatenate(known) if known else None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from submerge.condition import Condition
 from submerge.errors import UsageError, whole
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import TimeSpan
 from submerge.pca.scatter_sum import Center
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
@@ -30,8 +30,8 @@ class FitSettings:
     exclude : Rows in these are neither learnt nor scored. Each has to have some.
     faults : Known faults: their rows are not learnt either.
     alarms : Limits are those of its rule (`after` of `of` rows).
-    judged_rows : Rows of a machine that are judged in one go (`history.judged_pieces`). More keeps
-        what a monitor remembers for longer, and gives workers fewer pieces.
+    judged_rows : Rows of a machine that are judged in one go (`history.second_pass`). More keeps
+        what a monitor remembers for longer, and gives workers fewer spans.
     schema : What is learnt under it merges with what a fleet has learnt under it. By default it
         follows from the rows: their scale, and a mean for each machine if there are several.
     """

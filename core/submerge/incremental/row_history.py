@@ -19,15 +19,14 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt
-from submerge.history.batches import AT_ONCE, Batch, Batches
-from submerge.history.cells import CellGrid
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import MOST_FOLDS, Folds, folds_of
-from submerge.history.recorded import Recorded
+from submerge.history.layout import AT_ONCE, CellBlock, CellBlocks, CellGrid
+from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_model import RowModel
 from submerge.judge.prepare import LARGEST_SCALED
-from submerge.pca.expected import Estimate
+from submerge.pca.expectation import Estimate
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel
 from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
@@ -143,13 +142,13 @@ class RowHistory:
     def _held_out(self, parts: Sequence[Recorded], folds: Folds) -> Iterator[Array]:
         """Yield the scores of rows by the model of all folds but theirs."""
         scorer: tuple[int, RowModel | None] = -1, None
-        for batch in _batches(parts, self._first.grid):
-            fold = folds.fold_of.get(batch.cell)
+        for block in _blocks(parts, self._first.grid):
+            fold = folds.fold_of.get(block.cell)
             if fold is None or folds.count == 1:
                 continue  # it is left out, or there are no others
             if fold != scorer[0]:
                 scorer = fold, self._model_of(folds, folds.without(fold))
-            rows = _learnable(batch.rows)
+            rows = _learnable(block.rows)
             if scorer[1] is not None and len(rows):
                 yield scorer[1].distances(rows)
 
@@ -194,17 +193,71 @@ class RowHistory:
         return RowModel.of(scatter, folds.schema, folds.rank, self._settings)
 
 
-def _batches(parts: Sequence[Recorded], grid: CellGrid | None) -> Iterator[Batch]:
+def _blocks(parts: Sequence[Recorded], grid: CellGrid | None) -> Iterator[CellBlock]:
     """Yield rows with the cell that they were learnt in."""
     if grid is None:
         return
-    batches = Batches(grid)
+    blocks = CellBlocks(grid)
     for part in parts:
-        yield from batches.add(part)
-    yield from batches.end()
+        yield from blocks.add(part)
+    yield from blocks.end()
 
 
 def _learnable(rows: Array) -> Array:
     """Return the rows that are learnt: with half of their values, of a usable size."""
     enough = 2 * np.isnan(rows).sum(axis=1) <= rows.shape[1]
     return np.asarray(rows[enough & ~(np.abs(rows) >= LARGEST_SCALED).any(axis=1)])
+
+
+# So it is made when the rows are `GROWTH` times as many as those of the last one, and never
+# because it is read: which model scores a row follows from the rows before it alone.
+
+
+QUICK = FitSettings(rank=1)
+"""Distances do not depend on the rank that is shown, and to choose one takes the most time."""
+
+
+class CurrentModel:
+    """Learns rows in the order of time, and has a model of them.
+
+    width : Channels of a row.
+    first : Rows of the first model.
+    window : Rows that the model is of at least, once there were so many; it is of at most twice as
+        many. By default it is of all rows.
+
+    model : None before `first` rows, and while nothing varies.
+    start, stop : The model is of the rows from `start` up to `stop`, counted from the first that
+        came.
+    """
+
+    def __init__(self, width: int, *, first: int, window: int | None = None) -> None:
+        self._width, self._first, self._window = width, first, window
+        self._histories = [self._empty()]
+        self._seen = 0
+        self.model: RowModel | None = None
+        self.start = self.stop = 0
+
+    def add(self, rows: Array) -> None:
+        """Learn rows (n, channels) in their units, after those before; NaN is a gap."""
+        newest = self._histories[-1]
+        if self._window is not None and newest.seen >= self._window:
+            self._histories = [newest, self._empty()]
+        for history in self._histories:
+            history.add(rows)
+        self._seen += len(rows)
+        self._make()
+
+    def _empty(self) -> RowHistory:
+        return RowHistory([f"x{i}" for i in range(self._width)], QUICK, measures=False)
+
+    def _make(self) -> None:
+        oldest = self._histories[0]
+        start = self._seen - oldest.seen
+        enough = self._first if start != self.start else GROWTH * (self.stop - self.start)
+        if oldest.seen < max(self._first, enough):
+            return
+        try:
+            self.model = oldest.model
+        except NothingLearnt:
+            return  # rows that vary may come
+        self.start, self.stop = start, self._seen

@@ -14,12 +14,11 @@ from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
 from submerge.jobs.envelopes import JobAsk, JobShare
 from submerge.jobs.job import MOST_PAYLOAD
-from submerge.jobs.machine import JobEffect, JobTimes, SendJob
-from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.jobs.machine import JobEffect, JobPiece, JobPieceTaken, JobTimes, SendJob
 from submerge.jobs.parcels import IncomingParcel, OutgoingParcel, Parcel, all_of
 from submerge.protocol.machine import Note, Now
 from submerge.protocol.messages import Incarnation, Stamp
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 
 
 class JobLink:

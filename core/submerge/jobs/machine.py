@@ -12,8 +12,53 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from submerge.jobs.job import Job, JobOutcome
-from submerge.jobs.messages import JobMessage
 from submerge.protocol.machine import Keep, Note, Start, Tick
+from submerge.protocol.messages import Stamp
+
+PARCEL = 16
+"""Bytes of a payload's name: a hash of the job, the turn and the content."""
+
+
+class JobPiece(NamedTuple):
+    """One piece of a payload.
+
+    stamp : the child that it is from, or for; the *sender's* incarnation; seq is the turn
+    job : the job's id
+    up : from the child; otherwise for it
+    parcel : the payload's name
+    weight : clients whose contributions a share holds; 0 in an ask
+    number, total : which piece, from 0, of how many
+    data : its bytes
+    """
+
+    stamp: Stamp
+    job: str
+    up: bool
+    parcel: bytes
+    weight: int
+    number: int
+    total: int
+    data: bytes
+
+
+class JobPieceTaken(NamedTuple):
+    """Which pieces of a payload have arrived.
+
+    stamp : the child's name; the incarnation of *who took it*; seq is the turn
+    up : of the pieces that were taken
+    have : a bit a piece, the lowest first
+    over : the receiver wants no more of this job: it is over, or it takes no part
+    """
+
+    stamp: Stamp
+    job: str
+    up: bool
+    parcel: bytes
+    have: bytes
+    over: bool = False
+
+
+JobMessage = JobPiece | JobPieceTaken
 
 
 class JobTimes(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from submerge.errors import UsageError
-from submerge.jobs.collecting import reason_of
+from submerge.jobs.collection import reason_of
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.kind import JobKind
@@ -26,16 +26,17 @@ from submerge.jobs.machine import (
     JobEnded,
     JobEvent,
     JobHeard,
+    JobPiece,
+    JobPieceTaken,
     JobTimes,
     SendJob,
 )
-from submerge.jobs.messages import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import all_of
+from submerge.jobs.point_budget import RECORD, PointBudget
 from submerge.jobs.points import HeldRows, JobPoints, split
-from submerge.jobs.sharing import RECORD, PointBudget
 from submerge.protocol.machine import Keep, Note, Now, Start
 from submerge.protocol.messages import Incarnation
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 
 MOST_JOBS = 4
 """Jobs that a node takes part in at once."""

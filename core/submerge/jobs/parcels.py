@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from submerge.errors import PeerError, UsageError
 from submerge.jobs.job import MOST_PIECES, Job
-from submerge.jobs.machine import JobTimes
-from submerge.jobs.messages import PARCEL, JobPiece, JobPieceTaken
+from submerge.jobs.machine import PARCEL, JobPiece, JobPieceTaken, JobTimes
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Incarnation, Stamp
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.retry import Retry
 
 WINDOW = 16

@@ -10,7 +10,7 @@ import math
 
 from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
-from submerge.jobs.collecting import ShareCollection, asked_of, refusal
+from submerge.jobs.collection import ShareCollection, asked_of, refusal
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.kind import JobKind
 from submerge.jobs.kinds import kind_of
@@ -21,6 +21,8 @@ from submerge.jobs.machine import (
     JobEnded,
     JobEvent,
     JobHeard,
+    JobPiece,
+    JobPieceTaken,
     JobTimes,
     KnownChildren,
 )
@@ -31,10 +33,9 @@ from submerge.jobs.member import (
     not_from_parent,
     passed_over,
 )
-from submerge.jobs.messages import JobPiece, JobPieceTaken
 from submerge.protocol.machine import Note, Now, Start
 from submerge.protocol.messages import Incarnation
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 
 
 class JobRelay:

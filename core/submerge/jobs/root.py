@@ -23,7 +23,7 @@ import numpy as np
 from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
 from submerge.jobs.arrays import Arrays, check_finite
-from submerge.jobs.collecting import ShareCollection, asked_of, reason_of, refusal
+from submerge.jobs.collection import ShareCollection, asked_of, reason_of, refusal
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job, JobOutcome, Leaver
 from submerge.jobs.kind import JobAnswer, JobKind, PhaseDown
@@ -35,17 +35,18 @@ from submerge.jobs.machine import (
     JobEnded,
     JobEvent,
     JobHeard,
+    JobPiece,
+    JobPieceTaken,
     JobProgress,
     JobTimes,
     KnownChildren,
     OpenJob,
 )
 from submerge.jobs.member import MOST_JOBS
-from submerge.jobs.messages import JobPiece, JobPieceTaken
 from submerge.jobs.roster import Roster
 from submerge.protocol.machine import Keep, Key, Note, Now, Records, Start
 from submerge.protocol.messages import Incarnation
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 
 ROOT_RESTARTED = "the root restarted"
 

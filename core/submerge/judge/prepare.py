@@ -14,17 +14,58 @@ Every reader of rows calls it, so that a row is treated alike wherever it is rea
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
 from submerge.condition import Condition
-from submerge.judge.clock import RowTime
 from submerge.judge.decision import Mask
 from submerge.schema import Schema
+from submerge.stats.block_maxima import HOUR_S
+
+
+class RowTime(NamedTuple):
+    """The time that some rows stand for.
+
+    period_s : of each row; 0 goes by the clock
+    since_s : seconds since the rows before, by the clock; 0 for the first rows of a process
+    """
+
+    period_s: float = 0.0
+    since_s: float = 0.0
+
+    def elapsed_s(self, rows: int) -> float:
+        """Return by how much `rows` rows are later than the rows before."""
+        return rows * self.period_s if self.period_s else self.since_s
+
+    def seen_s(self, rows: int) -> float:
+        """Return the time that `rows` rows have seen.
+
+        A sensor that was silent for a day has not seen a day.
+        """
+        return rows * self.period_s if self.period_s else min(self.since_s, HOUR_S)
+
+
+@dataclass(frozen=True, slots=True)
+class RowClock:
+    """When rows arrived last.
+
+    period_s : Time that a row stands for; 0 goes by the clock.
+    last_s : Steady time of the newest rows; None before the first.
+    """
+
+    period_s: float = 0.0
+    last_s: float | None = None
+
+    def read(self, steady_s: float) -> tuple[RowClock, RowTime]:
+        """Return the clock after rows at a steady time, and the time that they stand for."""
+        since_s = 0.0 if self.last_s is None else steady_s - self.last_s
+        return replace(self, last_s=steady_s), RowTime(self.period_s, since_s)
+
 
 LARGEST_SCALED = 1e12
 """Rows with larger numbers are left out, features as well: the sum of ten years of their squares is
@@ -170,3 +211,27 @@ def in_units(rows: Array, schema: Schema) -> Array:
     if schema.scaling is None:
         return rows
     return np.asarray(rows * schema.scaling.scale + schema.scaling.offset)
+
+
+_CURES = {
+    REASONS[LEAD_IN]: "each file needs more rows than the model has lags",
+    REASONS[GAPS]: "a row needs values in half of its channels",
+    REASONS[TOO_LARGE]: f"a number above {LARGEST_SCALED:g} is no reading: leave its column out",
+}
+
+
+def none_left(rows: int, reasons: Mapping[str, int], when: Condition | None = None) -> str:
+    """Return how many rows there were, why none can be judged, and what to do.
+
+    rows : How many there were.
+    reasons : How many were left out, by `REASONS` and other reasons.
+    when : The state that rows had to be in.
+    """
+    ordered = sorted(reasons.items(), key=lambda each: -each[1])
+    if not ordered:
+        return f"none of {rows:,}: give more rows"
+    counts = ", ".join(f"{n:,} {why}" for why, n in ordered)
+    cure = _CURES.get(ordered[0][0], "leave fewer rows out")
+    if ordered[0][0] == REASONS[OTHER_STATE] and when is not None:
+        cure = f"they are not in the state {when}: correct it, or leave it out"
+    return f"none of {rows:,} ({counts}): {cure}"

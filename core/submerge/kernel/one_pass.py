@@ -27,9 +27,9 @@ from submerge._linalg import Array
 from submerge.errors import ShapeError, UsageError, whole
 from submerge.features import draws, sparse
 from submerge.features.checks import MOST_SEED
-from submerge.features.eigen import Solid
 from submerge.features.hadamard import sylvester
 from submerge.features.kernels import Kernel
+from submerge.features.landmarks import Solid
 
 SIGNS, ROWS, COLUMNS = 0x5248, 0x5249, 0x524A
 """Streams of a seed that the sketch is drawn from; nothing else uses them."""

@@ -23,9 +23,8 @@ from itertools import pairwise
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.pca.factor import Factors, factors_of
+from submerge.pca.factor import Factors, Precision, factors_of
 from submerge.pca.merging import merge, merge_whole
-from submerge.pca.precision import Precision
 from submerge.pca.scatter_sum import Center
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter

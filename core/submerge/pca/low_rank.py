@@ -22,7 +22,7 @@ from submerge._linalg import (
     multiply,
 )
 from submerge.pca.block import Blend, Digest, channel_energies
-from submerge.pca.expected import Guesses, Mask
+from submerge.pca.expectation import Guesses, Mask
 from submerge.pca.ritz import decomposed
 
 

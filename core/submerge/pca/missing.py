@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from submerge._linalg import EPS, Array, unmasked
 from submerge.errors import ShapeError
-from submerge.pca.precision import Precision
+from submerge.pca.factor import Precision
 from submerge.pca.subspace import Subspace
 
 FARTHEST = 8.0

@@ -20,7 +20,7 @@ import numpy as np
 
 from submerge._linalg import EPS, Array
 from submerge.errors import UsageError
-from submerge.pca.precision import Precision
+from submerge.pca.factor import Precision
 from submerge.pca.subspace import Subspace
 
 Statistic = Literal["spe", "t2", "distance"]

@@ -37,10 +37,9 @@ from submerge.pca.budget import (
     rows_at_once,
     rows_with_gaps,
 )
-from submerge.pca.column_names import column_names, schema_of
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.low_rank import LowRank
-from submerge.pca.projections import Projections
+from submerge.pca.projections import Projections, column_names, schema_of
 from submerge.pca.rank import FixedRank, RankChoice, RankRule
 from submerge.pca.ritz import block_rows
 from submerge.pca.scatter import Scatter
@@ -160,8 +159,8 @@ class SAPCA(Projections):
 
         A table's columns give the schema their names; later tables need the same. `gaps` says which
         values are guesses: where the whole scatter is held, such rows wait for up to 1000 others,
-        and what is learnt is what they have on average (`expected`); elsewhere guesses are learnt
-        as they are. Rows may be sparse, without gaps (`sparse_rows`).
+        and what is learnt is what they have on average (`expectation`); elsewhere guesses are
+        learnt as they are. Rows may be sparse, without gaps (`sparse_rows`).
         """
         if is_sparse(X):
             self._learn_sparse(sparse_rows.checked(X, self._dim, self._largest, gaps))

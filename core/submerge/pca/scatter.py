@@ -25,7 +25,7 @@ from submerge._linalg import (
 )
 from submerge.pca import sparse_rows
 from submerge.pca.block import Blend, Digest, Totals
-from submerge.pca.expected import (
+from submerge.pca.expectation import (
     LEARN,
     LOOK,
     TINY,

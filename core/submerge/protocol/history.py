@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from submerge.protocol.learning import Summary
 from submerge.protocol.messages import Model, ScoreSketches
+from submerge.protocol.summaries import Summary
 
 ID_DIGITS = 12
 

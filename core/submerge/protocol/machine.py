@@ -21,8 +21,7 @@ from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.history import History
-from submerge.protocol.messages import Answer, Incarnation, Joined, Message
-from submerge.protocol.questions import Question
+from submerge.protocol.messages import Answer, Incarnation, Joined, Message, Question
 from submerge.schema import Schema
 
 Key = tuple[str, ...]

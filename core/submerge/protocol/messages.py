@@ -8,7 +8,9 @@ is never added to it. Rules: docs/protocol.md.
 from __future__ import annotations
 
 import enum
+import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,10 +18,7 @@ from submerge.errors import UsageError
 from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.drill_report import DrillReport, DrillTaken
-from submerge.protocol.earlier_sums import EarlierSums
-from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.score_trail import NO_TRAIL, ScoreTrail
 from submerge.protocol.summaries import Summary
 from submerge.stats.block_maxima import BlockMaxima
@@ -27,10 +26,151 @@ from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.score_limits import Limits
 
+PATIENCE_S = 10.0
+"""A reply that comes later is dropped."""
+
+MOST_BODY = 64 << 10
+"""Bytes of a reply's body. What is longer comes in pages."""
+
+MOST_STEP_S = 86_400
+"""Seconds of the longest step."""
+
+DEEPEST = 16
+"""Names on the way of a question."""
+
+
+class Question(NamedTuple):
+    """A question to a node.
+
+    node, group : the child that it is sent to, and one of its groups
+    pinned : of the parent that sends it
+    number : names it, for its reply; drawn by whom an operator asks
+    path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
+    topic : "nodes" and "scores" of an aggregator; "settings" of any node; "recent" and "values" of
+        a client. A node that does not know a topic says so
+    about : of one node only; empty: of all
+    after : a page begins after this name; empty: from the first
+    since_s, step_s : of what happens over time: from this time on (Unix), in steps of so many
+        seconds; 0 where a topic has none
+    """
+
+    node: str
+    group: str
+    pinned: Incarnation
+    number: int
+    path: tuple[str, ...]
+    topic: str
+    about: str = ""
+    after: str = ""
+    since_s: int = 0
+    step_s: int = 0
+
+
+class QuestionReply(NamedTuple):
+    """The reply to a question.
+
+    stamp : of the child that sends it: who replies, or an aggregator that passes it on
+    number : the question's
+    body : JSON; empty if there is none
+    problem : why there is none, in one line
+    """
+
+    stamp: Stamp
+    number: int
+    body: bytes
+    problem: str = ""
+
+
+class ReplyTaken(NamedTuple):
+    """That a reply has arrived.
+
+    stamp : the reply's
+    """
+
+    stamp: Stamp
+    reason: Reason
+
+
+class QuestionPace:
+    """Lets through so many questions at once, and then so many a second."""
+
+    def __init__(self, burst: float, per_s: float) -> None:
+        self._burst, self._per_s = burst, per_s
+        self._left, self._at = burst, 0.0
+
+    def admits(self, steady: float) -> bool:
+        """Return whether one more may pass, and count it."""
+        passed = max(0.0, steady - self._at)
+        self._left, self._at = min(self._burst, self._left + self._per_s * passed), steady
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
+
+
+# Sums under an earlier schema cannot take its place: they would be read as rows of the present
+# one.
+
+
+class EarlierSums(NamedTuple):
+    """Sums of rows under an earlier schema.
+
+    fingerprint : of that schema
+    counts : of these readings; they are among the counts of the report, too
+    """
+
+    fingerprint: str
+    summary: Summary
+    counts: Counts
+
+
+def learnt_in(report: Report) -> Iterator[tuple[str, Summary]]:
+    """Yield the summaries that a report holds, each with the fingerprint of its schema."""
+    if report.summary is not None:
+        yield report.fingerprint, report.summary
+    if report.earlier is not None:
+        yield report.earlier.fingerprint, report.earlier.summary
+
+
+class DrillReport(NamedTuple):
+    """What a drill at a client found out.
+
+    stamp : of the child that sends it: the client, or an aggregator that passes it on
+    node : the client
+    fingerprint : of the schema of its channels
+    at : wall time of its end, by the client's clock
+    number : of the desired state that asked for it
+    rows, spans, within : rows at hand, spans that faults were tried on, their length in rows
+    at_most_per_s : the rate of false alarms that limits were for
+    channels : 16 bytes a channel (`submerge.drill.drill`)
+    """
+
+    stamp: Stamp
+    node: str
+    fingerprint: str
+    at: float
+    number: int
+    rows: int
+    spans: int
+    within: int
+    at_most_per_s: float
+    channels: bytes
+
+
+class DrillTaken(NamedTuple):
+    """The answer to a `DrillReport`.
+
+    stamp : the report's
+    """
+
+    stamp: Stamp
+    reason: Reason
+
+
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
 """A model version in use above `BELIEVED` is never believed, however many use it: a root that
-received exactly that can still count up to `HIGHEST`. `submerge.aggregator.versions` says which
-lower ones are believed."""
+received exactly that can still count up to `HIGHEST`. `submerge.aggregator.root.new_model` says
+which lower ones are believed."""
 
 LATEST = 2**61
 """A later creation time (ms) of an incarnation is not believed: a floor that rises above it must
@@ -369,3 +509,15 @@ Message = (
 
 FromBelow = Join | Report | DrillReport | QuestionReply
 """What a child sends; each has one answer."""
+
+
+def successor(measured: Incarnation, family: str) -> Incarnation:
+    """Return the name that follows from the incarnation that measured and from the settled schema.
+
+    All copies of its readings, on whatever disk, have this one name, and a parent counts a name
+    once. Schemas of one family (`Schema.family`) give one name: a parent reads rows of one as rows
+    of the other. Another family gives another name: such rows never stand in for each other.
+    """
+    text = f"{measured} {family}".encode()
+    nonce = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    return Incarnation(measured.created_ms, nonce >> 1)

@@ -6,7 +6,23 @@ A name fits a certificate, a topic and a file. All packages import this module; 
 from __future__ import annotations
 
 import base64
+import builtins
 import re
+from typing import Protocol
+
+
+class RandomSource(Protocol):
+    """Draws numbers. Two nodes never share the state of one."""
+
+    def random(self) -> float:
+        """Return a number of [0, 1)."""
+
+    def integers(self, high: int, /) -> int:
+        """Return a whole number of [0, high), where `high` is 1 to 2**63."""
+
+    def bytes(self, length: int, /) -> builtins.bytes:
+        """Return that many random bytes."""
+
 
 NAME = r"[A-Za-z0-9._-]{1,64}"
 """What a name consists of, as a regular expression without anchors."""

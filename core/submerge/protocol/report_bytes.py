@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 
-from submerge.protocol.earlier_sums import learnt_in
-from submerge.protocol.messages import Report
+from submerge.protocol.messages import Report, learnt_in
 from submerge.protocol.summaries import Summaries
 from submerge.stats.quantile_sketch import packed, varint
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 
 
 class Retry:

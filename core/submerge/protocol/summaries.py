@@ -8,32 +8,222 @@ through the same code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from submerge._linalg import Array, Storage
-from submerge.judge.row_scorer import RowScorer
-from submerge.judge.score import ScoringSummaries
+from submerge.judge.score import RowScorer, ScoringSummaries
 from submerge.pca.budget import DEFAULT_MEMORY
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.factor import Factors, factors_of
 from submerge.pca.merging import merge, merge_whole
 from submerge.pca.missing import fill
 from submerge.pca.rank import FixedRank, RankRule
-from submerge.pca.restated import restated
+from submerge.pca.restatement import restated
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter_sum import Center
 from submerge.pca.subspace import Subspace
+from submerge.pca.tree import MergeTree
 from submerge.pca.whole_scatter import WholeScatter, is_narrow, triangle
-from submerge.protocol.kernel_summary import KernelEngine, Piece, summary_of
-from submerge.protocol.learning import Learner as Learner
-from submerge.protocol.learning import Summary as Summary
-from submerge.protocol.learning import Tree as Tree
-from submerge.protocol.part_trees import PartTrees, WholeTree
 from submerge.robust.outliers import Screening, both, screen
 from submerge.schema import Schema
+
+# Both kinds of summary list their `parts`, so that merging and scoring need not know the kind.
+
+
+Piece = Subspace | WholeScatter
+"""What holds the rows of one space."""
+
+BLOCK = 64
+"""Rows of features learnt at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelSummary:
+    """Two subspaces of the same rows.
+
+    features : Of the rows in feature space, (dim, k).
+    linear : Of the scaled readings, (channels, k); under the same fingerprint.
+    """
+
+    features: Subspace
+    linear: Subspace
+
+    @property
+    def weight(self) -> float:
+        """Effective number of samples."""
+        return self.features.weight
+
+    @property
+    def parts(self) -> tuple[Subspace, Subspace]:
+        """The subspace of the features, then that of the readings."""
+        return self.features, self.linear
+
+    @property
+    def pieces(self) -> tuple[Subspace, Subspace]:
+        """As `parts`."""
+        return self.features, self.linear
+
+
+def summary_of(*parts: Piece) -> Piece | KernelSummary:
+    """Return the summary that has these `parts`: one, or the two subspaces of a kernel group."""
+    if len(parts) == 1:
+        return parts[0]
+    return KernelSummary(*(directions for part in parts for directions in part.parts))
+
+
+class KernelEngine:
+    """Two `SAPCA`s that learn the same rows (n, channels), scaled.
+
+    Features are stored in float32: they are numbers of one size, and reports have no more digits.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        rule: RankRule,
+        *,
+        linear_rank: int,
+        oversample: int,
+        linear_oversample: int,
+        memory: int,
+    ) -> None:
+        readings = Schema(schema.width, center=schema.center)
+        self._fingerprint = schema.fingerprint
+        self._features = SAPCA(
+            rule,
+            oversample=oversample,
+            block_size=BLOCK,
+            memory=memory,
+            dtype=np.float32,
+            schema=schema,
+        )
+        self._linear = SAPCA(
+            FixedRank(linear_rank), oversample=linear_oversample, memory=memory, schema=readings
+        )
+
+    def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
+        """Take in rows (n, channels), scaled and finite, and their features (n, dim).
+
+        What was filled is learnt as it is: its features follow from it, and are in no way linear.
+        """
+        self._features.partial_fit(features)
+        self._linear.partial_fit(rows)
+
+    def fade(self, factor: float) -> None:
+        """Multiply the weight of everything learnt so far by `factor`."""
+        self._features.fade(factor)
+        self._linear.fade(factor)
+
+    def summary(self) -> KernelSummary:
+        """Return everything learnt, with float32 columns, as it will arrive."""
+        features, linear = (
+            replace(seen, basis=seen.basis.astype(np.float32), schema=self._fingerprint, spares=0)
+            for seen in (self._features.subspace, self._linear.subspace)
+        )
+        return KernelSummary(features, linear)
+
+
+class Summary(Protocol):
+    """What was learnt: the machines pass it on, and only `Summaries` of its kind look inside."""
+
+    @property
+    def weight(self) -> float:
+        """Effective number of samples."""
+
+    @property
+    def parts(self) -> tuple[Subspace, ...]:
+        """The subspaces of it: of the features first, of the readings last.
+
+        One in a linear group, two in a kernel group, none in a set of ids. Those of a
+        `WholeScatter` are computed when they are asked for.
+        """
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """As `parts`, as they are held: nothing is decomposed."""
+
+
+class Learner(Protocol):
+    """What one incarnation learns with."""
+
+    def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
+        """Take in rows (n, channels), scaled and finite, and their features (n, dim).
+
+        gaps : which numbers of the rows were filled, and by what
+        """
+
+    def fade(self, factor: float) -> None:
+        """Multiply the weight of everything learnt so far by `factor`."""
+
+    def summary(self) -> Summary:
+        """Return everything learnt, as it would arrive."""
+
+
+class Tree(Protocol):
+    """Children by key, and their merge."""
+
+    def __len__(self) -> int: ...
+    def __contains__(self, key: object) -> bool: ...
+    def __setitem__(self, key: str, summary: Summary, /) -> None: ...
+    def __delitem__(self, key: str, /) -> None: ...
+    def root(self) -> Summary:
+        """Return the merge of all children, at least one."""
+
+
+# A summary of a kernel group has two subspaces; that of a narrow group is one whole scatter, and
+# so is its merge.
+
+
+class Pieces(Protocol):
+    """A summary, as far as it is merged."""
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """As in a `Summary`."""
+
+
+class PartTrees:
+    """Children by key, and their merge: a `MergeTree` of each part, all of one shape."""
+
+    def __init__(self, ranks: Sequence[int], center: Center) -> None:
+        self._trees = [MergeTree(rank=rank, center=center) for rank in ranks]
+
+    def __len__(self) -> int:
+        return len(self._trees[0])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._trees[0]
+
+    def __setitem__(self, key: str, summary: Pieces) -> None:
+        for tree, part in zip(self._trees, summary.pieces, strict=True):
+            tree[key] = part
+
+    def __delitem__(self, key: str) -> None:
+        for tree in self._trees:
+            del tree[key]
+
+    def root(self) -> Piece | KernelSummary:
+        """Return the merge of all children, at least one."""
+        return summary_of(*(tree.root() for tree in self._trees))
+
+
+class WholeTree(PartTrees):
+    """Children of a narrow group: their merge is a whole scatter, rounded as it will arrive."""
+
+    def __init__(self, rank: int, center: Center) -> None:
+        super().__init__([rank], center)
+        self._last: tuple[WholeScatter, WholeScatter] | None = None
+
+    def root(self) -> WholeScatter:
+        """Return the merge of all children, at least one."""
+        whole = self._trees[0].root_whole()
+        if self._last is None or self._last[0] is not whole:
+            self._last = whole, whole.rounded()
+        return self._last[1]
+
 
 MOST_TIMES = 4
 """A child's summary has at most so many times the directions that a group keeps. Ranks may differ a
@@ -69,7 +259,7 @@ class Summaries(ScoringSummaries, Protocol):
     def restated(
         self, summary: Summary, old: Schema, new: Schema, *, like: Summary | None
     ) -> Summary:
-        """Return a summary under a schema as one under another, as `pca.restated`.
+        """Return a summary under a schema as one under another, as `pca.restatement`.
 
         like : of rows that have all channels of `new`; None without any
         """

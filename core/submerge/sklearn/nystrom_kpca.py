@@ -22,10 +22,15 @@ from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.landmark_choice import choose
 from submerge.kernel.nystrom import Covariance, NystromPCA
 from submerge.schema import Schema
-from submerge.sklearn.fitting import all_or_nothing, seed_of, validated
-from submerge.sklearn.kernel_names import named_kernel
-from submerge.sklearn.lifting import wide
-from submerge.sklearn.likeness import check_alike, of_same_columns, schema_of
+from submerge.sklearn.fit_parts import (
+    all_or_nothing,
+    check_alike,
+    of_same_columns,
+    schema_of,
+    seed_of,
+    validated,
+)
+from submerge.sklearn.kernel_names import named_kernel, wide
 
 FLOATS = (np.float64, np.float32)
 

@@ -20,7 +20,7 @@ from submerge.features import sparse
 from submerge.features.kernels import Kernel
 from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
-from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of, validated
+from submerge.sklearn.fit_parts import all_or_nothing, check_clusters, k_means, seed_of, validated
 from submerge.sklearn.kernel_names import named_kernel
 
 

@@ -18,9 +18,8 @@ from submerge.features import Kernel
 from submerge.kernel.auto_gamma import checked_spread
 from submerge.kernel.spectral import eigengap, maps_around, scores, summary_of
 from submerge.schema import Schema
-from submerge.sklearn.fitting import all_or_nothing, check_clusters, k_means, seed_of, validated
-from submerge.sklearn.kernel_names import named_kernel
-from submerge.sklearn.lifting import fourier_features
+from submerge.sklearn.fit_parts import all_or_nothing, check_clusters, k_means, seed_of, validated
+from submerge.sklearn.kernel_names import fourier_features, named_kernel
 
 
 class KernelSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]

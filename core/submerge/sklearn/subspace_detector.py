@@ -23,7 +23,7 @@ from submerge.errors import UsageError, whole
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_history import RowHistory
 from submerge.incremental.row_model import RowModel
-from submerge.sklearn.fitting import all_or_nothing, validated
+from submerge.sklearn.fit_parts import all_or_nothing, validated
 
 MOST_CONTAMINATION = 0.5
 

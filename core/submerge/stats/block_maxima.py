@@ -15,7 +15,7 @@ block is (`block_length`).
    (peaks over threshold) by probability-weighted moments (Hosking and Wallis 1987).
 3. With few maxima the limit errs on the high side: a smaller share is asked for (see `limit`).
 4. The maximum of a block that ended in an alarm counts, too. Without it the tail would miss it, and
-   the limit would fall until alarms are common. How high it counts: `client.alarms.peak`.
+   the limit would fall until alarms are common. How high it counts: `client.alarms.blocks`.
 """
 
 from __future__ import annotations
@@ -357,3 +357,57 @@ class BlockMaximaTally:
         """All maxima, as a report carries them."""
         by = {kind: tally.sketch for kind, tally in self._tallies.items()}
         return BlockMaxima(**by, longest=self.blocks, block_s=self.block_s, lengths=())
+
+
+MULTIPLES = (1.25, 1.5, 2.0, 3.0, 5.0, 8.0)
+"""How many times as often as promised alarms may come: the evidence is the mean over these."""
+
+ENOUGH = 20.0
+"""Evidence that is believed: 20 to 1."""
+
+MOST = 64.0
+"""Largest multiple that is distinguished."""
+
+LARGEST = 1e12
+"""Evidence is cut to this size."""
+
+LEAST_NODES = 3
+"""Least number of nodes whose unconfirmed alarms say anything of their group's limits."""
+
+EACH = 2.0
+"""Most alarms of one node that do, over those that were promised for it; and one more."""
+
+
+def evidence(raised: int, promised: float, multiple: float = 1.0) -> float:
+    """Return the evidence that alarms come more than `multiple` times as often as promised.
+
+    Parameters
+    ----------
+    raised : int
+        Alarms that no person has confirmed as faults.
+    promised : float
+        The most false alarms that the settings allow in the time watched.
+
+    Returns
+    -------
+    float from 0 to `LARGEST`: 20 is 20 to 1. It is valid at any time, however often one looks.
+    """
+    m = np.array(MULTIPLES)
+    logs = raised * np.log(m) - (m - 1) * multiple * promised
+    return float(np.minimum(np.exp(np.minimum(logs, 100.0)).mean(), LARGEST))
+
+
+def surely_more(raised: int, promised: float) -> float:
+    """Return how many times as often as promised alarms come, at the least: 1 to `MOST`.
+
+    There is evidence of `ENOUGH` to one against every smaller multiple.
+    """
+    if not promised > 0 or evidence(raised, promised) < ENOUGH:
+        return 1.0
+    low, high = 1.0, MOST
+    for _ in range(30):
+        middle = (low * high) ** 0.5
+        low, high = (
+            (middle, high) if evidence(raised, promised, middle) >= ENOUGH else (low, middle)
+        )
+    return low

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from submerge import Array
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import TimeSpan
 from submerge_files.console.figures import Figure, save
 from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected

@@ -15,12 +15,11 @@ from submerge import UsageError
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
 from submerge.history.detection import FoundAlarm, HistoryDetector, watching
-from submerge.history.learnt import Learnt
-from submerge.history.periods import Periods
-from submerge.history.recorded import Recorded
+from submerge.history.knowledge import Learnt
+from submerge.history.layout import Periods
+from submerge.history.recording import LeftOut, Recorded, TimeSpan
 from submerge.history.settings import SOON
-from submerge.history.time_spans import LeftOut, TimeSpan
-from submerge.judge.none_left import none_left
+from submerge.judge.prepare import none_left
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from submerge.history.detection import FoundAlarm
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import TimeSpan
 from submerge_client.datasets.table import counted
 from submerge_files.console.printable import printable
 from submerge_files.console.units import figure, in_words, moment

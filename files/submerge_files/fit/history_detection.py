@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from submerge.condition import Condition
 from submerge.history.fit import Fitted
+from submerge.history.recording import TimeSpan
 from submerge.history.settings import SOON, FitSettings
-from submerge.history.time_spans import TimeSpan
 from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected, DetectRequest, detect
 from submerge_files.fit.comparison import Comparison, compare

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from submerge import Schema, UsageError
 from submerge.history.fit import fit
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.names import is_name
 from submerge_client.config.from_history import GROUP, LearntSettings
 from submerge_client.config.schemas import SchemaConfig

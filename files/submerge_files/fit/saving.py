@@ -6,7 +6,7 @@ from pathlib import Path
 
 from submerge import UsageError
 from submerge.history.fit import Fitted
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge_files import model_file
 
 

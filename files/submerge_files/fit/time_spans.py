@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submerge import UsageError
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import TimeSpan
 from submerge_client.datasets.day_order import orders_of, slashed_seconds
 from submerge_client.datasets.instants import is_slashed, to_seconds
 from submerge_client.datasets.source import refusal, shown

@@ -7,7 +7,7 @@ from functools import partial
 
 from submerge.errors import whole
 from submerge.history.fit import fit
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.history.settings import FitSettings
 from submerge_files import model_file
 from submerge_files.console.conditions import condition_of

@@ -14,7 +14,7 @@ import numpy as np
 from submerge import Array, UsageError
 from submerge.condition import Condition
 from submerge.headings import channels_of
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
 from submerge_client.datasets.source import refusal
 from submerge_files.python.frames import PLACE, Frame

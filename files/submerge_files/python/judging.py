@@ -12,7 +12,7 @@ from submerge import UsageError
 from submerge.condition import Condition
 from submerge.headings import heading_of
 from submerge.history.detection import RowPlace
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge_files.console.conditions import condition_of
 from submerge_files.detect.level import AnotherLevel
 from submerge_files.detect.run import (

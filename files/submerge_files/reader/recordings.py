@@ -21,7 +21,7 @@ import numpy as np
 from submerge import Array, Channel
 from submerge.condition import Condition
 from submerge.headings import called, channels_of
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
 from submerge_files.reader import long_table
 from submerge_files.reader.ahead import ahead

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submerge.errors import UsageError
-from submerge.judge.none_left import none_left
+from submerge.judge.prepare import none_left
 from submerge_files.console.conditions import condition_of
 from submerge_files.console.reading_options import reading_options
 from submerge_files.score.lines import CsvScoreLines, JsonScoreLines, ScoreHeadings

@@ -29,8 +29,9 @@ from submerge_client.config.links import UplinkConfig
 from submerge_client.disk import RecordStore
 from submerge_client.score_outputs.lines import ScoreLines
 from submerge_client.sensors.lags import Lags
-from submerge_client.uplink.factory import make_uplink, tls_of
+from submerge_client.uplink.factory import make_uplink
 from submerge_client.uplink.identity import Credentials
+from submerge_client.uplink.tls import tls_of
 from submerge_lab.crowd.motes import OVERSAMPLE, RANK, SCHEMA
 
 BLOCKS_PER_S = 4.0

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, Scaling, Schema
-from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.features import Gaussian, RandomFourier
 from submerge.protocol.messages import Counts
 from submerge_aggregator.store import Store

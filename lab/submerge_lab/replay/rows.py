@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from submerge import Array, Subspace, UsageError
-from submerge.pca.expected import Mask
+from submerge.pca.expectation import Mask
 from submerge.pca.missing import fill
 from submerge.pca.subspace import LARGEST
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from submerge import Array, EnergyRank, FixedRank, RankRule, SapcaRank, UsageError
 from submerge.features import FeatureMap
-from submerge.protocol.kernel_summary import BLOCK
+from submerge.protocol.summaries import BLOCK
 from submerge_lab.kernel_options import option
 from submerge_lab.replay.rows import Missing
 

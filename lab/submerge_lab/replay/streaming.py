@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import SAPCA, Array, MergeTree, Schema, Subspace, spe
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.missing import fill
 
 Progress = Callable[[int], None]

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from submerge import PeerError, UsageError
-from submerge.jobs.messages import JobMessage
+from submerge.jobs.machine import JobMessage
 from submerge_files.console.options import QUIET, default_option, flag_option, json_option
 from submerge_files.console.progress import advancing
 from submerge_lab.simulator.jobs import JOB_PRESETS, JobPlan, JobSeedOutcome, run_jobs

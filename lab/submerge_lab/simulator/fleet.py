@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Event,
@@ -32,13 +32,12 @@ from submerge.protocol.machine import (
     Tick,
 )
 from submerge.protocol.messages import Message, Model, Report
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.report_bytes import payload
 from submerge_lab.simulator.faults import Faults
 from submerge_lab.simulator.feeds import Feed
 from submerge_lab.simulator.hosts import Host
-from submerge_lab.simulator.malicious import NAME, MaliciousNode, Wire, carried
-from submerge_lab.simulator.network import Delivery, Network
+from submerge_lab.simulator.network import NAME, Delivery, Eavesdropper, Network, Wire, carried
 from submerge_lab.simulator.nodes import GROUP, AlarmRule, NodeMaker
 from submerge_lab.simulator.observer import FleetObserver
 from submerge_lab.simulator.plan import Plan
@@ -112,7 +111,7 @@ class SimulatedFleet:
         self.bytes_up = self.largest = 0
         self.sensing = True
         self.storm = self.undecodable = ""
-        self.malicious: MaliciousNode | None = None
+        self.malicious: Eavesdropper | None = None
         self.wire: Wire | None = None
         self.copied_early = 0
         # Nothing is drawn for what the faults exclude: old seeds run as they did.

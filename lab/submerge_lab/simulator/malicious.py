@@ -14,9 +14,9 @@ the code behind the first check.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from submerge.protocol.messages import (
     Joined,
     Left,
     Message,
-    Model,
     Report,
     ScoreSketches,
     Stamp,
@@ -48,14 +47,13 @@ from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
 from submerge_lab.simulator.feeds import Feed, Ids
+from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.hosts import EPOCH
+from submerge_lab.simulator.network import NAME, Wire, carried
 from submerge_lab.simulator.nodes import GROUP
 from submerge_lab.simulator.samples import Samples
 
 T = TypeVar("T")
-
-NAME = "mallory"
-"""The malicious node."""
 
 NUMBERS = (0, 1, 2**31, 2**40, 2**53, 2**62 - 1, 2**62)
 READINGS = (0, 1, 100, 2**40, 2**53 - 1, 2**53)
@@ -320,23 +318,6 @@ class Forger:
 
     def _one(self, values: Sequence[T]) -> T:
         return values[int(self._rng.integers(len(values)))]
-
-
-if TYPE_CHECKING:
-    from submerge_lab.simulator.fleet import SimulatedFleet
-
-Wire = Callable[[Message], Message | None]
-"""Returns a message as its receiver decodes it; None if its bytes are refused. The core has no
-codec: who runs a fleet gives it one."""
-
-
-def carried(message: Message, wire: Wire) -> Message | None:
-    """Return a message as its receiver decodes it, with a set of ids as it was: it has no bytes."""
-    if isinstance(message, Report | Model) and isinstance(message.summary, Samples):
-        found = wire(replace(message, summary=None))
-        known = isinstance(found, Report | Model)
-        return replace(found, summary=message.summary) if known else None  # type: ignore[type-var]
-    return wire(message)
 
 
 class MaliciousNode:

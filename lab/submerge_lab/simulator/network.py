@@ -8,21 +8,48 @@ that the message was not meant for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from submerge.protocol.messages import Hello, Join, Message, Model, Report
 from submerge_lab.simulator.faults import Faults
 from submerge_lab.simulator.hosts import Host
+from submerge_lab.simulator.samples import Samples
 
 HELD_UP_S = 900.0
 """Longest delay of a reordered message."""
 
 RECONNECTS = 0.1
 """Share of calls that find their connection gone, where two processes answer to one name."""
+
+NAME = "mallory"
+"""The malicious node."""
+
+Wire = Callable[[Message], Message | None]
+"""Returns a message as its receiver decodes it; None if its bytes are refused. The core has no
+codec: who runs a fleet gives it one."""
+
+
+def carried(message: Message, wire: Wire) -> Message | None:
+    """Return a message as its receiver decodes it, with a set of ids as it was: it has no bytes."""
+    if isinstance(message, Report | Model) and isinstance(message.summary, Samples):
+        found = wire(replace(message, summary=None))
+        known = isinstance(found, Report | Model)
+        return replace(found, summary=message.summary) if known else None  # type: ignore[type-var]
+    return wire(message)
+
+
+class Eavesdropper(Protocol):
+    """A node that hears what honest ones send (`malicious.MaliciousNode`)."""
+
+    sent: Counter[str]
+
+    def overhear(self, message: Message) -> None:
+        """Take a message that an honest node sends."""
 
 
 class Delivery(NamedTuple):

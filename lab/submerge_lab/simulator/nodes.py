@@ -26,7 +26,7 @@ from submerge.client.node import ClientNode
 from submerge.judge.prepare import Block
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge.protocol.settings import AggregatorSettings, AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.store_records import STORE
+from submerge.aggregator.node import STORE, AggregatorNode
 from submerge.protocol.history import Chunk, History
 from submerge.protocol.machine import Flush, ForgetHistory, PushHistory
 from submerge.protocol.messages import Counts, Incarnation, Model

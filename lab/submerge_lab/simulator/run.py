@@ -16,7 +16,8 @@ from submerge_lab.simulator.faults import Faults
 from submerge_lab.simulator.feeds import Ids, Rows
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.injected_failures import HOUR, InjectedFailures
-from submerge_lab.simulator.malicious import MaliciousNode, Wire
+from submerge_lab.simulator.malicious import MaliciousNode
+from submerge_lab.simulator.network import Wire
 from submerge_lab.simulator.observer import Observers
 from submerge_lab.simulator.operators import first_schema
 from submerge_lab.simulator.oracles.alarm_oracle import AlarmOracle

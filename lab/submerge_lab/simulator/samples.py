@@ -14,9 +14,9 @@ import numpy as np
 
 from submerge._linalg import Array, Storage
 from submerge.judge.decision import Mask
-from submerge.judge.row_scorer import Remaining, Statistics
+from submerge.judge.score import Remaining, Statistics
 from submerge.pca.budget import DEFAULT_MEMORY
-from submerge.pca.expected import Guesses
+from submerge.pca.expectation import Guesses
 from submerge.pca.factor import Factors
 from submerge.pca.subspace import Subspace
 from submerge.protocol.summaries import Summary

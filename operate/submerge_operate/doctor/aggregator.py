@@ -22,8 +22,7 @@ from submerge_aggregator.store import APPLICATION_ID, FORM
 from submerge_client import clock
 from submerge_client.config.links import Endpoint
 from submerge_client.config.sizes import size_of_report
-from submerge_client.uplink.factory import tls_of
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import Tls, tls_of
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import size_of
 from submerge_files.console.ways import NoAnswer, UnixSocket

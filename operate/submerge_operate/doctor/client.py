@@ -12,7 +12,7 @@ from submerge import UsageError
 from submerge_client import clock
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.trial import TAKEN, listen, unknown_names
-from submerge_client.uplink.factory import tls_of
+from submerge_client.uplink.tls import tls_of
 from submerge_files.console.units import in_words, size_of
 from submerge_operate.doctor import links, machine
 from submerge_operate.doctor.certificates import ShownCertificate, check_certificates

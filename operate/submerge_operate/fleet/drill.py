@@ -26,7 +26,7 @@ from submerge_files.console.printable import printable
 from submerge_files.console.units import duration
 
 if TYPE_CHECKING:
-    from submerge.history.learnt import Learnt
+    from submerge.history.knowledge import Learnt
     from submerge_files.drill.files import DrillRequest, FileAnswer
     from submerge_files.score.model import Normal
 

@@ -75,7 +75,7 @@ def save(at: AggregatorOptions, file: Path, as_json: bool) -> None:
     Of a root also what merges. `show`, `compare` and `submerge score` read it again. FILE may be
     new, or an older model.
     """
-    from submerge.history.learnt import Learnt
+    from submerge.history.knowledge import Learnt
     from submerge_files.model_file import decoded, save
 
     admin = at.admin()

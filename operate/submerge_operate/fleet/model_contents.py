@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.pca.whole_scatter import WholeScatter
 from submerge_files.console.printable import printable
 from submerge_files.console.units import moment

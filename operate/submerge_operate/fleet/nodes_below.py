@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from submerge.errors import SubmergeError
-from submerge.protocol.questions import DEEPEST
+from submerge.protocol.messages import DEEPEST
 from submerge_files.console.admin_client import AdminClient
 
 if TYPE_CHECKING:

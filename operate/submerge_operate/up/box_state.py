@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.newest_score import NewestScore, newest_score
+from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Now

@@ -15,7 +15,7 @@ from logging import WARNING
 from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.client.newest_score import newest_score
+from submerge.client.monitor import newest_score
 from submerge.protocol.machine import Now
 from submerge_client.agent import Agent
 from submerge_client.logs import say

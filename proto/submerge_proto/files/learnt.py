@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from submerge import PeerError, Schema, SubmergeError, UsageError
 from submerge.errors import whole
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.messages import Model
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.moments import Moments

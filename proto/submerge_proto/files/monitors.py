@@ -16,8 +16,7 @@ from submerge import PeerError, Schema
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.monitor_state import MonitorState
 from submerge.protocol.desired_state import DesiredState
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
+from submerge.stats.stuck import Habits, RunLengths
 from submerge_proto.files.chunks import MOST_MACHINES, ascending
 from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import kept_pb2

@@ -9,8 +9,7 @@ import numpy as np
 
 from submerge import PeerError, Schema
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.kernel_summary import Piece, summary_of
-from submerge.protocol.summaries import Subspaces, Summary
+from submerge.protocol.summaries import Piece, Subspaces, Summary, summary_of
 from submerge_proto.v1 import learnt_pb2 as pb
 from submerge_proto.v1 import summary_pb2
 from submerge_proto.wire import sizes, summaries, triangles

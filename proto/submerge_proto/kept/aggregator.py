@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from submerge import PeerError, Schema
-from submerge.aggregator.influence.ages import GroupTime
-from submerge.aggregator.member import Membership
+from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.operators.quarantine import Cause, QuarantineEntry, Slip
-from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.store_records import StoreIdentity
+from submerge.aggregator.rows.influence import GroupTime
+from submerge.aggregator.rows.ledger import Membership
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.aggregator.upward import Lineage
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState
 from submerge_proto.kept.client import RecordForm, pin, pin_of, report, report_of

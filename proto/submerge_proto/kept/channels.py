@@ -13,8 +13,7 @@ import numpy as np
 from submerge import Array, PeerError
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
+from submerge.stats.stuck import Habits, RunLengths
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import parts
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from submerge.client.incarnation import Checkpoint
-from submerge.client.measuring import MeasuredRows
+from submerge.client.measurement import MeasuredRows
 from submerge.client.pending_finals import Past
 from submerge.protocol.messages import Pin, Report
-from submerge.protocol.report_form import is_whole
+from submerge.protocol.session import is_whole
 from submerge.schema import Schema
 from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import aggregator_service_pb2 as wire

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from submerge import PeerError
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.history import History
 from submerge_proto.files import learnt
 from submerge_proto.v1 import kept_pb2 as pb

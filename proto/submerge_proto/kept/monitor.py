@@ -16,8 +16,7 @@ from submerge.protocol.messages import Model
 from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
+from submerge.stats.stuck import Habits, RunLengths
 from submerge_proto.kept import channels
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb

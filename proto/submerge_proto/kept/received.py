@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from submerge.aggregator.pool import Row
+from submerge.aggregator.rows.pool import Row
 from submerge.protocol.machine import Key
 from submerge.protocol.messages import Report
 from submerge_proto.kept import records

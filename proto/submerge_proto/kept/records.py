@@ -19,7 +19,7 @@ from submerge_proto.kept import client as kept_by_client
 from submerge_proto.kept.client import RecordForm
 
 if TYPE_CHECKING:
-    from submerge.aggregator.pool import Row
+    from submerge.aggregator.rows.pool import Row
 
 
 def pack(key: Key, record: Any) -> bytes:

@@ -15,19 +15,22 @@ from typing import Any, Literal, get_args
 from google.protobuf.message import DecodeError
 
 from submerge import PeerError, errors
-from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.messages import (
     Answer,
+    DrillReport,
+    DrillTaken,
     Hello,
     Join,
     Joined,
     Message,
     Model,
+    Question,
+    QuestionReply,
     Reason,
+    ReplyTaken,
     Report,
     Stamp,
 )
-from submerge.protocol.questions import Question, QuestionReply, ReplyTaken
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2, jobs_pb2
 from submerge_proto.wire import bounds, drills, forms, parts, questions

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from submerge import PeerError
-from submerge.drill.packed import unpacked
-from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.drill.drill import unpacked
+from submerge.protocol.messages import DrillReport, DrillTaken
 from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts

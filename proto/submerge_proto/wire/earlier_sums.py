@@ -7,8 +7,7 @@ would count readings twice, so such a report is refused.
 from __future__ import annotations
 
 from submerge import PeerError
-from submerge.protocol.earlier_sums import EarlierSums
-from submerge.protocol.messages import Report
+from submerge.protocol.messages import EarlierSums, Report
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts, summaries
 

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from submerge import PeerError
 from submerge.jobs.job import MOST_PIECE, MOST_PIECES
-from submerge.jobs.messages import PARCEL, JobMessage, JobPiece, JobPieceTaken
+from submerge.jobs.machine import PARCEL, JobMessage, JobPiece, JobPieceTaken
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.protocol.messages import Stamp
 from submerge_proto.v1 import jobs_pb2 as pb

@@ -18,8 +18,7 @@ from submerge import Array, PeerError, Schema, __version__
 from submerge.pca.subspace import LARGEST
 from submerge.protocol.messages import LATEST, Census, Counts, Incarnation, Left, Reason, Stamp
 from submerge.protocol.names import NAME_RULE, is_name
-from submerge.stats.moments import Moments
-from submerge.stats.reservoir import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Reservoir
+from submerge.stats.moments import KEPT, LARGEST_POINT, LEAST_WIDTH, NUMBERS, Moments, Reservoir
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import header_pb2, summary_pb2
 from submerge_proto.wire import bounds

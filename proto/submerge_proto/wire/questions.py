@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from submerge import PeerError
-from submerge.protocol.messages import Stamp
-from submerge.protocol.questions import (
+from submerge.protocol.messages import (
     DEEPEST,
     MOST_BODY,
     MOST_STEP_S,
     Question,
     QuestionReply,
     ReplyTaken,
+    Stamp,
 )
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts

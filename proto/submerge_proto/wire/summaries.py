@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from submerge import PeerError, Schema
 from submerge.features.checks import MOST_FEATURES
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.kernel_summary import summary_of
-from submerge.protocol.summaries import Summary
+from submerge.protocol.summaries import Summary, summary_of
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import summary_pb2
 from submerge_proto.wire import columns, parts, sizes, triangles

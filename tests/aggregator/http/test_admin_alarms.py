@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from submerge.protocol.desired_state import DesiredState
-from submerge.stats.alarm_account import evidence
+from submerge.stats.block_maxima import evidence
 from submerge_aggregator.store import Store
 from submerge_client import logs
 from submerge_proto.kept import records

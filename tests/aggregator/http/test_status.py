@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from submerge.protocol.alarm_places import pooled
-from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.alarm_status import Alarm, pooled
 from submerge.protocol.messages import Counts
 from submerge_aggregator.operators.identify import DENIALS, Denial
 from submerge_aggregator.refusals import REASONS

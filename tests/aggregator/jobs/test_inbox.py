@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.jobs.machine import JobPiece, JobPieceTaken
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.downlink import Inbound

@@ -11,8 +11,7 @@ import pytest
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.jobs.envelopes import OPENING, JobAsk
-from submerge.jobs.machine import JobHeard, JobProgress, OpenJob
-from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.jobs.machine import JobHeard, JobPiece, JobPieceTaken, JobProgress, OpenJob
 from submerge.jobs.parcels import Parcel
 from submerge.jobs.root import JobRoot
 from submerge.protocol.machine import SetQuarantine

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import Schema
-from submerge.protocol.earlier_sums import EarlierSums
-from submerge.protocol.messages import Counts
+from submerge.protocol.messages import Counts, EarlierSums
 from submerge.protocol.summaries import MOST_TIMES
 from submerge_aggregator.config import GroupConfig
 from submerge_aggregator.limits.message_size import LEAST, UNKNOWN, has_room, largest_message

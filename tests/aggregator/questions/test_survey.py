@@ -9,10 +9,8 @@ import pytest
 
 from submerge.aggregator.group import GroupPlan
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.machine import Drop
-from submerge.protocol.messages import Counts, Join, Report
-from submerge.protocol.successor import successor
+from submerge.protocol.messages import Counts, EarlierSums, Join, Report, successor
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Scaling, Schema
 from submerge.stats.moments import Moments

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from papers import dis_kpca, every, page
 from papers.frame import RESULTS
-from submerge.jobs.here import run_here
+from submerge.jobs.local_run import run_here
 
 SETTINGS = {
     "components": 2,

@@ -9,7 +9,7 @@ import pytest
 
 from submerge import UsageError
 from submerge.history.detection import HistoryDetector
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import SOON
 from submerge_bridges.export.exported_model import recipe_of
 from submerge_bridges.export.interpreter import (

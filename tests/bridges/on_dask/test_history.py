@@ -14,8 +14,8 @@ from submerge import UsageError
 from submerge.condition import Condition
 from submerge.errors import NothingLearnt
 from submerge.history import chunk_keys
+from submerge.history.recording import TimeSpan
 from submerge.history.settings import FitSettings
-from submerge.history.time_spans import TimeSpan
 from submerge_bridges.on_dask import history, stretch
 from submerge_files.reader import ReadingOptions, open_recordings
 from support.six_channels import EPOCH, NAMES, PERIOD, normal

@@ -11,8 +11,7 @@ import pytest
 
 from submerge import Channel
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Incarnation
-from submerge.protocol.questions import MOST_BODY, Question
+from submerge.protocol.messages import MOST_BODY, Incarnation, Question
 from submerge_aggregator.questions.foreign_replies import read_recent, read_values
 from submerge_client.asked.replies import ClientReplies, no_replies
 from submerge_client.config.client_config import ClientConfig

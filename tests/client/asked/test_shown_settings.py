@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from submerge.protocol.questions import MOST_BODY
+from submerge.protocol.messages import MOST_BODY
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.asked.shown_settings import HIDDEN, settings_reply, shown_settings
 from submerge_client.config.client_config import ClientConfig, load

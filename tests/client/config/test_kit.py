@@ -12,8 +12,7 @@ from submerge_aggregator.assembly import server_of
 from submerge_client import assembly
 from submerge_client.config import client_config as client
 from submerge_client.config.links import UplinkConfig
-from submerge_client.uplink.factory import tls_of
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import Tls, tls_of
 from support.certified import Certified
 
 CLIENT = """

@@ -10,7 +10,7 @@ import pytest
 
 from submerge.jobs.envelopes import OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job
-from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.jobs.machine import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import Parcel, all_of
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_client import clock

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge.protocol.randomness import RandomSource
+from submerge.protocol.names import RandomSource
 from submerge_client.memory import entropy
 from submerge_client.memory.entropy import SystemEntropy
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.aggregator.at_once import INTERVALS, Turns
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rows.presence import INTERVALS, Turns
 from submerge.protocol.machine import Note, Received
 from submerge.protocol.messages import Incarnation
 from submerge_lab.simulator import Faults, Plan, run

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.ledger import Ledger
-from submerge.pca.restated import restated
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.pca.restatement import restated
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts, Reason, Report

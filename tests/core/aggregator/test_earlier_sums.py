@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 from submerge import Schema
-from submerge.aggregator.earlier_sums import within_room
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.pool import Row
-from submerge.pca.restated import restated
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.pool import Row
+from submerge.pca.restatement import restated
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Counts, Left, Reason, Report
-from submerge.protocol.report_form import formed
+from submerge.protocol.messages import Counts, EarlierSums, Left, Reason, Report
+from submerge.protocol.session import formed
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Scaling
@@ -309,7 +307,7 @@ def test_a_report_goes_without_sums_where_they_have_no_room(fits):
         asked.append(schema)
         return fits
 
-    sent = within_room(GroupPlan(KIND, has_room=has_room), message, ledger_of())
+    sent = GroupPlan(KIND, has_room=has_room).within_room(message, ledger_of().schema)
     assert ([SECOND], fits) == (asked, sent is message)
     assert fits == (sent.earlier is not None)
     assert message.moments is sent.moments

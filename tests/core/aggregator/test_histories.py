@@ -12,7 +12,7 @@ from submerge.aggregator.group import GroupPlan
 from submerge.errors import UsageError
 from submerge.features import RandomFourier
 from submerge.history.fit import Fitted, fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.protocol.history import History
 from submerge.protocol.machine import Flush, ForgetHistory, PushHistory, Reading

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.aggregator.histories.table import Histories
+from submerge.aggregator.rows.histories import Histories
 from submerge.protocol.history import Chunk, History
 from submerge.protocol.messages import Counts, Model
 from submerge_lab.simulator.samples import Samples

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
-from submerge.aggregator import ledger as ledger_module
-from submerge.aggregator import pool
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.member import CLIENT_ROWS, CLOSED
-from submerge.aggregator.row_verdict import RowVerdict
+from submerge.aggregator.rows import ledger as ledger_module
+from submerge.aggregator.rows import pool
+from submerge.aggregator.rows.ledger import CLIENT_ROWS, CLOSED, Ledger
+from submerge.aggregator.rows.refusals import RowVerdict
 from submerge.protocol.machine import Keep, Now
 from submerge.protocol.messages import Counts, Incarnation, Reason, Report
 from submerge.protocol.report_bytes import digest

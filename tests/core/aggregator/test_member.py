@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submerge.aggregator.member import CLOSED, FENCES, Membership
+from submerge.aggregator.rows.ledger import CLOSED, FENCES, Membership
 from support.nodes import new_incarnation
 
 

@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.report_limits import (
-    MOST_COUNTED,
-    ROUNDING,
-    most_weight,
-    within_readings,
-)
-from submerge.aggregator.row_time import AHEAD_S
+from submerge.aggregator.rows.presence import AHEAD_S
+from submerge.aggregator.rows.refusals import MOST_COUNTED, ROUNDING, most_weight, within_readings
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.messages import Answer, Counts, Join, Reason, Report
 from submerge.protocol.summaries import Subspaces

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from submerge import Schema
-from submerge.aggregator.pool import Sealed
+from submerge.aggregator.rows.pool import Sealed
 from submerge.protocol.messages import Counts
 from submerge.protocol.summaries import Subspaces
 from support.wire import a_twofold, subspace_of

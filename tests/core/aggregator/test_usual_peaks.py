@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.rollup import LEAST_CLIENTS, scores
+from submerge.aggregator.rows.histories import Histories
 from submerge.protocol.messages import ScoreSketches
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.client.account import RowAccount
+from submerge.client.incarnation import RowAccount
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.settings import AlarmSettings
 from submerge.protocol.summaries import Subspaces

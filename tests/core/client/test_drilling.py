@@ -7,12 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from submerge.client.asked.drilling import (
-    ClientDrill,
-    DrillTask,
-    normals,
-)
-from submerge.client.asked.recent_rows import MOST_NUMBERS, MOST_ROWS, RecentRows
+from submerge.client.drill import ClientDrill, DrillTask, normals
+from submerge.client.monitor import MOST_NUMBERS, MOST_ROWS, RecentRows
 from submerge.judge.prepare import Block
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings

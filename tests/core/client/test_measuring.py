@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.client.measuring import MeasuringMemory, successors_report
+from submerge.client.measurement import MeasuringMemory, successors_report
 from submerge.features import RandomFourier
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Counts

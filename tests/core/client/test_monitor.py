@@ -10,9 +10,8 @@ import pytest
 from submerge import Schema
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
-from submerge.client.monitor import NodeMonitor
+from submerge.client.monitor import NodeMonitor, newest_score
 from submerge.client.monitor_state import MonitorState
-from submerge.client.newest_score import newest_score
 from submerge.condition import Condition
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.desired_state import DesiredState

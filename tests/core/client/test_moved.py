@@ -11,9 +11,8 @@ from submerge.aggregator.group import GroupPlan
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST
 from submerge.protocol.machine import Flush, Forget, Keep, Reading
-from submerge.protocol.messages import Answer, Counts, Reason
+from submerge.protocol.messages import Answer, Counts, Reason, successor
 from submerge.protocol.settings import ClientSettings
-from submerge.protocol.successor import successor
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
 from support.nodes import GROUP, IDS, Table, new_incarnation, write

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge.client.asked.recent import BLAMED, recent_readings, recent_statistics
-from submerge.client.asked.recent_rows import MOST_ROWS
+from submerge.client.monitor import MOST_ROWS
+from submerge.client.recent_rows import BLAMED, recent_readings, recent_statistics
 from submerge.judge.prepare import prepare
 from submerge.schema import Scaling
 from support.drilled import ALONE, DIM, EPOCH, SCHEMA, SETTINGS, SixChannels, draw

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from submerge import SAPCA, Subspace
-from submerge.client.report_news import ReportNews
+from submerge.client.node import ReportNews
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from support.strategies import rows_of

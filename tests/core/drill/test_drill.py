@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from submerge import Channel, Schema, UsageError
 from submerge.drill.detection import Spans, spans
-from submerge.drill.drill import BLIND, FOUND, LARGEST, Drill
-from submerge.drill.faults import SIZED, held, most_alike, shape
+from submerge.drill.drill import BLIND, FOUND, LARGEST, SIZED, Drill, held, most_alike, shape
 from submerge.drill.response import DirectResponse, DrillModel, QuadraticResponse
 from submerge.features import FeatureMap, Gaussian, RandomFourier
 from submerge.judge.score import ScoringModel

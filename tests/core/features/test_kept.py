@@ -22,7 +22,7 @@ from submerge.features import (
     fourier,
     landmarks,
 )
-from submerge.features.kept import RECENT, SHAPES, kept
+from submerge.features.feature_map import RECENT, SHAPES, kept
 
 X = np.random.default_rng(0).standard_normal((4, 5))
 MAPS = {

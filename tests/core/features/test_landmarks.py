@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from submerge.features import Gaussian, Landmarks, Laplace, Matern, Polynomial, parse
-from submerge.features.eigen import Solid
+from submerge.features.landmarks import Solid
 
 RADIAL = [Gaussian(0.1), Laplace(0.3), Matern(0.1), Matern(0.1, 2.5)]
 

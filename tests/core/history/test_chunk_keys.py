@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.history.chunk_keys import ROWS, ChunkKeys
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.protocol.history import Chunk
 
 RNG = np.random.default_rng(5)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from submerge import UsageError
 from submerge.condition import Condition
 from submerge.errors import NothingLearnt
-from submerge.history.cells import CellGrid, most_cells
 from submerge.history.detection import HistoryDetector, watching
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
-from submerge.history.recorded import Recorded
+from submerge.history.layout import CellGrid, most_cells
+from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
 from submerge_files.fit.saving import learnt_of
 from support.six_channels import (

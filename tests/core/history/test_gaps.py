@@ -7,11 +7,11 @@ import pytest
 
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_history import RowHistory
 from submerge.incremental.row_model import RowModel
-from submerge.pca.expected import estimate
+from submerge.pca.expectation import estimate
 from support import oracle
 from support.gappy import plant, with_gaps
 

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submerge.history.cells import most_cells
-from submerge.history.layout import Layout
-from submerge.history.recorded import Recorded
+from submerge.history.layout import Layout, most_cells
+from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 
 

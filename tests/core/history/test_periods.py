@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from submerge.history.periods import Periods
+from submerge.history.layout import Periods
 
 
 def typical(*times: np.ndarray) -> float:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge.errors import NothingLearnt
-from submerge.history.recorded import Recorded
-from submerge.history.time_spans import LeftOut, TimeSpan
+from submerge.history.recording import LeftOut, Recorded, TimeSpan
 from support.six_channels import EPOCH, PERIOD, learnt, normal, recorded
 
 

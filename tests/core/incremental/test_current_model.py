@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge.history.settings import FitSettings
-from submerge.incremental.current_model import CurrentModel
-from submerge.incremental.row_history import RowHistory
+from submerge.incremental.row_history import CurrentModel, RowHistory
 
 WIDTH = 4
 

@@ -9,10 +9,10 @@ from submerge import PeerError
 from submerge.errors import UsageError
 from submerge.features import Gaussian, RandomFourier
 from submerge.jobs.arrays import pack, unpack
-from submerge.jobs.here import Parts, run_here
 from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds import cluster
 from submerge.jobs.kinds.cluster import ClusterJob
+from submerge.jobs.local_run import Parts, run_here
 from submerge.jobs.membership import ClusterMembership
 from submerge.jobs.points import JobPoints
 from submerge.kernel.auto_gamma import spread_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from submerge import PeerError
-from submerge.jobs.kinds.distance_counts import (
+from submerge.jobs.kinds.kmeans import (
     EDGES,
     check_distance_counts,
     distance_counts,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge.jobs.here import run_here
+from submerge.jobs.local_run import run_here
 from submerge.jobs.roster import names
 from support.job_table import JobTable, job
 

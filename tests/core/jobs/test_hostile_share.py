@@ -15,8 +15,8 @@ from submerge.errors import PeerError
 from submerge.jobs import roster
 from submerge.jobs.arrays import MAGIC, pack, unpack
 from submerge.jobs.envelopes import JobShare
-from submerge.jobs.here import run_here
 from submerge.jobs.job import JobOutcome
+from submerge.jobs.local_run import run_here
 from submerge.jobs.points import MOST_HELD
 from submerge_client.config.client_config import MOST_JOB_ROWS
 from support.job_table import JobTable, job

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import PeerError
-from submerge.jobs.here import run_here
 from submerge.jobs.kind import JobAnswer, PhaseDown
-from submerge.jobs.kinds.distance_counts import distance_counts
-from submerge.jobs.kinds.kmeans import KMeansJob
+from submerge.jobs.kinds.kmeans import KMeansJob, distance_counts
+from submerge.jobs.local_run import run_here
 from submerge.jobs.points import JobPoints, split
 
 SEED_PHASE = PhaseDown("seed", {})

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from submerge.features import Gaussian, Polynomial
-from submerge.jobs.landmark_sample import LandmarkSample
-from submerge.jobs.row_sample import RowSample
+from submerge.jobs.landmark_sample import LandmarkSample, RowSample
 
 
 def stream(n: int = 2000) -> np.ndarray:

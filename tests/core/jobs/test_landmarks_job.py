@@ -7,11 +7,9 @@ import pytest
 
 from submerge import PeerError, UsageError
 from submerge.features import Gaussian, Landmarks
-from submerge.jobs.here import run_here
 from submerge.jobs.kind import PhaseDown
-from submerge.jobs.kinds.landmarks.job import LandmarksJob
-from submerge.jobs.kinds.landmarks.known import stage_of
-from submerge.jobs.kinds.landmarks.settings import LandmarkSettings
+from submerge.jobs.kinds.landmark_job import LandmarkSettings, LandmarksJob, stage_of
+from submerge.jobs.local_run import run_here
 from submerge.jobs.points import JobPoints, node_id
 from support import kernels, oracle_kpca
 

@@ -7,10 +7,9 @@ import pytest
 
 from submerge import UsageError
 from submerge.jobs.envelopes import JobShare
-from submerge.jobs.here import run_here
 from submerge.jobs.job import Leaver
-from submerge.jobs.machine import CancelJob, ChildrenKnown, JobHeard, OpenJob
-from submerge.jobs.messages import JobPiece
+from submerge.jobs.local_run import run_here
+from submerge.jobs.machine import CancelJob, ChildrenKnown, JobHeard, JobPiece, OpenJob
 from submerge.jobs.roster import names
 from support.job_table import ROOT, JobTable, job
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from submerge.errors import UsageError
-from submerge.jobs.here import run_here
 from submerge.jobs.kinds import KINDS, settings_of
+from submerge.jobs.local_run import run_here
 
 NEEDED = 3
 """The value of settings without a default."""

@@ -7,9 +7,9 @@ import pytest
 
 from submerge import PeerError
 from submerge.errors import ShapeError, UsageError
-from submerge.jobs.here import run_here
 from submerge.jobs.job import Job
 from submerge.jobs.kinds import cluster_scores
+from submerge.jobs.local_run import run_here
 from submerge.jobs.membership import MOST_BYTES, NO_CLUSTER, ClusterMembership
 from support import clusters
 from support.job_table import job

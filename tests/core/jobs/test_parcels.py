@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, UsageError
 from submerge.jobs import roster
-from submerge.jobs.machine import JobTimes
-from submerge.jobs.messages import JobPieceTaken
+from submerge.jobs.machine import JobPieceTaken, JobTimes
 from submerge.jobs.parcels import (
     WINDOW,
     IncomingParcel,

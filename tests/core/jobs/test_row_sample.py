@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.errors import ShapeError, UsageError
-from submerge.jobs.row_sample import RowSample
+from submerge.jobs.landmark_sample import RowSample
 from support import oracle_row_sample
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from submerge import Schema
 from submerge.errors import ShapeError
-from submerge.jobs.here import run_here
-from submerge.jobs.units import in_channel_units
+from submerge.jobs.local_run import in_channel_units, run_here
 from submerge.schema import Channel, Scaling
 
 SCALING = Scaling((10.0, -20.0), (2.0, 0.5))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from submerge.condition import Condition
-from submerge.judge.none_left import none_left
+from submerge.judge.prepare import none_left
 
 RUNNING = Condition.parse("rpm > 50", ("rpm", "load"))
 

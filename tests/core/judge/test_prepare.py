@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from submerge import Scaling, Schema, ShapeError
 from submerge.condition import Condition
 from submerge.features import Gaussian, Polynomial, RandomFourier, TensorSketch
-from submerge.judge.clock import RowClock, RowTime
 from submerge.judge.decision import Decision
-from submerge.judge.prepare import LARGEST_SCALED, REASONS, in_units, prepare
+from submerge.judge.prepare import LARGEST_SCALED, REASONS, RowClock, RowTime, in_units, prepare
 from submerge.stats.block_maxima import HOUR_S
 
 GAP = float("nan")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from submerge import SAPCA, Schema, dumps, loads
 from submerge.errors import ShapeError
 from submerge.pca.budget import gapped_bytes, most_sums
-from submerge.pca.expected import ROUNDS, Guesses
+from submerge.pca.expectation import ROUNDS, Guesses
 from support import oracle
 from support.strategies import cuts, rows_of
 

@@ -13,6 +13,7 @@ from submerge import Schema, Subspace
 from submerge.pca.factor import (
     LEAST,
     Factors,
+    Precision,
     columns_apart,
     factors_of,
     fitted,
@@ -21,7 +22,6 @@ from submerge.pca.factor import (
     uniform,
 )
 from submerge.pca.missing import fill, shrunk, without_gaps
-from submerge.pca.precision import Precision
 from submerge.pca.reconstruct import Reconstruction
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.stats.block_maxima import BlockMaxima

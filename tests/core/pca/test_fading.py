@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace, merge
-from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.client.incarnation import FADE_STEPS
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.machine import Flush, Keep, Now, Reading

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from submerge import Scaling, Schema, Subspace
 from submerge.features import Gaussian, RandomFourier
-from submerge.pca import restated as module
+from submerge.pca import restatement as module
 from submerge.pca.merging import merge_whole
-from submerge.pca.restated import FIRST_ROWS, restated
+from submerge.pca.restatement import FIRST_ROWS, restated
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, _linalg
 from submerge.pca import ritz
-from submerge.pca.saved import dumps, loads
+from submerge.pca.serial import dumps, loads
 from support import checks, oracle
 from support.strategies import cuts, rows_of
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import SAPCA, Schema, ShapeError, Subspace, contributions, hotelling, merge, spe
-from submerge.pca.factor import Factors
+from submerge.pca.factor import Factors, Precision
 from submerge.pca.missing import fill
-from submerge.pca.precision import Precision
 from support import checks, oracle
 from support.strategies import rows_of, streams
 

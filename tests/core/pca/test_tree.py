@@ -18,7 +18,7 @@ from submerge import (
     spe,
 )
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.part_trees import WholeTree
+from submerge.protocol.summaries import WholeTree
 from support import checks, oracle
 from support.data import shared
 from support.strategies import rows_of

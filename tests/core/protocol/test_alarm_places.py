@@ -5,14 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.protocol.alarm_places import (
+from submerge.protocol.alarm_status import (
+    MOST_ALARMS,
     MOST_OF_NODE,
+    Alarm,
     chosen,
     most_of_each_node,
     most_urgent_first,
     pooled,
 )
-from submerge.protocol.alarm_status import MOST_ALARMS, Alarm
 from support.alarmed import alarm, alarm_status
 
 FUTURE = 253_402_300_799.0

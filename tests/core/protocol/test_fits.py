@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from submerge import Schema
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Reason
-from submerge.protocol.summaries import MOST_TIMES, Subspaces
+from submerge.protocol.summaries import MOST_TIMES, KernelSummary, Subspaces
 from support.nodes import Table, report
 from support.wire import kernel_schema, subspace_of
 

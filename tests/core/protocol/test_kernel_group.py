@@ -9,7 +9,7 @@ import pytest
 
 from submerge import Scaling, Schema, Subspace
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.client.fleet_view import MODEL
 from submerge.features import (
     Gaussian,
@@ -19,11 +19,10 @@ from submerge.features import (
     RandomFourier,
     TensorSketch,
 )
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Now, Reading, Scored
 from submerge.protocol.messages import Answer, Counts, Joined, Reason, ScoreSketches
 from submerge.protocol.settings import AggregatorSettings
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import KernelSummary, Subspaces
 from submerge.schema import differences
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch

@@ -10,8 +10,7 @@ import pytest
 from submerge import Schema
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.score import contributions, spe
-from submerge.protocol.kernel_summary import KernelSummary
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import KernelSummary, Subspaces
 
 CHANNELS, NOISE = 8, 0.02
 GAMMA = 1 / CHANNELS  # 1 / (2 tr C): a cosine's variance is 1/2

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, Scaling, Schema, Subspace, contributions, hotelling, spe
 from submerge.features import Gaussian, Identity, Polynomial, RandomFourier, TensorSketch
-from submerge.protocol.kernel_summary import KernelSummary
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import KernelSummary, Subspaces
 from support import checks, oracle
 
 RING = RandomFourier(Gaussian(0.5), features=64)

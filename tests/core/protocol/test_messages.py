@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from submerge import Schema, UsageError
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import AlarmStatus
-from submerge.protocol.earlier_sums import EarlierSums
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.messages import (
     Census,
     Counts,
+    EarlierSums,
     Incarnation,
     Pin,
     Report,

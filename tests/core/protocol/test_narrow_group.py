@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from submerge import Schema, Subspace
-from submerge.aggregator.influence.bounding import ChildBounds, ChildSummary, InfluenceRule
-from submerge.aggregator.pool import Pool, Sealed
+from submerge.aggregator.rows.influence import ChildBounds, ChildSummary, InfluenceRule
+from submerge.aggregator.rows.pool import Pool, Sealed
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol import summaries
 from submerge.protocol.machine import Flush, Reading

@@ -9,7 +9,7 @@ import pytest
 
 from submerge import Schema, Subspace
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.pool import Sealed
+from submerge.aggregator.rows.pool import Sealed
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.machine import Flush, Linked, Reading
 from submerge.protocol.messages import Join, Joined, Model, Reason, Report

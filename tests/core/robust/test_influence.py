@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
-from submerge.aggregator.influence.bounding import ChildBounds, ChildSummary, InfluenceRule
+from submerge.aggregator.rows.influence import ChildBounds, ChildSummary, InfluenceRule
 from submerge.robust.influence import (
     Readings,
     Spread,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from submerge.robust.geometric_median import of_points
-from submerge.robust.loudness import loudness
-from submerge.robust.outliers import screen
+from submerge.robust.outliers import loudness, of_points, screen
 from support import liars, oracle
 from support.liars import RANK
 

@@ -10,8 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import MergeTree, Schema, Subspace
-from submerge.robust.geometric_median import Projector, of_points, of_projectors
-from submerge.robust.outliers import ENERGY, LEAST, NO_OUTLIERS, WEIGHT, screen
+from submerge.robust.outliers import (
+    ENERGY,
+    LEAST,
+    NO_OUTLIERS,
+    WEIGHT,
+    Projector,
+    of_points,
+    of_projectors,
+    screen,
+)
 from support import liars, oracle
 from support.liars import CLEVER, NAMED, OTHERS, RANK
 

@@ -22,10 +22,10 @@ from sklearn.preprocessing import StandardScaler
 
 from submerge import UsageError
 from submerge.errors import NothingLearnt
-from submerge.history.cells import MOST
 from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
-from submerge.history.recorded import Recorded
+from submerge.history.layout import MOST
+from submerge.history.recording import Recorded
 from submerge.history.settings import SOON
 from submerge.sklearn import SubspaceDetector
 from support import estimators

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.stats.alarm_account import ENOUGH, LARGEST, MULTIPLES, evidence, surely_more
+from submerge.stats.block_maxima import ENOUGH, LARGEST, MULTIPLES, evidence, surely_more
 
 counts, amounts = st.integers(0, 10_000), st.floats(0.0, 5000.0)
 

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.features import Gaussian, Laplace, Matern, Polynomial
 from submerge.protocol.machine import Flush, Now, Reading
 from submerge.protocol.messages import Counts
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Scaling
-from submerge.stats.moments import Moments, movers, pooled, spread, typical
-from submerge.stats.reservoir import Reservoir
+from submerge.stats.moments import Moments, Reservoir, movers, pooled, spread, typical
 from support.nodes import EPOCH, GROUP, Table, new_incarnation, report
 from support.strategies import cuts, rows_of, streams
 

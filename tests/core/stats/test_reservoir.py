@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import ShapeError, UsageError
-from submerge.stats.reservoir import (
+from submerge.stats.moments import (
     KEPT,
     LARGEST_POINT,
     LEAST_WIDTH,

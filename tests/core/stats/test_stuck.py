@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 
 from submerge import SAPCA, ShapeError
 from submerge.pca.reconstruct import Reconstruction
-from submerge.stats.run_lengths import LEAST, RARE, SHORT, TIMES, RunLengths
-from submerge.stats.stuck import CHUNK, ENOUGH, FAR, MEMORY, SETTLED, Habits, StuckDetector
+from submerge.stats.stuck import (
+    CHUNK,
+    ENOUGH,
+    FAR,
+    LEAST_RUN,
+    MEMORY,
+    RARE,
+    SETTLED,
+    SHORT,
+    TIMES,
+    Habits,
+    RunLengths,
+    StuckDetector,
+)
 from support import oracle
 from support.strategies import cuts
 
@@ -146,15 +158,15 @@ def test_what_moved_has_said_something_else(parts):
 @pytest.mark.parametrize(
     ("before", "at", "length", "unusual"),
     [
-        ([0, 4, 2, 1, 3], 2, TIMES * LEAST + 1, True),
-        ([0, 4, 2, 1, 3], 2, TIMES * LEAST, False),
+        ([0, 4, 2, 1, 3], 2, TIMES * LEAST_RUN + 1, True),
+        ([0, 4, 2, 1, 3], 2, TIMES * LEAST_RUN, False),
         ([0, 4, 2, 1, 3], 4, 10_000, False),  # at the end of its range it may repeat itself
         ([0, 4, 2, 1, 3], 0, 10_000, False),
-        ([0, 4] + [2] * (LEAST + 2) + [1], 2, TIMES * (LEAST + 2), False),
-        ([0, 4] + [2] * (LEAST + 2) + [1], 2, TIMES * (LEAST + 2) + 1, True),
+        ([0, 4] + [2] * (LEAST_RUN + 2) + [1], 2, TIMES * (LEAST_RUN + 2), False),
+        ([0, 4] + [2] * (LEAST_RUN + 2) + [1], 2, TIMES * (LEAST_RUN + 2) + 1, True),
         ([0, 4] + [2] * RARE + [1], 3, 10_000, False),  # it is one that does
         ([2] * 10_000, 2, 10_000, False),  # not in use
-        ([0] * 500 + [4, 2, 1], 2, TIMES * LEAST + 1, True),  # only ever so long at its end
+        ([0] * 500 + [4, 2, 1], 2, TIMES * LEAST_RUN + 1, True),  # only ever so long at its end
         ([2] * 500 + [4, 1], 3, 10_000, False),  # what was an end at first, is not
     ],
 )
@@ -262,7 +274,7 @@ def test_a_stuck_channel_is_found(channel):
     history = see(stuck_detector, rows)
 
     found = history.index((channel,))
-    assert 20 < found <= 20 + (TIMES * LEAST + SHORT) // 10 + 1
+    assert 20 < found <= 20 + (TIMES * LEAST_RUN + SHORT) // 10 + 1
     assert {(channel,)} == set(history[found:50])
     assert {()} == set(history[:found] + history[50:])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from submerge import Channel, Scaling, Schema
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.judge.prepare import prepare
 from submerge.judge.score import ScoringModel, score
 from submerge.protocol.messages import Counts, Model

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from submerge.drill.drill import ChannelAnswer
-from submerge.drill.packed import packed
-from submerge.protocol.drill_report import DrillReport, DrillTaken
-from submerge.protocol.messages import Reason, Stamp
+from submerge.drill.drill import ChannelAnswer, packed
+from submerge.protocol.messages import DrillReport, DrillTaken, Reason, Stamp
 from support.commands import Ran, shell, stands_at_its_socket
 from support.house import SCHEMA, House
 from support.nodes import GROUP, new_incarnation

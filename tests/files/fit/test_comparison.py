@@ -6,7 +6,7 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import TimeSpan
 from submerge_files.fit.comparison import WEEK, compare
 from submerge_files.fit.time_spans import Label
 

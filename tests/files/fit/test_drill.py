@@ -7,7 +7,7 @@ import pytest
 
 from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
-from submerge.history.recorded import Recorded
+from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
 from submerge_files.fit.drill import drill
 from support.six_channels import EPOCH, PERIOD, SCALE, learnt, normal, recorded

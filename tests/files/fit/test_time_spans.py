@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge.history.time_spans import TimeSpan
+from submerge.history.recording import TimeSpan
 from submerge_files.fit.time_spans import Label, excluded, labels_of
 
 DAY = 86400.0

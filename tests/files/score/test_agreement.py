@@ -14,7 +14,7 @@ import pytest
 from submerge import Channel, Scaling, Schema
 from submerge.client.node import MONITOR, ClientNode
 from submerge.features import Gaussian, RandomFourier
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.judge.prepare import prepare
 from submerge.judge.score import ScoringModel, score
 from submerge.protocol.desired_state import DesiredState

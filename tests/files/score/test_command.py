@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import submerge as core
 from submerge import Channel, Schema, Subspace, hotelling, spe
 from submerge.features import Gaussian, RandomFourier
+from submerge.pca.factor import Precision
 from submerge.pca.missing import fill, shrunk
-from submerge.pca.precision import Precision
 from submerge.pca.reconstruct import Reconstruction
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits

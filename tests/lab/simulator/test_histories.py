@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from submerge.aggregator.histories import objections
-from submerge.aggregator.histories.table import Histories
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.operators import histories
+from submerge.aggregator.rows.histories import Histories
 from submerge.features import RandomFourier
 from submerge.protocol.machine import ForgetHistory, PushHistory
 from submerge_lab.simulator import Faults, Plan, run
@@ -146,7 +146,7 @@ def test_a_model_from_before_the_root_was_lost_would_count_twice(monkeypatch):
     plan = replace(SMALL, faults=Faults(histories=60.0, root_lost=1.0, down_s=60.0))
     assert [] == [v for seed in range(4) if (v := run(plan, seed).violations)]
 
-    monkeypatch.setattr(objections, "_check_earlier_root", lambda *_: None)
+    monkeypatch.setattr(histories, "_check_earlier_root", lambda *_: None)
     broken = {name for seed in range(4) for name, _ in run(plan, seed).violations}
     assert {"I1", "I12"} <= broken
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from submerge.features import FeatureMap, Gaussian, Polynomial, RandomFourier, TensorSketch
-from submerge.protocol.kernel_summary import KernelEngine
+from submerge.protocol.summaries import KernelEngine
 from submerge_lab.simulator import Faults, Plan, run
 from support.seeds import seeds
 

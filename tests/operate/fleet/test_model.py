@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from submerge import Channel, Scaling, Schema, Subspace, UsageError
 from submerge.features import Gaussian, RandomFourier
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.pca.factor import Factors
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Counts, Model
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import KernelSummary, Subspaces
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console.admin_client import AdminClient

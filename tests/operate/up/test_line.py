@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from submerge.client.newest_score import NewestScore
+from submerge.client.monitor import NewestScore
 from submerge.protocol.alarm_status import Alarm, Deviation
 from submerge_operate.up.box_state import BoxState
 from submerge_operate.up.line import json_of, text_of

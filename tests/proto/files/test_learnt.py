@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, UsageError
 from submerge.client.alarms.highest import HighestSoFar
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk
 from submerge_proto.files.chunks import chunks, chunks_of

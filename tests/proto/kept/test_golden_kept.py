@@ -16,8 +16,7 @@ import pytest
 
 from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.stats import block_maxima
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits
+from submerge.stats.stuck import Habits, RunLengths
 from submerge_aggregator.store import FORM
 from submerge_proto.kept import aggregator as kept_by_aggregator
 from submerge_proto.kept import channels, monitor, records

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from submerge.aggregator.pool import Row
+from submerge.aggregator.rows.pool import Row
 from submerge.client.incarnation import Checkpoint
 from submerge.protocol.messages import Report
 from submerge.protocol.report_bytes import digest

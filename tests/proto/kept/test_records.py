@@ -13,21 +13,20 @@ from hypothesis import strategies as st
 
 from submerge import PeerError, Schema, Subspace, merge
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.influence.ages import GroupTime
-from submerge.aggregator.member import Membership
+from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.operators.quarantine import Cause, QuarantineEntry, Slip
-from submerge.aggregator.pool import Row, Sealed
-from submerge.aggregator.store_records import StoreIdentity
+from submerge.aggregator.rows.influence import GroupTime
+from submerge.aggregator.rows.ledger import Membership
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.aggregator.upward import Lineage
 from submerge.client.incarnation import Checkpoint
 from submerge.client.pending_finals import Past
 from submerge.protocol.history import History
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Drop, Flush, Forget, PushHistory, Reading, SetQuarantine
 from submerge.protocol.messages import Counts, Incarnation, Left, Pin
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import KernelSummary, Subspaces
 from submerge.stats.moments import Moments
-from submerge.stats.run_lengths import RunLengths
+from submerge.stats.stuck import RunLengths
 from submerge_proto.files.learnt import packed, unpacked
 from submerge_proto.kept import records
 from submerge_proto.kept.histories import history_from

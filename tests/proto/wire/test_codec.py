@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Census,
     Counts,
@@ -23,7 +22,7 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.report_bytes import digest
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import KernelSummary, Subspaces
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch, varint
 from submerge.stats.score_limits import Limits

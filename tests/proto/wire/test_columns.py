@@ -14,7 +14,6 @@ from submerge import PeerError, Schema, Subspace, merge
 from submerge.aggregator.rollup import BINS
 from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import AlarmStatus
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Census,
     Counts,
@@ -25,10 +24,10 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
+from submerge.protocol.summaries import KernelSummary
 from submerge.stats.block_maxima import WINDOW_S, BlockMaxima
-from submerge.stats.moments import Moments
+from submerge.stats.moments import KEPT, LEAST_WIDTH, Moments, Reservoir
 from submerge.stats.quantile_sketch import COARSE, FINE, QuantileSketch, empty
-from submerge.stats.reservoir import KEPT, LEAST_WIDTH, Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_client.config.sizes import Linear, size_of_model, size_of_report
 from submerge_proto.wire import codec, columns

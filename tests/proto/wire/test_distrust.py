@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError, Schema
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import Message, Model, Reason, Report
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES
+from submerge.protocol.summaries import KernelSummary
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, columns, forms
 from support.alarm_statuses import ALARM_STATUS

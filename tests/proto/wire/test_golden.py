@@ -19,19 +19,18 @@ import pytest
 from google.protobuf import text_format
 
 from submerge import Schema, Subspace
-from submerge.drill.drill import ChannelAnswer
-from submerge.drill.packed import packed
+from submerge.drill.drill import ChannelAnswer, packed
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, Deviation, TypicalAlarms, Waiting
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.drill_report import DrillReport, DrillTaken
-from submerge.protocol.earlier_sums import EarlierSums
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.messages import (
     Answer,
     Census,
     Counts,
+    DrillReport,
+    DrillTaken,
+    EarlierSums,
     Hello,
     Incarnation,
     Join,
@@ -45,10 +44,10 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.score_trail import ScoreTrail
+from submerge.protocol.summaries import KernelSummary
 from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.moments import Moments
+from submerge.stats.moments import Moments, Reservoir
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
-from submerge.stats.reservoir import Reservoir
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, parts

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from submerge import PeerError
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import MOST_PIECES, Job
-from submerge.jobs.machine import JobHeard, OpenJob
-from submerge.jobs.messages import JobPiece, JobPieceTaken
+from submerge.jobs.machine import JobHeard, JobPiece, JobPieceTaken, OpenJob
 from submerge.jobs.parcels import Parcel, all_of
 from submerge.protocol.machine import Start
 from submerge.protocol.messages import Incarnation, Stamp

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError
-from submerge.protocol.messages import Incarnation
-from submerge.protocol.questions import MOST_STEP_S, Question
+from submerge.protocol.messages import MOST_STEP_S, Incarnation, Question
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec
 from support.edges import names

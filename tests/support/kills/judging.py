@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from submerge import Subspace
-from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge_aggregator.store import Store
 from submerge_proto.kept import records
 from support.kills.feeding import MARKS, Fed, sums

@@ -21,7 +21,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from submerge_client.config.links import Link
 from submerge_client.sensors.mqtt.decoder import RebirthRequest
 from submerge_client.sensors.tally import ProblemTally, SensorLog
-from submerge_client.uplink.factory import password_of, tls_of
+from submerge_client.uplink.tls import password_of, tls_of
 
 KINDS = ("unreachable", "refused", "failed")
 """The kinds of problems that it counts."""

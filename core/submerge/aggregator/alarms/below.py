@@ -17,20 +17,75 @@ nowhere else: each alarm says by which child it came.
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 from submerge.aggregator.alarms.disputes import LeftOutAlarm, LeftOutWhy
-from submerge.aggregator.alarms.widening import typical_alarms, typical_allowance
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.pool import Row
-from submerge.aggregator.presence import Presence
 from submerge.aggregator.rollup import latest_row_per_node
-from submerge.protocol.alarm_places import MOST_OF_NODE, chosen, most_of_each_node, pooled
-from submerge.protocol.alarm_status import Alarm, AlarmStatus
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.pool import Row
+from submerge.aggregator.rows.presence import Presence
+from submerge.protocol.alarm_status import (
+    MOST_OF_NODE,
+    MOST_WIDENED,
+    Alarm,
+    AlarmStatus,
+    TypicalAlarms,
+    chosen,
+    most_of_each_node,
+    pooled,
+)
 from submerge.protocol.machine import Note, Now
 from submerge.protocol.messages import Incarnation, Report
+from submerge.stats.block_maxima import EACH, LEAST_NODES, surely_more
+
+# No single machine can buy silence so.
+
+
+TAIL = 5.0
+"""Logarithm of the blocks for each of which a limit is exceeded once: 168 hours of a week. In an
+exponential tail, m times as many exceed a limit that is ln(m) / TAIL lower."""
+
+
+def typical_allowance(rows: Iterable[Row]) -> float:
+    """Return the most false alarms that count as promised to one client: the clients' median.
+
+    A client says itself how long it watched. By a long time it could outweigh all others.
+    """
+    said = [row.report.alarm_status for row in rows if row.from_client]
+    allowed = [status.allowed for status in said if status is not None and status.allowed > 0]
+    return statistics.median(allowed) if allowed else math.inf
+
+
+def typical_alarms(row: Row, *, left_out: bool, usual: float = math.inf) -> TypicalAlarms:
+    """Return the alarms of a child that count.
+
+    left_out : whether the child is an outlier, or in quarantine
+    usual : as `typical_allowance`; a client that was promised more counts for a part of its time
+    """
+    status = row.report.alarm_status
+    if status is None or left_out:
+        return TypicalAlarms()
+    if not row.from_client:
+        return status.typical
+    unconfirmed = max(status.raised - status.confirmed, 0)
+    promised = min(status.allowed, usual)
+    if promised < status.allowed:
+        unconfirmed = math.floor(unconfirmed * (promised / status.allowed))
+    counted = min(unconfirmed, 1 + math.floor(EACH * promised))
+    return TypicalAlarms(promised, counted, int(counted > 0))
+
+
+def widening(status: AlarmStatus | None) -> float:
+    """Return the factor on a group's limits: 1 to `MOST_WIDENED`."""
+    if status is None or status.typical.nodes < LEAST_NODES:
+        return 1.0
+    typical = status.typical
+    more = surely_more(typical.unconfirmed, typical.promised)
+    return min(MOST_WIDENED, 1 + math.log(more) / TAIL)
 
 
 class ReportedAlarm(NamedTuple):

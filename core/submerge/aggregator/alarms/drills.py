@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.rollup import latest_row_per_node
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.upward import Upward
-from submerge.drill.packed import FORM
-from submerge.protocol.drill_report import DrillReport, DrillTaken
+from submerge.drill.drill import FORM
 from submerge.protocol.machine import Effect, Now, Send
-from submerge.protocol.messages import Incarnation, Pin, Reason, Stamp
+from submerge.protocol.messages import DrillReport, DrillTaken, Incarnation, Pin, Reason, Stamp
 from submerge.protocol.settings import AggregatorSettings
 
 MOST_ANSWERS, MOST_BYTES = 4096, 8 << 20

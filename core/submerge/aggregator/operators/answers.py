@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.pool import Row
-from submerge.aggregator.row_verdict import RowVerdict
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.pool import Row
+from submerge.aggregator.rows.refusals import RowVerdict
 from submerge.aggregator.upward import Upward
 from submerge.protocol.desired_state import DesiredStates
 from submerge.protocol.machine import Effect, Now, Send

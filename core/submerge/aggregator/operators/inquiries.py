@@ -11,16 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.upward import Upward
 from submerge.protocol.machine import Answered, Ask, Consult, Effect, Now, Replied, Send
-from submerge.protocol.messages import Incarnation, Pin, Reason, Stamp
-from submerge.protocol.questions import (
+from submerge.protocol.messages import (
     PATIENCE_S,
+    Incarnation,
+    Pin,
     Question,
     QuestionPace,
     QuestionReply,
+    Reason,
     ReplyTaken,
+    Stamp,
 )
 from submerge.protocol.settings import AggregatorSettings
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from submerge._linalg import Array
-from submerge.aggregator.ledger import Ledger
 from submerge.aggregator.plan import GroupPlan
 from submerge.aggregator.root.settling import settled_schema
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.errors import UsageError
 from submerge.features import Kernel, Landmarks, Matern, OpenLandmarks, Polynomial
 from submerge.schema import Schema

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from submerge.aggregator.alarms.below import alarm_status
-from submerge.aggregator.alarms.widening import widening
-from submerge.aggregator.ledger import Ledger
+from submerge.aggregator.alarms.below import alarm_status, widening
 from submerge.aggregator.plan import GroupPlan
-from submerge.aggregator.pool import knows_energies
 from submerge.aggregator.rollup import census, limits, scores, staleness
 from submerge.aggregator.root.settling import held_rank, published_rank
-from submerge.aggregator.versions import newest_version
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.aggregator.rows.pool import knows_energies
 from submerge.pca.factor import Factors
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import Model, ScoreSketches
+from submerge.protocol.messages import BELIEVED, Model, ScoreSketches
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Summary
 from submerge.stats.block_length import group_block_s
+
+# A root makes each version higher than every version in use below, because no child takes a lower
+# one: the clock of an earlier root may have run years ahead, and its store may be lost. A report
+# that is forged must not push the version towards the last number that there is.
+
+
+AHEAD_MS = 100 * 365 * 86_400_000
+"""How far ahead of our clock one node is believed: further than any wrong clock that is known of.
+A counter of seconds in 32 bits ends in 2106."""
+
+SEVERAL = 3
+"""Nodes that are believed together: one key does not speak for so many."""
+
+
+def newest_version(ledger: Ledger, now: Now, *, own: int) -> int:
+    """Return the highest model version in use below that is believed; 0 without any.
+
+    own : the highest that this aggregator has made or received
+    """
+    claims: dict[str, int] = {}
+    for row in ledger.current():
+        node, version = row.report.stamp.node, row.report.version
+        if version <= BELIEVED:
+            claims[node] = max(version, claims.get(node, 0))
+    highest = sorted(claims.values(), reverse=True)
+    shared = highest[SEVERAL - 1] if len(highest) >= SEVERAL else 0
+    most = max(own, now.wall_ms + AHEAD_MS, shared)
+    return max((version for version in highest if version <= most), default=0)
 
 
 def begins_to_score(ledger: Ledger) -> bool:

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.plan import GroupPlan
-from submerge.aggregator.root.known_scaling import carried_over, known_scaling, with_known
+from submerge.aggregator.plan import GroupPlan, carried_over, known_scaling, with_known
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.features import OpenLandmarks
 from submerge.pca.choice import LEAST_FOLDS, Summarised, best_rank
 from submerge.pca.scatter_sum import Center
@@ -51,7 +50,7 @@ def settle(plan: GroupPlan, ledger: Ledger, rank: int, least: int) -> Settled:
     least : readings from which center, scale and gamma follow
     """
     schema, moments = ledger.schema, ledger.moments()
-    known = known_scaling(schema, ledger.earlier.schemas, plan.given) if plan.learns_scaling else {}
+    known = known_scaling(schema, ledger.former.schemas, plan.given) if plan.learns_scaling else {}
     carried = carried_over(schema, known) if known and schema.scaling is None else None
     enough = max(1, least // SOONER) if known else least
     if carried is not None:

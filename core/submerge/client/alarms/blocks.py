@@ -16,17 +16,99 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.peak import AlarmPeak, InAlarm, larger
+from submerge.client.alarms.log import AlarmLog
 from submerge.judge.decision import Mask
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import ScoreCorrelation, block_rows
-from submerge.stats.block_maxima import HOUR_S, KINDS, BlockMaxima, BlockMaximaTally, By
+from submerge.stats.block_maxima import (
+    EACH,
+    HOUR_S,
+    KINDS,
+    LEAST_NODES,
+    BlockMaxima,
+    BlockMaximaTally,
+    By,
+)
 from submerge.stats.quantile_sketch import QuantileSketch
+
+# No machine can buy silence so: it is done only for alarms that ended by themselves before their
+# rows were learnt, that no person has judged, in groups of `LEAST_NODES` nodes, and at each node
+# for at most twice as many as were promised, and one.
+
+
+class InAlarm(NamedTuple):
+    """Which rows belong to an alarm.
+
+    rows : (n,) of bool
+    later : (n,) of bool, without the first row of each
+    believed : whether an alarm that ends here counts as high as it went
+    """
+
+    rows: Mask
+    later: Mask
+    believed: bool = False
+
+    @classmethod
+    def of(cls, rows: Mask, *, was_open: bool, believed: bool) -> InAlarm:
+        """was_open : whether the first row goes on with an alarm"""
+        return cls(rows, rows & np.concatenate(([was_open], rows[:-1])), believed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlarmPeak:
+    """What the block of an open alarm will count; empty while none is open.
+
+    begun : The maxima of that block, as they were when the alarm was raised.
+    highest : The highest statistics since then.
+    """
+
+    begun: Mapping[By, float] = field(default_factory=dict)
+    highest: Mapping[By, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.begun or self.highest)
+
+    def begun_with(self, highest: Mapping[By, float]) -> AlarmPeak:
+        """Return it with the maxima of the block that the alarm began in, as far as they go."""
+        return replace(self, begun=larger(self.begun, highest))
+
+    def after(self, highest: Mapping[By, float]) -> AlarmPeak:
+        """Return it after more statistics of the alarm."""
+        return replace(self, highest=larger(self.highest, highest))
+
+    def counted(self, highest: Mapping[By, float], *, high: bool) -> dict[By, float]:
+        """Return the maxima of the block in which the alarm ended, with those of the alarm.
+
+        high : whether the alarm counts as high as it went, or as it was raised
+        """
+        return larger(highest, self.begun, self.highest if high else {})
+
+
+def larger(*maxima: Mapping[By, float]) -> dict[By, float]:
+    """Return the largest of each kind."""
+    kinds = dict.fromkeys(kind for each in maxima for kind in each)
+    return {kind: max(each.get(kind, 0.0) for each in maxima) for kind in kinds}
+
+
+def is_believed(log: AlarmLog, limits: AlarmLimits, allowed: float) -> bool:
+    """Return whether the newest alarm counts as high as it went, if it ends now.
+
+    allowed : false alarms that the settings allowed the node so far
+    """
+    if not log.alarms or limits.nodes < LEAST_NODES:
+        return False
+    alarm = log.alarms[0]
+    short = log.held_s < log.max_withheld_s
+    judged = alarm.verdict != "" or alarm.settled or alarm.cause == "stuck"
+    unconfirmed = log.raised - log.confirmed
+    return short and not judged and unconfirmed <= 1 + math.floor(EACH * allowed)
+
 
 SPARE = 1.25
 """Factor over the highest score of an accepted alarm, up to which scores are accepted."""
@@ -167,7 +249,7 @@ class WatchedBlocks:
         passed_s : The time that the rows stand for.
         young : Whether the node's own mean has not seen a day: its blocks have no maxima, but pass.
         scores : (n,), optional. By which the length of a block is chosen.
-        alarm : All but the first row of an alarm is left to `peak`.
+        alarm : All but the first row of an alarm is left to `AlarmPeak`.
         """
         correlation = self.correlation
         if scores is not None:

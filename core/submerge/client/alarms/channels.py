@@ -17,8 +17,7 @@ from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.run_lengths import RunLengths
-from submerge.stats.stuck import Habits, StuckDetector
+from submerge.stats.stuck import Habits, RunLengths, StuckDetector
 
 GATHERED, NUMBERS = 128, 8192
 """Rows, and numbers in them, that are processed together: one row alone costs as much."""

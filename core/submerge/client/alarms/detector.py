@@ -9,25 +9,156 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.alarms.blame import PeakRow
-from submerge.client.alarms.blocks import KeptBlocks, WatchedBlocks
+from submerge.client.alarms.blocks import InAlarm, KeptBlocks, WatchedBlocks
 from submerge.client.alarms.channels import ChannelState
-from submerge.client.alarms.closeness import NOT_CLOSE, Closeness
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.alarms.log import AlarmLog
-from submerge.client.alarms.peak import InAlarm
-from submerge.client.alarms.recent_scores import RecentScores
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
 from submerge.protocol.machine import Now
+from submerge.protocol.score_trail import MINUTE_S
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
-from submerge.stats.block_maxima import KINDS, WITHOUT_FACTORS, BlockMaxima, By
+from submerge.stats.block_maxima import (
+    KINDS,
+    WITH_FACTORS,
+    WITHOUT_FACTORS,
+    BlockMaxima,
+    By,
+    statistics,
+)
+from submerge.stats.smoothing import smoothed
+
+# The smoothed distance is its own statistic: it is a mean of rows already, in which a single wild
+# row leaves no trace (`stats.smoothing`), so it needs no second row to agree.
+
+
+class RecentScores(NamedTuple):
+    """Scores (kinds, rows) of earlier rows, which the statistics of the next rows need."""
+
+    kinds: tuple[By, ...] = ()
+    scores: Array = np.zeros((0, 0))
+
+    @property
+    def finite(self) -> RecentScores:
+        """The same once no alarm is open: unknown scores, which kept it open, raise no other."""
+        return self._replace(scores=np.where(self.scores < math.inf, self.scores, 0.0))
+
+    def watched(self, even: Mapping[By, Array]) -> dict[By, Array]:
+        """Return the scores that alarms are raised by: of distances where the model has factors.
+
+        even : as in `RowScores`
+        """
+        distance = even.get("distance")
+        if distance is None:
+            return dict(even)
+        before, last = (0.0, 0.0), 0.0
+        if "smoothed" in self.kinds:
+            first, second = self.scores[self.kinds.index("distance"), -2:].tolist()
+            # Unknown ones are infinite while an alarm is open.
+            before = (first if first < math.inf else 0.0, second if second < math.inf else 0.0)
+            last = float(self.scores[self.kinds.index("smoothed"), -1])
+        watched = {kind: each for kind, each in even.items() if kind in WITH_FACTORS}
+        return watched | {"smoothed": smoothed(distance, before, last)}
+
+    def span(self, even: Mapping[By, Array], rows: int, unknown: float = 0.0) -> Array:
+        """Return scores (kinds, rows + n): those of n rows, with earlier ones before them.
+
+        unknown : for rows that are not known
+        """
+        kinds, before = tuple(even), self.scores
+        if self.kinds != kinds:
+            before = np.full((len(kinds), rows), unknown)
+            for kind in set(kinds) & set(self.kinds):
+                before[kinds.index(kind)] = self.scores[self.kinds.index(kind)]
+        return np.concatenate((before, list(even.values())), axis=1)
+
+
+def row_statistics(kinds: tuple[By, ...], span: Array, of: int, after: int) -> Array:
+    """Return the statistic of each kind at each row, (kinds, n).
+
+    span : (kinds, of - 1 + n), scores
+    """
+    raised = statistics(span, of, after)
+    if "smoothed" in kinds:
+        i = kinds.index("smoothed")
+        raised[i] = span[i, of - 1 :]
+    return raised
+
+
+@lru_cache(maxsize=64)
+def rows_needed(kinds: tuple[By, ...], after: int) -> Array:
+    """Return how many rows have to be high for the statistic of each kind to be, (kinds,)."""
+    return np.array([1 if kind == "smoothed" else after for kind in kinds])
+
+
+# It counts by the minute because then most blocks cannot raise it: `bounds` says what a block
+# needs to.
+
+
+class Closeness(NamedTuple):
+    """How close the rows of one minute came to an alarm.
+
+    minute : wall time divided by 60 and rounded down
+    share : the highest statistic of a row over its limit; None while there are no limits
+    """
+
+    minute: float = 0.0
+    share: float | None = None
+
+    def at(self, wall: float) -> Closeness:
+        """Return that of the minute of this moment, which may begin here.
+
+        wall : seconds
+        """
+        minute = wall // MINUTE_S
+        return self if minute == self.minute else Closeness(minute)
+
+    def bounds(self, most: list[float]) -> list[float]:
+        """Return what the statistic of each kind has to exceed to raise it.
+
+        most : the limit of each kind; infinite or 0 while there is none
+        """
+        share = self.share or 0.0
+        return [limit * share if _is_known(limit) else math.inf for limit in most]
+
+    def after(self, most: list[float], statistics: Array | None) -> Closeness:
+        """Return it after a block.
+
+        most : as in `bounds`
+        statistics : (kinds, n), of its rows; None if none exceeds a bound
+        """
+        known = [i for i, limit in enumerate(most) if _is_known(limit)]
+        if not known:
+            return self
+        if statistics is None:
+            return self.at_least(0.0)
+        highest = statistics.max(axis=1).tolist()
+        if math.inf in highest:
+            # After a restart the scores before an open alarm's first row are infinite.
+            highest = np.where(statistics < math.inf, statistics, 0.0).max(axis=1).tolist()
+        return self.at_least(max(highest[i] / most[i] for i in known))
+
+    def at_least(self, share: float) -> Closeness:
+        """Return it with a share that is no lower."""
+        low = self.share is None or self.share < share
+        return Closeness(self.minute, share) if low else self
+
+
+NOT_CLOSE = Closeness()
+"""Of a node without limits."""
+
+
+def _is_known(limit: float) -> bool:
+    return 0 < limit < math.inf
+
 
 RARE = 1 / 3
 """Share of the rows of the group, in which provisional limits may be exceeded once at most."""

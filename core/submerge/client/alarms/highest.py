@@ -31,8 +31,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
+from submerge.client.alarms.blocks import larger
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.peak import larger
 from submerge.stats.block_maxima import By, independent
 
 LEAST_ROWS = 64

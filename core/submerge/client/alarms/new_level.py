@@ -24,9 +24,8 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.alarms.detect import LONGER
-from submerge.client.alarms.detector import AlarmDetector
+from submerge.client.alarms.detector import AlarmDetector, RecentScores, row_statistics
 from submerge.client.alarms.limits import YOUNG
-from submerge.client.alarms.recent_scores import RecentScores, row_statistics
 from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from submerge.errors import UsageError
 from submerge.jobs.job import Job
-from submerge.jobs.kind import JobKind, JobSetting, MakeKind
+from submerge.jobs.kind import COMMON_SETTINGS, JobKind, JobSetting, MakeKind
 from submerge.jobs.kinds.cluster import ClusterJob
 from submerge.jobs.kinds.kmeans import KMeansJob
 from submerge.jobs.kinds.kpca.job import KernelPcaJob, NystromJob
-from submerge.jobs.kinds.landmarks.job import LandmarksJob
+from submerge.jobs.kinds.landmark_job import LandmarksJob
 from submerge.jobs.kinds.moments import MomentsJob
-from submerge.jobs.settings import COMMON_SETTINGS
 
 KINDS: dict[str, MakeKind] = {
     "kmeans": KMeansJob,

@@ -29,13 +29,27 @@ from submerge.features import Gaussian, Kernel, Laplace, Matern, RandomFourier
 from submerge.features.weights import Kind
 from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
-from submerge.jobs.kinds.cluster_scores import KernelScores, check_scores, spec_numbers
-from submerge.jobs.kinds.cluster_summaries import check_summaries, merged, packed, unpacked
+from submerge.jobs.kind import (
+    AnswerArray,
+    JobAnswer,
+    JobSetting,
+    PhaseDown,
+    check_known,
+    number_of,
+    whole_of,
+)
+from submerge.jobs.kinds.cluster_scores import (
+    LONGEST_FEATURES,
+    OFF,
+    KernelScores,
+    check_basis,
+    check_mean,
+    check_scores,
+    spec_numbers,
+)
 from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.jobs.settings import check_known, number_of, whole_of
 from submerge.kernel.spectral import (
     FACTORS,
     SPARE,
@@ -44,8 +58,87 @@ from submerge.kernel.spectral import (
     maps_around,
     summary_of,
 )
+from submerge.pca.merging import merge
+from submerge.pca.subspace import Subspace
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
+
+SCHEMA = "features"
+"""Schema of the subspaces: those of one gamma only ever meet each other."""
+
+MOST_ROWS = 2.0**52
+
+
+def packed(summaries: Sequence[Subspace], rank: int) -> Arrays:
+    """Return summaries of the same rows, one for each gamma, as arrays."""
+    g, dim = len(summaries), summaries[0].dim
+    sigmas = np.zeros((g, rank))
+    bases = np.zeros((g, dim, rank), dtype=np.float32)
+    for i, each in enumerate(summaries):
+        held = min(each.rank, rank)
+        sigmas[i, :held] = each.sigma[:held]
+        bases[i, :, :held] = each.basis[:, :held]
+    return {
+        "count": np.array([summaries[0].weight]),
+        "means": np.array([each.mean for each in summaries]),
+        "energies": np.array([each.energy for each in summaries]),
+        "sigmas": sigmas,
+        "bases": bases,
+    }
+
+
+def unpacked(arrays: Arrays) -> list[Subspace]:
+    """Return the summaries, one for each gamma."""
+    found = []
+    for i, sigma in enumerate(arrays["sigmas"]):
+        held = int(np.count_nonzero(sigma))
+        found.append(
+            Subspace(
+                SCHEMA,
+                arrays["bases"][i, :, :held],
+                sigma[:held],
+                arrays["means"][i],
+                weight=float(arrays["count"][0]),
+                energy=float(arrays["energies"][i]),
+                spectral_bound=0.0,
+            )
+        )
+    return found
+
+
+def merged(ups: Sequence[Arrays]) -> Arrays:
+    """Return the summaries of all rows behind several, gamma by gamma, in order."""
+    rank = ups[0]["sigmas"].shape[1]
+    by_gamma = zip(*(unpacked(up) for up in ups), strict=True)
+    return packed([merge(*parts, rank=rank) for parts in by_gamma], rank)
+
+
+def check_summaries(up: Arrays, g: int, dim: int, rank: int) -> None:
+    """Refuse what is no summary of features.
+
+    Raises
+    ------
+    PeerError
+    """
+    shapes: dict[str, tuple[int | None, ...]] = {"count": (1,), "means": (g, dim)}
+    shapes |= {"energies": (g,), "sigmas": (g, rank), "bases": (g, dim, rank)}
+    expect(up, shapes, single=("bases",))
+    count = float(up["count"][0])
+    if not 0 <= count < MOST_ROWS or count != round(count):
+        raise PeerError("a count of rows is a whole number", kind="range")
+    for mean, energy, sigma, basis in zip(
+        up["means"], up["energies"], up["sigmas"], up["bases"], strict=True
+    ):
+        check_mean(mean)
+        check_basis(basis)
+        most = (1.0 + OFF) * float(energy) + OFF * count * LONGEST_FEATURES * (count > 0)
+        if not 0 <= energy <= LONGEST_FEATURES * count * (1.0 + OFF):
+            raise PeerError("features of so many rows have no such energy", kind="range")
+        if (sigma < 0).any() or (np.diff(sigma) > 0).any() or float(sigma @ sigma) > most:
+            raise PeerError("singular values descend, within the energy", kind="range")
+        if np.count_nonzero(sigma) != np.count_nonzero(np.abs(basis).max(axis=0, initial=0.0)):
+            raise PeerError("each direction has its singular value", kind="range")
+
 
 MOST_SPECTRAL, MOST_DIM = 128, 4096
 """Clusters and features: three summaries then stay below 7 MB."""

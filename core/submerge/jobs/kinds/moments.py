@@ -10,10 +10,9 @@ import numpy as np
 from submerge.errors import PeerError, UsageError
 from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown
+from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown, check_known
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.jobs.settings import check_known
 
 
 class MomentsJob:

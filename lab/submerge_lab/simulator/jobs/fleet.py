@@ -22,16 +22,17 @@ from submerge.jobs.machine import (
     JobEnded,
     JobEvent,
     JobHeard,
+    JobMessage,
+    JobPiece,
     JobProgress,
     OpenJob,
     SendJob,
 )
 from submerge.jobs.member import JobMember
-from submerge.jobs.messages import JobMessage, JobPiece
+from submerge.jobs.point_budget import MOST_PER_DAY, PointBudget
 from submerge.jobs.points import HeldRows
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
-from submerge.jobs.sharing import MOST_PER_DAY, PointBudget
 from submerge.protocol.machine import Effect, Event, Keep, Note, Now, Start, Tick
 from submerge.protocol.messages import Message
 from submerge_lab.simulator.faults import Faults

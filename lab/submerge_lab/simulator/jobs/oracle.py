@@ -19,11 +19,10 @@ from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.jobs import roster
 from submerge.jobs.arrays import Arrays
-from submerge.jobs.here import Parts, run_here
 from submerge.jobs.job import Job, JobOutcome
-from submerge.jobs.machine import JobProgress
+from submerge.jobs.local_run import Parts, run_here
+from submerge.jobs.machine import JobMessage, JobPiece, JobProgress
 from submerge.jobs.member import MOST_JOBS, JobMember
-from submerge.jobs.messages import JobMessage, JobPiece
 from submerge.jobs.root import ROOT_RESTARTED
 from submerge.jobs.roster import Place, Roster
 from submerge.protocol.messages import Incarnation

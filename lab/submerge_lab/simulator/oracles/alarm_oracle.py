@@ -24,7 +24,7 @@ from submerge.protocol.alarm_status import MOST_ALARMS, Alarm
 from submerge.protocol.machine import Event, Records, SetDesired
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.hosts import Host
-from submerge_lab.simulator.malicious import NAME
+from submerge_lab.simulator.network import NAME
 from submerge_lab.simulator.nodes import GROUP
 from submerge_lab.simulator.observer import FleetObserver
 

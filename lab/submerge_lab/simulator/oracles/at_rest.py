@@ -15,18 +15,16 @@ from collections.abc import Container, Iterator
 from functools import lru_cache
 from hashlib import sha256
 
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.member import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.pool import Row, Sealed
+from submerge.aggregator.rows.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED, FENCES, Ledger
+from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.client.incarnation import Checkpoint
-from submerge.client.measuring import MeasuredRows
+from submerge.client.measurement import MeasuredRows
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import PAST, Past
-from submerge.protocol.earlier_sums import learnt_in
 from submerge.protocol.history import History
 from submerge.protocol.machine import Event, Now, Reading, Records
-from submerge.protocol.messages import Incarnation, Report
+from submerge.protocol.messages import Incarnation, Report, learnt_in
 from submerge.schema import Schema
 from submerge_lab.simulator.hosts import Host
 from submerge_lab.simulator.nodes import GROUP

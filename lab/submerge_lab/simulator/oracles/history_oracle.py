@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from submerge.aggregator.histories.table import MOST_HISTORIES
-from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.store_records import STORE
+from submerge.aggregator.node import STORE, AggregatorNode
+from submerge.aggregator.rows.histories import MOST_HISTORIES
 from submerge.protocol.history import History
 from submerge.protocol.machine import (
     Effect,

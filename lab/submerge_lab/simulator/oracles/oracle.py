@@ -33,10 +33,9 @@ from collections.abc import Callable, Container, Iterable, Set
 from functools import reduce
 from operator import or_
 
-from submerge.aggregator.ledger import Ledger
-from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.node import STORE, AggregatorNode, StoreIdentity
 from submerge.aggregator.operators.quarantine import AGAIN_S
-from submerge.aggregator.store_records import STORE, StoreIdentity
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.client.incarnation import Checkpoint
 from submerge.client.node import ClientNode
 from submerge.client.pending_finals import CHECKPOINT, PAST, Past
@@ -47,7 +46,7 @@ from submerge.protocol.summaries import Summaries
 from submerge_lab.simulator.feeds import Ids
 from submerge_lab.simulator.fleet import SimulatedFleet
 from submerge_lab.simulator.hosts import Host
-from submerge_lab.simulator.malicious import NAME
+from submerge_lab.simulator.network import NAME
 from submerge_lab.simulator.nodes import GROUP
 from submerge_lab.simulator.observer import FleetObserver
 from submerge_lab.simulator.oracles.at_rest import (

@@ -8,7 +8,7 @@ from submerge import Array
 from submerge.errors import PeerError
 from submerge.features import Kernel, Matern, Polynomial
 from submerge.jobs.kinds.kpca.answer import kernel_of
-from submerge.jobs.kinds.kpca.measured import FEWEST
+from submerge.jobs.kinds.kpca.remainder import FEWEST
 from submerge_files.console.units import figure
 from submerge_operate.fleet.jobs.results import JobResult
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.history.models import NEVER
-from submerge.jobs.kinds.kpca.model import KernelModel
+from submerge.jobs.kinds.kpca.answer import KernelModel
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Summary
 from submerge.schema import Schema

@@ -16,8 +16,8 @@ import numpy as np
 
 from submerge import Array, Schema
 from submerge.errors import UsageError
-from submerge.jobs.here import run_here
 from submerge.jobs.job import Job, Settings
+from submerge.jobs.local_run import run_here
 from submerge.stats.moments import Moments, pooled
 from submerge_aggregator.jobs.record import JobRecord
 from submerge_files.console.progress import counting

@@ -16,7 +16,7 @@ from submerge import Array
 from submerge.errors import PeerError, UsageError
 from submerge.headings import heading_of
 from submerge.jobs.kinds import KINDS
-from submerge.jobs.units import in_channel_units, scaled_arrays
+from submerge.jobs.local_run import in_channel_units, scaled_arrays
 from submerge.schema import Schema
 from submerge_aggregator.jobs.record import JobRecord
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge_client.atomic_file import atomic_write
 from submerge_files import model_file
 from submerge_operate.fleet.jobs.models import MODELS

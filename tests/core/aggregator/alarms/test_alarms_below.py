@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from submerge.aggregator.alarms.below import alarm_status, alarms_below, dispute_notes
 from submerge.aggregator.alarms.disputes import AGAIN_S, AlarmDisputes
-from submerge.aggregator.ledger import Ledger
-from submerge.protocol.alarm_places import MOST_OF_NODE, pooled
-from submerge.protocol.alarm_status import MOST_ALARMS, STATES, Alarm, AlarmStatus
+from submerge.aggregator.rows.ledger import Ledger
+from submerge.protocol.alarm_status import (
+    MOST_ALARMS,
+    MOST_OF_NODE,
+    STATES,
+    Alarm,
+    AlarmStatus,
+    pooled,
+)
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Reason
 from submerge.protocol.settings import AggregatorSettings

@@ -9,12 +9,10 @@ import pytest
 
 from submerge.aggregator.alarms import drills
 from submerge.aggregator.alarms.drills import PATIENCE_S, DrillAnswers
-from submerge.drill.drill import ChannelAnswer
-from submerge.drill.packed import packed, unpacked
+from submerge.drill.drill import ChannelAnswer, packed, unpacked
 from submerge.errors import PeerError
-from submerge.protocol.drill_report import DrillReport, DrillTaken
 from submerge.protocol.machine import Now, Received, Send, SetDesired
-from submerge.protocol.messages import Reason, Stamp
+from submerge.protocol.messages import DrillReport, DrillTaken, Reason, Stamp
 from support.nodes import GROUP, IDS, Table, new_incarnation
 
 ANSWER = ChannelAnswer(1.0, 0.5, 2.0, 3.0, math.inf, 0.25, math.nan)

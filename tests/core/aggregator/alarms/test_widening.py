@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.aggregator.alarms.widening import (
+from submerge.aggregator.alarms.below import (
     LEAST_NODES,
     typical_alarms,
     typical_allowance,
     widening,
 )
-from submerge.aggregator.pool import Row
-from submerge.protocol.alarm_places import pooled
-from submerge.protocol.alarm_status import MOST_WIDENED, AlarmStatus, TypicalAlarms
+from submerge.aggregator.rows.pool import Row
+from submerge.protocol.alarm_status import MOST_WIDENED, AlarmStatus, TypicalAlarms, pooled
 from support.wire import a_report
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.aggregator.influence.ages import DOWN_S, KEPT_EVERY_S, GroupTime, NodeAges
+from submerge.aggregator.rows.influence import DOWN_S, KEPT_EVERY_S, GroupTime, NodeAges
 from submerge.protocol.machine import Now
 from support.nodes import EPOCH, GROUP
 

@@ -11,9 +11,9 @@ import pytest
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Forget, Received, SetQuarantine, Tick
 from submerge.protocol.messages import Counts, Reason
+from submerge.protocol.summaries import KernelSummary
 from support import liars, oracle
 from support.influence import DAY, SUMMARIES, same_bytes
 from support.liars import DIM, RANK

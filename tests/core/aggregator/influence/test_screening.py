@@ -10,13 +10,11 @@ import pytest
 
 from submerge import MergeTree, Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.influence.bounding import ChildSummary, InfluenceRule
-from submerge.aggregator.influence.placement import ChildPlacement
+from submerge.aggregator.rows.influence import ChildPlacement, ChildSummary, InfluenceRule
 from submerge.features import Gaussian, RandomFourier
-from submerge.protocol.kernel_summary import KernelSummary
 from submerge.protocol.machine import Forget, Received, SetQuarantine, Tick
 from submerge.protocol.messages import Counts, Reason
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import KernelSummary, Subspaces
 from support import liars, oracle
 from support.liars import DIM, NAMED, RANK, SPARES
 from support.nodes import EPOCH, GROUP, Table, new_incarnation, report

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 
 from submerge.aggregator.operators.inquiries import BURST, MOST_OPEN
-from submerge.client.asked import consulting as clients
+from submerge.client import node as clients
 from submerge.protocol.machine import Answered, Ask, Consult, Received, Replied, Send
-from submerge.protocol.messages import Incarnation, Reason, Stamp
-from submerge.protocol.questions import MOST_BODY, PATIENCE_S, Question, QuestionReply, ReplyTaken
+from submerge.protocol.messages import (
+    MOST_BODY,
+    PATIENCE_S,
+    Incarnation,
+    Question,
+    QuestionReply,
+    Reason,
+    ReplyTaken,
+    Stamp,
+)
 from support.nodes import GROUP, Table
 
 NOWHERE = Incarnation(0, 0)

@@ -11,8 +11,8 @@ from submerge import Scaling, Schema, UsageError
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, choice_for, wanted
 from submerge.features import Gaussian, Landmarks, Matern, OpenLandmarks, Polynomial, parse
-from submerge.features.open_landmarks import as_left_open
-from submerge.jobs.here import run_here
+from submerge.features.landmarks import as_left_open
+from submerge.jobs.local_run import run_here
 from submerge.protocol.machine import Reading, SettleLandmarks
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import differences

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from submerge import Schema
-from submerge.aggregator.plan import GroupPlan
-from submerge.aggregator.root.known_scaling import carried_over, known_scaling, with_known
+from submerge.aggregator.plan import GroupPlan, carried_over, known_scaling, with_known
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Scaling
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submerge.client.alarms.blocks import KeptBlocks, WatchedBlocks
+from submerge.client.alarms.blocks import InAlarm, KeptBlocks, WatchedBlocks
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.peak import InAlarm
 from submerge.protocol.settings import AlarmSettings
 from support.strategies import cuts
 

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.client.alarms.channels import ChannelState
-from submerge.client.alarms.closeness import NOT_CLOSE
 from submerge.client.alarms.detect import detect
-from submerge.client.alarms.detector import AlarmDetector, Situation
-from submerge.client.alarms.recent_scores import row_statistics
-from submerge.judge.clock import RowClock
+from submerge.client.alarms.detector import NOT_CLOSE, AlarmDetector, Situation, row_statistics
+from submerge.judge.prepare import RowClock
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_maxima import BlockMaxima

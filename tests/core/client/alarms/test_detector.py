@@ -14,7 +14,7 @@ from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.detect import detect
 from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.judge.clock import RowClock
+from submerge.judge.prepare import RowClock
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import REMEMBERED, Alarm, AlarmStatus, Deviation
 from submerge.protocol.machine import Now

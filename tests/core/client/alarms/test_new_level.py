@@ -9,7 +9,7 @@ import pytest
 
 from submerge.client.alarms.detector import AlarmDetector
 from submerge.client.alarms.new_level import LONGEST_S, NewLevel
-from submerge.judge.clock import RowTime
+from submerge.judge.prepare import RowTime
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_maxima import WITH_FACTORS, BlockMaxima
 from submerge.stats.node_mean import OwnMean

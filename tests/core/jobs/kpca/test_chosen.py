@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from submerge import PeerError
 from submerge.features import Gaussian, Landmarks, Polynomial
 from submerge.jobs.kind import PhaseDown
-from submerge.jobs.kinds.kpca import chosen
-from submerge.jobs.kinds.kpca.chosen import PointChoice
+from submerge.jobs.kinds.kpca import points
+from submerge.jobs.kinds.kpca.points import PointChoice
 from submerge.jobs.points import draws, draws_at, node_id
 from support import kernels, oracle_kpca
 
@@ -63,9 +63,9 @@ def test_the_smallest_keys_do_not_depend_on_the_tree(order, cut, size):
         keys = choice.keys(scores[name], node_id(name))
         offers[name] = keys[choice.smallest(keys, 100)]
     mixed = [offers["abcde"[i]] for i in order]
-    halves = [chosen.merged_keys(some, size) for some in (mixed[:cut], mixed[cut:])]
+    halves = [points.merged_keys(some, size) for some in (mixed[:cut], mixed[cut:])]
 
-    found = chosen.merged_keys(halves, size)
+    found = points.merged_keys(halves, size)
 
     all_keys = {name: choice.keys(scores[name], node_id(name)) for name in parts}
     twin = [all_keys[name][i] for name, i in oracle_kpca.smallest(parts, scores, 1, size, 8)]
@@ -78,7 +78,7 @@ def test_residuals_are_those_of_least_squares(kernel):
     X = np.random.default_rng(0).standard_normal((60, 3))
     P = X[:6]
 
-    found = chosen.residuals(X, Landmarks(kernel, P))
+    found = points.residuals(X, Landmarks(kernel, P))
 
     twin = kernels.off_span(kernel(P, P), kernel(X, P), np.diag(kernel(X, X)))
     np.testing.assert_allclose(twin, found, atol=1e-8 * twin.max())
@@ -88,8 +88,8 @@ def test_residuals_are_those_of_least_squares(kernel):
 
 def test_what_one_node_may_supply_depends_on_how_many_there_are():
     """A quarter; where two nodes share, each must supply half."""
-    assert [50, 100, 200] == [chosen.limit_of(200, 0.25, nodes) for nodes in (8, 2, 1)]
-    assert 1 == chosen.limit_of(3, 0.0, 1000)
+    assert [50, 100, 200] == [points.limit_of(200, 0.25, nodes) for nodes in (8, 2, 1)]
+    assert 1 == points.limit_of(3, 0.0, 1000)
 
 
 # -- what a parent refuses -------------------------------------------------------------------
@@ -102,24 +102,24 @@ CHOICE = PointChoice(5, 1, 8, 4)
 def supplied(name: str = "pump-1", seed: int = 0) -> tuple[dict, float]:
     """Return what a node honestly supplies, and the largest key that was taken."""
     rows = np.random.default_rng(seed).standard_normal((40, 2)).astype(np.float32).astype(float)
-    keys = CHOICE.keys(chosen.own_squares(rows, KERNEL), node_id(name))
+    keys = CHOICE.keys(points.own_squares(rows, KERNEL), node_id(name))
     order = CHOICE.smallest(keys, 100)
-    return dict(chosen.rows_up(node_id(name), rows, order)), float(keys[order[-1]])
+    return dict(points.rows_up(node_id(name), rows, order)), float(keys[order[-1]])
 
 
 def check(up: dict, largest: float) -> None:
-    chosen.check_rows(up, 2, CHOICE)
-    scores = chosen.own_squares(up["points"].astype(np.float64), KERNEL)
-    chosen.check_chosen(up, CHOICE, scores, 1e-8 * scores, largest)
+    points.check_rows(up, 2, CHOICE)
+    scores = points.own_squares(up["points"].astype(np.float64), KERNEL)
+    points.check_chosen(up, CHOICE, scores, 1e-8 * scores, largest)
 
 
 def test_honest_points_of_several_nodes_pass():
     """Also merged, in any order."""
     (one, a), (other, b) = supplied("pump-1"), supplied("pump-2", 1)
-    merged = chosen.merged_rows([one, other])
+    merged = points.merged_rows([one, other])
 
     check(dict(merged), max(a, b))
-    for name, array in chosen.merged_rows([other, one]).items():
+    for name, array in points.merged_rows([other, one]).items():
         np.testing.assert_array_equal(merged[name], array)
 
 
@@ -164,13 +164,13 @@ def test_keys_of_another_form_are_refused(keys):
     down = PhaseDown("keys-1", {"limit": np.full(1, 4.0)})
 
     with pytest.raises(PeerError):
-        chosen.check_keys({"keys": np.array(keys)}, 8, down, 2)
+        points.check_keys({"keys": np.array(keys)}, 8, down, 2)
 
 
 def test_keys_are_of_as_many_rows_as_its_clients_may_offer():
     """Else one node's small keys would leave no room for those of others."""
     down, keys = PhaseDown("keys-1", {"limit": np.full(1, 4.0)}), {"keys": np.full(5, 1e-3)}
 
-    chosen.check_keys(keys, 8, down, 2)
+    points.check_keys(keys, 8, down, 2)
     with pytest.raises(PeerError, match="at most 4"):
-        chosen.check_keys(keys, 8, down, 1)
+        points.check_keys(keys, 8, down, 1)

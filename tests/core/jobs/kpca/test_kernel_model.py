@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from submerge import Schema, UsageError
-from submerge.jobs.here import run_here
-from submerge.jobs.kinds.kpca.model import KernelModel
+from submerge.jobs.kinds.kpca.answer import KernelModel
+from submerge.jobs.local_run import run_here
 from submerge.jobs.points import split
 from submerge.pca.score import hotelling, spe
 from support import kernels

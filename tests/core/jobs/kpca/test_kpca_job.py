@@ -11,14 +11,14 @@ import pytest
 from plants.uneven import GAMMA, uneven
 from submerge import PeerError, UsageError
 from submerge.features import Polynomial
-from submerge.jobs.here import run_here
 from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds import KINDS
-from submerge.jobs.kinds.kpca import measured
+from submerge.jobs.kinds.kpca import remainder
 from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of
 from submerge.jobs.kinds.kpca.job import KernelPcaJob
+from submerge.jobs.local_run import run_here
+from submerge.jobs.point_budget import NO_ONE_SHARES
 from submerge.jobs.points import JobPoints, check_nodes, node_id, split
-from submerge.jobs.sharing import NO_ONE_SHARES
 from support import kernels, oracle_kpca
 from support.job_table import JobTable, job
 
@@ -189,7 +189,7 @@ def test_limits_are_quantiles_of_rows_held_out():
 def test_a_limit_leaves_a_row_or_more_beyond(held_out, shares):
     """Of ten rows there is no 99 % limit: the largest one is none."""
     values = np.arange(1.0, 1.0 + held_out)
-    found = measured.limits(measured.sketches_up(dict.fromkeys(measured.STATISTICS, values)))
+    found = remainder.limits(remainder.sketches_up(dict.fromkeys(remainder.STATISTICS, values)))
 
     assert shares == (found["limit_shares"].tolist() if found else None)
     for name in found.keys() - {"limit_shares"}:

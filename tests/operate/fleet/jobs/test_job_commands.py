@@ -13,8 +13,8 @@ from submerge.jobs.job import Leaver
 from submerge.jobs.kind import JobSetting
 from submerge.jobs.kinds import KINDS, settings_of
 from submerge.schema import Scaling
+from submerge_operate.fleet.jobs.command import kind_command
 from submerge_operate.fleet.jobs.fleet_jobs import FleetJobs
-from submerge_operate.fleet.jobs.opening import kind_command
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA, House
 from support.jobbed import JobFleet, outcome

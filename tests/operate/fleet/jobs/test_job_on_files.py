@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from submerge.jobs.here import run_here
+from submerge.jobs.local_run import run_here
 from support import pump_files
 from support.commands import shell
 from support.data import shared

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from submerge.errors import UsageError
-from submerge.history.learnt import Learnt
+from submerge.history.knowledge import Learnt
 from submerge.pca.subspace import Subspace
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.jobs.record import JobRecord

@@ -15,8 +15,8 @@ from submerge.jobs.arrays import (
     expect,
 )
 from submerge.jobs.kind import PhaseDown
-from submerge.jobs.kinds.kpca import chosen, leverage, measured, readings
-from submerge.jobs.kinds.kpca.seen import PHASES, Seen, stage_of
+from submerge.jobs.kinds.kpca import dis_lr, leverage, points, remainder
+from submerge.jobs.kinds.kpca.participant import PHASES, Seen, stage_of
 from submerge.jobs.kinds.kpca.settings import MOST_POINTS, KpcaSettings
 from submerge.jobs.points import LARGEST_READING, MOST_HELD
 from submerge.kernel.nystrom import check_finite
@@ -93,19 +93,19 @@ def check_up(
     elif phase == "factor":
         expect(up, {"triangle": (t * (t + 1) // 2,)})
     elif phase.startswith("keys"):
-        chosen.check_keys(up, of.stages[stage_of(phase) - 1], down, clients)
+        points.check_keys(up, of.stages[stage_of(phase) - 1], down, clients)
     elif phase.startswith("points"):
         _check_points(of, width, seen, down, up)
     elif phase == "measure":
-        measured.check_sketches(up, measured.names_of(readings=of.readings), rows)
+        remainder.check_sketches(up, remainder.names_of(readings=of.readings), rows)
     else:
         if of.readings:
             _check_readings(of, width, up, rows)
-            up = readings.without_readings(up)
+            up = dis_lr.without_readings(up)
         square = LARGEST_NUMBER
         if seen is not None and seen.kernel.gamma is not None:
             farthest = np.full((1, width), LARGEST_READING)
-            square = min(square, float(chosen.own_squares(farthest, seen.kernel)[0]))
+            square = min(square, float(points.own_squares(farthest, seen.kernel)[0]))
         _check_projected(of, int(down.arrays["size"][0]), up, rows, square)
 
 
@@ -116,30 +116,30 @@ def _check_points(
     stage = stage_of(down.phase)
     if seen is None or not seen.knows(stage):
         size = of.stages[stage - 1]
-        chosen.check_rows(up, width, chosen.PointChoice(of.seed, stage, size, size))
+        points.check_rows(up, width, points.PointChoice(of.seed, stage, size, size))
         check_at_most("points", up["points"], LARGEST_READING)
         return
     choice = seen.choice(stage)
-    chosen.check_rows(up, width, choice)
+    points.check_rows(up, width, choice)
     check_at_most("points", up["points"], LARGEST_READING)
     rows = up["points"].astype(np.float64)
     try:
         # Also where all rows count alike: others compute their kernel with these.
-        check_finite(seen.kernel, chosen.own_squares(rows, seen.kernel))
+        check_finite(seen.kernel, points.own_squares(rows, seen.kernel))
         scores = seen.scores(stage, rows)
     except UsageError as error:
         raise PeerError(str(error), kind="range") from error
     slack = seen.slack(stage, rows, scores)
-    chosen.check_chosen(up, choice, scores, slack, float(down.arrays["largest"][0]))
+    points.check_chosen(up, choice, scores, slack, float(down.arrays["largest"][0]))
 
 
 def _check_readings(of: KpcaSettings, width: int, up: Arrays, rows: int) -> None:
     """Refuse other factors of the readings."""
-    if not set(readings.NAMES.values()) <= set(up):
+    if not set(dis_lr.NAMES.values()) <= set(up):
         raise PeerError("the readings' directions are missing", kind="shape")
-    factor = readings.factor_of(up)
+    factor = dis_lr.factor_of(up)
     expect(factor, {"factor": (None, width), "mean": (width,), "sums": (4,)})
-    _check_factor(factor["factor"], 2 * readings.rank_of(of.components, width))
+    _check_factor(factor["factor"], 2 * dis_lr.rank_of(of.components, width))
     _check_of_rows(factor, rows, width * LARGEST_READING**2)
 
 

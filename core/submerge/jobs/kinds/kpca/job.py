@@ -21,17 +21,16 @@ from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import JobAnswer, PhaseDown
-from submerge.jobs.kinds.kpca import chosen, dis_lr, leverage, measured, readings
+from submerge.jobs.kind import JobAnswer, PhaseDown, check_known
+from submerge.jobs.kinds.kpca import dis_lr, leverage, remainder
 from submerge.jobs.kinds.kpca.answer import ANSWERS, answered
 from submerge.jobs.kinds.kpca.checks import check_down, check_up
-from submerge.jobs.kinds.kpca.participant import RowsHere
-from submerge.jobs.kinds.kpca.seen import Seen, stage_of
+from submerge.jobs.kinds.kpca.participant import RowsHere, Seen, stage_of
+from submerge.jobs.kinds.kpca.points import cut_rows, limit_of, merged_keys, merged_rows
 from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
+from submerge.jobs.point_budget import NO_ONE_SHARES
 from submerge.jobs.points import JobPoints
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.jobs.settings import check_known
-from submerge.jobs.sharing import NO_ONE_SHARES
 
 NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")
 
@@ -62,7 +61,7 @@ class KernelPcaJob:
 
     def __init__(self, settings: Settings, width: int) -> None:
         self._of, self._width = KpcaSettings.of(settings), width
-        self._rank = readings.rank_of(self._of.components, width)
+        self._rank = dis_lr.rank_of(self._of.components, width)
         self._seen: Seen | None = None  # of a kind that has met a job on its way
 
     # -- at a participant ------------------------------------------------------------
@@ -93,21 +92,21 @@ class KernelPcaJob:
             return {"triangle": leverage.packed(leverage.triangle_of(triangles, of.sketch))}
         if phase.startswith("keys"):
             size = of.stages[stage_of(phase) - 1]
-            return {"keys": chosen.merged_keys([up["keys"] for up in ups], size)}
+            return {"keys": merged_keys([up["keys"] for up in ups], size)}
         if phase.startswith("points"):
-            stage, seen, rows = stage_of(phase), self._seen, chosen.merged_rows(ups)
+            stage, seen, rows = stage_of(phase), self._seen, merged_rows(ups)
             if seen is None or not seen.knows(stage):
                 return rows
             scores = seen.scores(stage, rows["points"].astype(np.float64))
-            return chosen.cut_rows(rows, seen.choice(stage), scores)
+            return cut_rows(rows, seen.choice(stage), scores)
         if phase == "measure":
-            return measured.merged_sketches(ups)
-        own = readings.merged_readings(ups, self._rank) if of.readings else {}
+            return remainder.merged_sketches(ups)
+        own = dis_lr.merged_readings(ups, self._rank) if of.readings else {}
         return {**own, **self._merged_projections(down, ups)}
 
     def _merged_projections(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Merge factors of the coordinates."""
-        of, ups = self._of, [readings.without_readings(up) for up in ups]
+        of, ups = self._of, [dis_lr.without_readings(up) for up in ups]
         if of.merge == "ranks":
             return dis_lr.merged_ranks(ups, 2 * of.components)
         if of.merge == "exact":
@@ -151,7 +150,7 @@ class KernelPcaJob:
         if phase.startswith("points"):
             return self._with_points(state, stage_of(phase), up)
         if phase == "measure":
-            return self._answer(state, measured.limits(up))
+            return self._answer(state, remainder.limits(up))
         return self._projected(state, up)
 
     def _projected(self, state: RootState, up: Arrays) -> tuple[RootState, PhaseDown] | JobAnswer:
@@ -165,7 +164,7 @@ class KernelPcaJob:
             found = dis_lr.found_in_exact(up, of.components, center=of.center)
         if not len(found.eigenvalues):
             raise UsageError("kernel PCA needs rows that differ, and all rows are alike")
-        own = readings.found_in_readings(up, self._rank) if of.readings else None
+        own = dis_lr.found_in_readings(up, self._rank) if of.readings else None
         state = state._replace(found=found, readings=own)
         if not state.counts.held_out:
             return self._answer(state, {})
@@ -181,7 +180,7 @@ class KernelPcaJob:
         if seen is None or seen.points is None or found is None:
             raise UsageError("an answer comes after the last round")
         counts = np.array(state.counts)
-        own = {} if state.readings is None else readings.answered_readings(state.readings)
+        own = {} if state.readings is None else dis_lr.answered_readings(state.readings)
         return JobAnswer(answered(seen.kernel, seen.points, found, counts, {**own, **limits}))
 
     def _opened(self, up: Arrays) -> tuple[RootState, PhaseDown]:
@@ -205,7 +204,7 @@ class KernelPcaJob:
 
     def _limit(self, state: RootState, stage: int) -> dict[str, Array]:
         size, of = self._of.stages[stage - 1], self._of
-        limit = chosen.limit_of(size, of.node_share, max(1, int(state.counts.sharing)))
+        limit = limit_of(size, of.node_share, max(1, int(state.counts.sharing)))
         return {"limit": np.array([float(limit)])}
 
     def _with_points(self, state: RootState, stage: int, up: Arrays) -> tuple[RootState, PhaseDown]:

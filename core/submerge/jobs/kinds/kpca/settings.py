@@ -17,11 +17,10 @@ from submerge.features import (
     Sketched,
     TensorSketch,
 )
-from submerge.features.sketched import Sketch
+from submerge.features.sketch import Sketch
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import JobSetting
+from submerge.jobs.kind import JobSetting, check_known, number_of, whole_of
 from submerge.jobs.points import seed_of
-from submerge.jobs.settings import check_known, number_of, whole_of
 
 KernelName = Literal["gaussian", "laplace", "matern", "polynomial"]
 Sample = Literal["residual", "leverage", "uniform"]
