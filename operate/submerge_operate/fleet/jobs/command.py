@@ -468,7 +468,7 @@ def _in_fleet(
         with rounds_shown(shown=not quiet) as say:
             ended = jobs.follow(view, lambda now: say(f"{now.id}: {stage_of(now)}"))
     except KeyboardInterrupt:
-        click.echo(f"{view.id} goes on: `submerge job cancel {view.id}` ends it", err=True)
+        click.echo(f"{view.id} goes on: `submerge jobs cancel {view.id}` ends it", err=True)
         raise
     finish(jobs, ended, out, plot, as_json=as_json)
 
