@@ -352,8 +352,8 @@ def kind_command(kind: str) -> click.Command:
         cls=AdminCommand,
         help=text,
         short_help=summary,
-        epilog=f"\b\nExample: submerge job {kind}{needed} --config root.toml\n"
-        f"         submerge job {kind}{needed} --files plant/*.csv --out answer.npz",
+        epilog=f"\b\nExample: submerge jobs {kind}{needed} --config root.toml\n"
+        f"         submerge jobs {kind}{needed} --files plant/*.csv --out answer.npz",
     )(options(partial(_run, kind)))
     return made
 
@@ -480,4 +480,4 @@ def say_open(view: JobView, *, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(view).decode())
     else:
-        click.echo(f"{view.id} is open: `submerge job show {view.id}` says how far it is")
+        click.echo(f"{view.id} is open: `submerge jobs show {view.id}` says how far it is")
