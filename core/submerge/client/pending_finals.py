@@ -6,8 +6,8 @@ parent, or that newer ones push out is lost: the running incarnation declares it
 
 An incarnation that measured while the fleet's schema was open has readings that no parent has. Its
 final waits until the schema is settled, and then goes under the name of its successor
-(`measurement`). What is kept stays as it was measured until that one is accepted: the fleet may lose
-its schema, and settle another.
+(`measurement`). What is kept stays as it was measured until that one is accepted: the fleet may
+lose its schema, and settle another.
 """
 
 from __future__ import annotations

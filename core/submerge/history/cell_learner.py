@@ -1,8 +1,8 @@
 """CellLearner: blocks of rows become summaries of cells, each from its own rows alone.
 
 Rows are prepared as a client does; what gaps hide is settled when all cells are known, from sums by
-what rows lack (`pca.expectation`). Nothing of one cell is known in another: cells may be learnt apart,
-in any order, on any machine.
+what rows lack (`pca.expectation`). Nothing of one cell is known in another: cells may be learnt
+apart, in any order, on any machine.
 """
 
 from __future__ import annotations

@@ -159,8 +159,8 @@ class SAPCA(Projections):
 
         A table's columns give the schema their names; later tables need the same. `gaps` says which
         values are guesses: where the whole scatter is held, such rows wait for up to 1000 others,
-        and what is learnt is what they have on average (`expectation`); elsewhere guesses are learnt
-        as they are. Rows may be sparse, without gaps (`sparse_rows`).
+        and what is learnt is what they have on average (`expectation`); elsewhere guesses are
+        learnt as they are. Rows may be sparse, without gaps (`sparse_rows`).
         """
         if is_sparse(X):
             self._learn_sparse(sparse_rows.checked(X, self._dim, self._largest, gaps))

@@ -5,7 +5,8 @@ row of an aggregator does, and in full: no bound holds for it, since an operator
 
 Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are held
 already changes nothing; one that holds all chunks of another takes its place, as a later model of a
-fleet does that of an earlier one; and one that shares some of them is refused (`operators.histories`).
+fleet does that of an earlier one; and one that shares some of them is refused
+(`operators.histories`).
 """
 
 from __future__ import annotations
