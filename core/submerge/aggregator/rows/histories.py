@@ -4,8 +4,9 @@ They stand beside the rows: outside incarnations, floors and ages. A history ent
 row of an aggregator does, and in full: no bound holds for it, since an operator has ordered it.
 
 Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are held
-already changes nothing; one that holds all chunks of another takes its place, as a later model of
-a fleet does that of an earlier one; one that shares some is refused (`operators.histories`).
+already changes nothing; one that holds all chunks of another takes its place, as a later model of a
+fleet does that of an earlier one; and one that shares some of them is refused
+(`operators.histories`).
 """
 
 from __future__ import annotations

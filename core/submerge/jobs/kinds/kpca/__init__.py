@@ -3,9 +3,9 @@
     job       the kind itself: which round follows which, and what is checked
     settings  what a person sets
     leverage  disLS: leverage scores from merged QR factors of sketched features
-    chosen    points by their keys, the smallest of all; each can be checked from the point itself
+    points    points by their keys, the smallest of all; each can be checked from the point itself
     dis_lr    disLR: directions of all rows in the points' span, merged in three ways
-    measured  the answer: eigenvalues, and limits on rows that were held out
+    remainder the answer: eigenvalues, and limits on rows that were held out
 
 References
 ----------
