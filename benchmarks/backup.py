@@ -31,7 +31,7 @@ from submerge_aggregator.config import load
 from submerge_aggregator.questions.views import socket_of
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.ways import UnixSocket
-from submerge_operate.backup.fetching import fetch
+from submerge_operate.backup import fetch
 from submerge_proto.wire import codec
 from wires import OverGrpc
 

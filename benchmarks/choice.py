@@ -20,7 +20,7 @@ from submerge import SAPCA, Schema
 from submerge.pca.choice import best_rank
 from submerge.pca.factor import Precision, factors_of
 from submerge.stats.smoothing import smoothed
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 
 SEED, NODES = 201, 18
 DAYS = {"loop": (16, 6), "engines": (36, 12), "room": (8, 3)}

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
-from submerge_files.fit.saving import learnt_of
+from submerge_files.model_file import learnt_of
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_proto.files import learnt as learnt_file
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from report import Table, command
 from submerge_bridges.export.c_source import c_source
-from submerge_bridges.export.exported_model import recipe_of
+from submerge_bridges.export.command import recipe_of
 from submerge_bridges.export.javascript import javascript
-from submerge_bridges.export.onnx_graph.model import onnx_model
+from submerge_bridges.export.onnx_graph import onnx_model
 from submerge_bridges.export.recipe import Recipe
 from submerge_files.model_file import SavedModel
 

@@ -29,11 +29,10 @@ from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.score_trail import MINUTES
 from submerge_aggregator.batch import AlarmsChanged
+from submerge_aggregator.history.answers import ScoresAsked, ScoreSteps, scores_page
 from submerge_aggregator.history.config import HistoryConfig
-from submerge_aggregator.history.entries import ModelHeard, TrailHeard
-from submerge_aggregator.history.file import HistoryFile
+from submerge_aggregator.history.file import HistoryFile, ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
-from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps, scores_page
 
 GROUP, DAY, EVERY, BEGAN = "room", 24 * 60, 5, 1_700_000_000 // 3600 * 60
 """The group; minutes of a day, and between two reports; the first minute."""

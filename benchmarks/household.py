@@ -31,7 +31,7 @@ import blas
 from alarms import seeds_of
 from page import document
 from report import Table
-from submerge_client.sensors.mqtt.comings import SILENT
+from submerge_client.sensors.mqtt.readings import SILENT
 from support.zigbee import DAY_S, HOUR_S, Household
 from support.zigbee_box import BEGAN, VirtualBox, box_config, channels, named
 from support.zigbee_faults import FAULTS, Fault, with_fault

@@ -10,36 +10,33 @@ from logging import WARNING
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
-from submerge_aggregator.admission.control import AdmissionControl
-from submerge_aggregator.admission.opening import make_admission
+from submerge_aggregator import limits
+from submerge_aggregator.admission.control import AdmissionControl, make_admission
 from submerge_aggregator.audit.config import audit_path
 from submerge_aggregator.audit.files import AuditFiles
 from submerge_aggregator.audit.log import AuditLog
 from submerge_aggregator.backup.last_backup import LastBackup
+from submerge_aggregator.batch import checked
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
 from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.jobs.board import JobBoard, jobs_path
 from submerge_aggregator.jobs.runtime import JobRuntime
-from submerge_aggregator.limits import allocator
-from submerge_aggregator.limits.budget import MessageBudget
+from submerge_aggregator.limits import MessageBudget, RateLimit
 from submerge_aggregator.notify.sinks import make_notifier
-from submerge_aggregator.rate_limit import RateLimit
-from submerge_aggregator.readable import checked
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
-from submerge_client.asked.shown_settings import settings_reply
 from submerge_client.command import ending_signals
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 from submerge_client.logs import remark, say
-from submerge_client.memory.entropy import SystemEntropy
+from submerge_client.memory import SystemEntropy
+from submerge_client.replies import settings_reply
 from submerge_client.uplink.factory import make_uplink, warn_of_insecure
-from submerge_client.uplink.identity import Credentials
-from submerge_client.uplink.tls import Tls, password_of, tls_of
+from submerge_client.uplink.tls import Credentials, Tls, password_of, tls_of
 from submerge_client.watchdog import Watchdog
 from submerge_proto.implementation import check_compiled
 
@@ -174,7 +171,7 @@ def _credentials(config: AggregatorConfig) -> Credentials:
 async def _run(config: AggregatorConfig) -> None:
     from submerge_aggregator.http.endpoints import Endpoints  # with all that HTTP needs
 
-    allocator.limit()
+    limits.limit()
     # The store's lock comes first: it keeps a second process off the operator's socket.
     server = server_of(config)
     endpoints = Endpoints(server, config)
@@ -182,7 +179,7 @@ async def _run(config: AggregatorConfig) -> None:
     for number in ending_signals():
         loop.add_signal_handler(number, server.stop)
     await endpoints.start()
-    trimming = asyncio.create_task(allocator.keep_trimmed())
+    trimming = asyncio.create_task(limits.keep_trimmed())
     try:
         await server.run()
     finally:

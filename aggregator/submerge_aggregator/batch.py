@@ -5,12 +5,15 @@ Values only: the worker makes them on its thread, and the event loop performs th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
+from submerge import SubmergeError
 from submerge.aggregator.alarms.below import ReportedAlarm
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.plan import GroupPlan
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Consult, Event, Now, Replied
 from submerge.protocol.messages import (
@@ -18,16 +21,38 @@ from submerge.protocol.messages import (
     DrillTaken,
     Joined,
     Message,
+    Model,
     Reason,
     ReplyTaken,
     Report,
     Stamp,
 )
 from submerge_aggregator.downlink import Inbound, Refusal
-from submerge_aggregator.history.entries import ModelHeard, TrailHeard
+from submerge_aggregator.history.file import ModelHeard, TrailHeard
 from submerge_client.uplink import Heard
 from submerge_proto.wire import codec
 from submerge_proto.wire.codec import Kind
+
+
+def objection(message: Model | Report, *, coarse: bool) -> str | None:
+    """Return why receivers could not read a message; None if they can.
+
+    coarse : whether columns go as int8 where the error is small
+
+    Cost: one encoding and one decoding, next to the merge of all rows.
+    """
+    try:
+        codec.decode(codec.kind_of(message), codec.encode(message, coarse=coarse))
+    except (SubmergeError, ValueError, TypeError, ArithmeticError) as error:
+        # Protobuf raises ValueError and TypeError for numbers that do not fit a field.
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def checked(plans: Mapping[str, GroupPlan], *, coarse: bool) -> dict[str, GroupPlan]:
+    """Return plans of groups that read what they send."""
+    reads = partial(objection, coarse=coarse)
+    return {name: replace(plan, objection=reads) for name, plan in plans.items()}
 
 
 class Asked(NamedTuple):

@@ -15,6 +15,37 @@ if TYPE_CHECKING:
 
     from submerge_client.config.from_history import LearntSettings
 
+AGGREGATOR = """\
+# A root of submerge: channels, scaling and rank of its group are those of {source}.
+# `submerge aggregator --config FILE` starts from this file; `submerge aggregator init` prints a
+# sample with every setting.
+
+# Its name: the same for ever, and no other node's.
+node = "{node}"
+# The database of all that it has acknowledged: keep it on a disk that lasts.
+store = "{node}.db"
+
+# How children reach it. Without TLS, others on the network can read and forge messages: between
+# machines, say kit = "FILE" above and address = "0.0.0.0:8470", and delete insecure.
+[listen.grpc]
+address = "127.0.0.1:8470"
+insecure = true
+
+{sections}"""
+
+
+def aggregator_text(learnt: LearntSettings) -> str:
+    """Return a root's configuration as TOML."""
+    from submerge_client.config.from_history import PARENT
+    from submerge_client.config.sections import written
+    from submerge_client.config.tomlfile import quoted
+
+    return AGGREGATOR.format(
+        source=quoted(learnt.source),
+        node=PARENT,
+        sections=learnt.sections(under=f"{written(('groups', learnt.group))}."),
+    )
+
 
 @click.group(
     invoke_without_command=True,
@@ -61,7 +92,6 @@ def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
     """Print a sample configuration: every setting, and what raising it does."""
     if history is not None:
         settings = learnt(history)
-        from submerge_aggregator.from_history import aggregator_text
 
         click.echo(aggregator_text(settings), nl=False)
         return

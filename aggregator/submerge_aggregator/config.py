@@ -15,11 +15,10 @@ from msgspec.structs import asdict
 
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
-from submerge_aggregator.admission.config import SecurityConfig
 from submerge_aggregator.audit.config import AuditConfig
-from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
+from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen, SecurityConfig
 from submerge_aggregator.history.config import HistoryConfig
-from submerge_aggregator.limits.message_size import has_room, largest_message
+from submerge_aggregator.limits import has_room, largest_message
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig

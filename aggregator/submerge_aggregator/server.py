@@ -22,15 +22,15 @@ from submerge_aggregator.backup.last_backup import LastBackup
 from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
 from submerge_aggregator.history import answers
-from submerge_aggregator.history.entries import ModelHeard, TrailHeard
+from submerge_aggregator.history.file import ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.jobs.board import JobBoard
 from submerge_aggregator.jobs.choosing import LandmarkChooser
 from submerge_aggregator.jobs.runtime import JobRuntime
-from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
+from submerge_aggregator.limits import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
-from submerge_aggregator.operators.order_log import OrderLog
+from submerge_aggregator.operators.access import OrderLog
 from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
 from submerge_client.uplink import Came, Heard, Uplink

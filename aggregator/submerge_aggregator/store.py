@@ -33,11 +33,10 @@ from typing import Any
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
-from submerge_aggregator.storage.log_frames import PAGE_BYTES, LogFrames, frames_of
 from submerge_aggregator.storage.online_copy import OnlineCopy
-from submerge_aggregator.storage.room import StoreRoom
+from submerge_aggregator.storage.room import PAGE_BYTES, LogFrames, StoreRoom, frames_of
+from submerge_client.files import create_private, is_same, make_private, refuse_link, stat_of
 from submerge_client.logs import say
-from submerge_client.private_file import create_private, is_same, make_private, refuse_link, stat_of
 
 FORM = 7
 """Raise it with a record that earlier versions do not know: they then report a later version, and

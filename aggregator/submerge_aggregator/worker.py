@@ -37,10 +37,12 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import (
     Answer,
+    DrillReport,
     DrillTaken,
     FromBelow,
     Join,
     Joined,
+    QuestionReply,
     Reason,
     ReplyTaken,
     Report,
@@ -65,18 +67,48 @@ from submerge_aggregator.batch import (
 )
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.history.answers import SCORES
-from submerge_aggregator.history.entries import entries_of, models_of
-from submerge_aggregator.notify.changes import AlarmNews
-from submerge_aggregator.questions.consulted import Settings, consulted, no_settings
+from submerge_aggregator.history.file import entries_of, models_of
+from submerge_aggregator.notify.notifier import AlarmNews
+from submerge_aggregator.questions.survey import Settings, consulted, no_settings
 from submerge_aggregator.refusals import REASONS, Refusals
 from submerge_aggregator.store import Store, StoreDamaged, StoreGone
-from submerge_aggregator.unwritten import refuse_all
 from submerge_client.logs import Notes, say
 from submerge_client.uplink import Came, Opened
-from submerge_client.uplink.identity import Credentials
+from submerge_client.uplink.tls import Credentials
 from submerge_proto.kept import records
-from submerge_proto.kept.received import ReceivedReports
+from submerge_proto.kept.records import ReceivedReports
 from submerge_proto.wire import codec
+
+
+def refuse_all(items: Sequence[Item], refusals: Refusals) -> list[Out]:
+    """Answer "not now" to those items that want an answer."""
+    return [out for item in items for out in _not_now(item, refusals)]
+
+
+def _not_now(item: Item, refusals: Refusals) -> list[Out]:
+    if isinstance(item, Asked):
+        return [Reply(item, SubmergeError("the store cannot be written now"))]
+    if not isinstance(item, Inbound):
+        return []
+    try:
+        message = codec.decode(item.kind, item.data)
+    except Exception as error:  # of any kind: this may be the bug itself
+        return [Refuse(item, str(error))]
+    if isinstance(message, Join | Report):
+        refusals.count("unavailable", message.stamp.node)
+    match message:
+        case Join(stamp, fence):
+            late = Joined(stamp, Reason.UNAVAILABLE, fence, None, False, 0, b"")
+            return [answer_to(item, late)]
+        case Report():
+            answer = Answer(message.stamp, Reason.UNAVAILABLE, message.fence)
+            return [answer_to(item, answer)]
+        case DrillReport():
+            return [answer_to(item, DrillTaken(message.stamp, Reason.UNAVAILABLE))]
+        case QuestionReply():
+            return [answer_to(item, ReplyTaken(message.stamp, Reason.UNAVAILABLE))]
+    return []
+
 
 AGAIN_S = 5.0
 """The store is left alone for so long after a failed write."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from submerge import PeerError
+import numpy as np
+
+from submerge import Array, PeerError
+from submerge.client.incarnation import RowAccount, advice
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import (
     Alarmed,
@@ -34,18 +37,13 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import Report
 from submerge_client.alarms import Sinks
-from submerge_client.asked.replies import Replies, no_replies
-from submerge_client.disk import RecordStore
-from submerge_client.jobs.member_thread import ClientJobs
-from submerge_client.last_line import log_end
+from submerge_client.checkpoint import RecordStore
+from submerge_client.jobs import ClientJobs
 from submerge_client.logs import Notes, say
-from submerge_client.reach import Reach
-from submerge_client.score_outputs.several import ScoredBlock, ScoreOutput, ScoreOutputs
+from submerge_client.replies import Replies, no_replies
+from submerge_client.score_outputs.lines import ScoredBlock, ScoreOutput, ScoreOutputs
 from submerge_client.sensors import Sensor
-from submerge_client.sensors.gather import RowGatherer, RowsWaiting, SensorEnded
-from submerge_client.sensors.lags import Lags
-from submerge_client.sensors.newest_values import NewestValues
-from submerge_client.status_line import status_line, unsettled
+from submerge_client.sensors.gather import Lags, RowGatherer, RowsWaiting, SensorEnded
 from submerge_client.uplink import (
     Came,
     Heard,
@@ -56,9 +54,78 @@ from submerge_client.uplink import (
     TooLarge,
     Uplink,
 )
-from submerge_client.uplink.identity import Credentials
+from submerge_client.uplink.parent_link import Reach
+from submerge_client.uplink.tls import Credentials
 from submerge_client.watchdog import Watchdog
 from submerge_proto.wire import codec
+
+
+class NewestValues:
+    """The newest row in which each channel had a value.
+
+    at : (width,) of int. The numbers of these rows, from 1; 0 where there was none. Replaced as a
+        whole, so any thread may read it.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.at = np.zeros(width, dtype=np.int64)
+
+    def take(self, rows: Array, so_far: int) -> None:
+        """Take rows, the last of which has the number `so_far`; NaN is no value."""
+        present = ~np.isnan(rows[::-1])
+        self.at = np.where(present.any(axis=0), so_far - present.argmax(axis=0), self.at)
+
+
+def status_line(node: ClientNode, rows: int, delivered: int, away: str | None, problem: str) -> str:
+    """Return the line.
+
+    rows : that the sensor handed over
+    delivered : readings of the running incarnation that the parent is known to hold
+    away : why the parent is out of reach, if it is
+    problem : of where scores go, or nothing
+    """
+    said = "" if away is None else f"; parent out of reach: {away}"
+    # `delivered` includes declared losses, which are no rows.
+    held = max(0, delivered - node.current.counts.lost)
+    if not node.finals.waiting:
+        held += earlier(node, rows)
+    waits = unsettled(node)
+    measured = f", {waits} wait for the fleet to settle its schema" if waits else ""
+    said += f"; {problem}" if problem else ""
+    return f"{rows} rows, {held} with the parent{measured}{said}"
+
+
+def unsettled(node: ClientNode) -> int:
+    """Return the readings of which a parent has moments only, until the schema is settled."""
+    current = node.current
+    return node.finals.measured + (0 if current.learns else current.counts.learnt)
+
+
+def earlier(node: ClientNode, rows: int) -> int:
+    """Return the rows of this process that were in incarnations before the running one."""
+    counts = node.current.counts
+    return max(0, rows - counts.learnt - counts.withheld)
+
+
+def log_end(
+    node: ClientNode, lags: Lags, more: Mapping[str, object], *, rows: int, written: bool
+) -> None:
+    """Write the last line.
+
+    more : Further facts.
+    rows : Rows that the sensor handed over.
+    written : Whether the checkpoint has been written.
+    """
+    before = node.finals.from_before
+    account = node.finals.account(node.current, ends=True)
+    account += RowAccount(lead_in=lags.counts["lead_in"])
+    if not written:
+        account = account.given_up
+    todo = advice(account, has_parent=bool(node.current.pin), unsettled=unsettled(node))
+    facts: dict[str, object] = {**account.shown, **({"from_before": before} if before else {})}
+    facts |= {**more, **({"todo": todo} if todo else {})}
+    say("ended", level=logging.WARNING if todo else logging.INFO, rows=rows, **facts)
+
 
 LONGEST_WAIT_S = 3600.0
 """A queue's wait has an upper limit; waking once an hour costs nothing."""

@@ -14,25 +14,19 @@ from submerge.client.node import ClientNode
 from submerge_client import clock
 from submerge_client.agent import Agent
 from submerge_client.alarms.factory import links_of, sinks_of
-from submerge_client.alarms.standard_output import write_whole
-from submerge_client.asked.replies import ClientReplies
-from submerge_client.checkpoint import CheckpointFile
+from submerge_client.alarms.ndjson import write_whole
+from submerge_client.checkpoint import CheckpointFile, RecordStore
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.disk import RecordStore
-from submerge_client.jobs.held_rows import HeldSample
-from submerge_client.jobs.kept_clusters import KeptClusters
-from submerge_client.jobs.member_thread import ClientJobs
-from submerge_client.jobs.shared_points import SharedPoints
+from submerge_client.jobs import ClientJobs, HeldSample, KeptClusters, SharedPoints
 from submerge_client.logs import remark, say
-from submerge_client.memory.entropy import SystemEntropy
-from submerge_client.score_outputs.lines import ScoreLines, ScoreWriter
-from submerge_client.score_outputs.several import ScoreOutput, ScoreOutputs
+from submerge_client.memory import SystemEntropy
+from submerge_client.replies import ClientReplies
+from submerge_client.score_outputs.lines import ScoreLines, ScoreOutput, ScoreOutputs, ScoreWriter
 from submerge_client.sensors import Sensor, open_sensor
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 from submerge_client.sensors.tally import SensorLog, no_log
 from submerge_client.uplink.factory import Allowed, make_uplink, warn_of_insecure
-from submerge_client.uplink.identity import Credentials
-from submerge_client.uplink.tls import password_of, tls_of
+from submerge_client.uplink.tls import Credentials, password_of, tls_of
 from submerge_client.watchdog import Watchdog
 
 if TYPE_CHECKING:

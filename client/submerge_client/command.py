@@ -30,7 +30,7 @@ def _input_kind(context: click.Context, option: click.Parameter, given: str | No
     if given is None:
         return None
     # Late: without the option a program that only prints its help needs none of it.
-    from submerge_client.config.hints import sections_of
+    from submerge_client.config.sections import sections_of
     from submerge_client.config.sensors import AnySensor
 
     _, kinds = sections_of(AnySensor)
@@ -78,15 +78,15 @@ def command(
     if path is None:
         raise click.UsageError("expected --config FILE; submerge client init prints a sample")
     # Late: `init` needs none of it.
-    from submerge_client.memory import allocator
-    from submerge_client.memory.lazy_import import deferred
+    from submerge_client import memory
+    from submerge_client.memory import deferred
 
-    allocator.limit(arenas=1)
+    memory.limit(arenas=1)
     with deferred():
         agent = _agent(path, form, trial=trial, log_json=log_json)
     if agent is None:
         return
-    allocator.trim()
+    memory.trim()
     for number in ending_signals():
         signal.signal(number, lambda *_: agent.stop())
     sys.exit(agent.run())

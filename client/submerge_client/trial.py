@@ -20,7 +20,7 @@ from submerge.protocol.summaries import below
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.summary import LearntSummary
 from submerge_client.sensors import open_sensor
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 
 TRIAL_S = 10.0
 """How long the sensor is read."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.ndjson import LineSink
-from submerge_client.config.alarm_sinks import SinkKind
+from submerge_client.config.alarms import SinkKind
 from submerge_client.config.sections import Seconds
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.sensors.gather import Hand

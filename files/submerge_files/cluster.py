@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from submerge_files.detect.run import Detected, DetectRequest
     from submerge_files.reader import ReadingOptions, Recordings
     from submerge_files.reader.parts import Digests
-    from submerge_files.score.order import ScoreOrder
+    from submerge_files.score.run import ScoreOrder
     from submerge_files.score.summary import ScoreSummary
 
 Advance = Callable[[int], None]

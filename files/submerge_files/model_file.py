@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from submerge import PeerError, Schema, UsageError
+from submerge.history.fit import Fitted
 from submerge.history.knowledge import Learnt
 from submerge.protocol.messages import Model
 from submerge_aggregator.questions.views import ShownRank
-from submerge_client.atomic_file import atomic_write
+from submerge_client.files import atomic_write
 from submerge_proto.files import learnt as learnt_file
 
 
@@ -113,3 +114,29 @@ def check_older(path: Path) -> None:
         raise UsageError(
             f"{path} exists and is no saved model: name another file, or remove it"
         ) from error
+
+
+def check_target(path: Path) -> None:
+    """Refuse a place where a model cannot go, before the work."""
+    if not path.parent.is_dir():
+        raise UsageError(f"expected a folder {path.parent} for {path.name}, got none: make it")
+    if path.exists():
+        check_older(path)
+
+
+def save_history(path: Path, fitted: Fitted) -> int:
+    """Write what was learnt; return the bytes of the file."""
+    return save(path, learnt_of(fitted))
+
+
+def learnt_of(fitted: Fitted) -> Learnt:
+    """Return what a model file holds of a history."""
+    return Learnt(
+        fitted.model,
+        fitted.scatter,
+        fitted.folds.moments,
+        fitted.sketches,
+        fitted.chunks,
+        monitors=tuple(sorted(fitted.states.items())),
+        period_s=fitted.first.period_s,
+    )

@@ -17,7 +17,7 @@ from submerge import UsageError
 from submerge.features import FeatureMap
 from submerge.features.checks import MOST_FEATURES
 from submerge.features.kernels import MOST_DEGREE
-from submerge_client.config.features import FeaturesConfig
+from submerge_client.config.schemas import FeaturesConfig
 from submerge_files.console.options import Decorator, together
 from submerge_files.console.units import plain
 

@@ -19,7 +19,7 @@ COMMANDS = {
         BOX,
     ),
     "aggregator page": (
-        "submerge_operate.page.command",
+        "submerge_operate.page",
         "Show a running aggregator in a browser.",
         "submerge[page]",
     ),
@@ -50,17 +50,17 @@ COMMANDS = {
         FILES,
     ),
     "jobs list": (
-        "submerge_operate.fleet.jobs.listing",
+        "submerge_operate.fleet.jobs.job_list",
         "List the jobs of a root.",
         ROOT,
     ),
     "backup": (
-        "submerge_operate.backup.command",
+        "submerge_operate.backup",
         "Copy the store of a running root; check a copy, or restore it.",
         ROOT,
     ),
     "backup restore": (
-        "submerge_operate.backup.restore",
+        "submerge_operate.restore",
         "Put a copy in place of a stopped root's store.",
         ROOT,
     ),

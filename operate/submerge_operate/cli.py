@@ -253,7 +253,7 @@ def main() -> None:
 
 
 def _refuse(message: str) -> None:
-    from submerge_files.console.printable import printable
+    from submerge_files.console.units import printable
 
     # It may quote names and files of others.
     click.echo(printable(f"submerge: {' '.join(message.split())}"), err=True)

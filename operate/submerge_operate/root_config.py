@@ -21,10 +21,10 @@ def root_config(path: Path) -> AggregatorConfig:
     if not _is_of_one_machine(path):
         return load(path, os.environ)
     from submerge_operate.up import config as box
-    from submerge_operate.up.newcomers import files
+    from submerge_operate.up import newcomers
 
     machine = box.load(path, os.environ)
-    accepted = files.read(machine.folder / files.ACCEPTED)
+    accepted = newcomers.read(machine.folder / newcomers.ACCEPTED)
     return machine.with_channels(each.channel for each in accepted).aggregator
 
 

@@ -21,8 +21,8 @@ from submerge_aggregator.config import (
 )
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
 from submerge_client.config.sample import sample
+from submerge_client.config.tomlfile import decoded
 from support.samples import settings_of, spoken_of, variants
 
 SAMPLE, CLIENT_SAMPLE = sample(AggregatorConfig), sample(ClientConfig)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_aggregator.rate_limit import PIECE, RateLimit
+from submerge_aggregator.limits import PIECE, RateLimit
 
 
 def taken(pace: RateLimit, who: str, *times: float) -> list[bool]:

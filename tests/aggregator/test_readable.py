@@ -15,10 +15,9 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts, Incarnation, Report, Stamp
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
-from submerge_aggregator.batch import All
+from submerge_aggregator.batch import All, checked, objection
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.http.metrics import Numbers, exposition
-from submerge_aggregator.readable import checked, objection
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_proto.wire import codec

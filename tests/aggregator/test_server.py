@@ -14,8 +14,7 @@ from submerge.protocol.machine import Flush
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.batch import Asked
 from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.limits.budget import SHARES, MessageBudget
-from submerge_aggregator.rate_limit import RateLimit
+from submerge_aggregator.limits import SHARES, MessageBudget, RateLimit
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_client import logs

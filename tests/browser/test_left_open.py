@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submerge_aggregator.page import changes
+from submerge_aggregator.page import watched
 from support.paged_fleet import OPEN, PagedFleet
 from support.programs import free_port
 from support.views import opened
@@ -17,7 +17,7 @@ OPENED = ("now", "fleet", "node", "alarms", "model", "health")
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch):
     """A test does not wait for the next look."""
-    monkeypatch.setattr(changes, "LOOK_S", 0.05)
+    monkeypatch.setattr(watched, "LOOK_S", 0.05)
 
 
 def root(folder, port, rounds):

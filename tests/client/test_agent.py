@@ -19,10 +19,9 @@ from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_client import logs
 from submerge_client.agent import Agent
-from submerge_client.checkpoint import CheckpointFile
+from submerge_client.checkpoint import CheckpointFile, RecordStore
 from submerge_client.clock import now
-from submerge_client.disk import RecordStore
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 from submerge_client.uplink import Came, Opened, Parted, TooLarge
 from submerge_client.watchdog import Watchdog
 from submerge_proto.wire import codec

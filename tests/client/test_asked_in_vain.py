@@ -8,9 +8,9 @@ import pytest
 
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Incarnation, Question
-from submerge_client.asked import replies
+from submerge_client import replies
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 
 TABLE = {
     "node": "n",

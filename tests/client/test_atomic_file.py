@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from submerge_client.atomic_file import atomic_file, atomic_write
+from submerge_client.files import atomic_file, atomic_write
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 from submerge import UsageError
 from submerge.protocol.machine import Keep
 from submerge_client import checkpoint
-from submerge_client.checkpoint import HEAD, CheckpointFile
-from submerge_client.disk import RecordStore
+from submerge_client.checkpoint import HEAD, CheckpointFile, RecordStore
 from support.golden_kept import CHECKPOINTS, FOLDER, records_of
 
 

@@ -11,9 +11,8 @@ from submerge import Channel, Schema
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.local_run import run_here
 from submerge.judge.prepare import prepare
-from submerge_client.jobs.kept_clusters import KeptClusters
-from submerge_client.score_outputs.lines import ScoreLines
-from submerge_client.score_outputs.several import ScoredBlock
+from submerge_client.jobs import KeptClusters
+from submerge_client.score_outputs.lines import ScoredBlock, ScoreLines
 from support.scored import scored_rows
 
 SCHEMA = Schema((Channel("flow"), Channel("temp"), Channel("hum")))

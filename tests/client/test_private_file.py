@@ -14,7 +14,7 @@ from submerge import UsageError
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.ndjson import File
 from submerge_client.checkpoint import CheckpointFile
-from submerge_client.private_file import create_private, make_private, open_private, refuse_link
+from submerge_client.files import create_private, make_private, open_private, refuse_link
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)

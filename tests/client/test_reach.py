@@ -7,7 +7,7 @@ import io
 import pytest
 
 from submerge_client import logs
-from submerge_client.reach import REMIND_S, START_S, Reach
+from submerge_client.uplink.parent_link import REMIND_S, START_S, Reach
 
 
 class Clock:

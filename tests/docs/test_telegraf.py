@@ -12,10 +12,8 @@ import pytest
 from submerge_client.config.client_config import load
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sensors import AnySensor
-from submerge_client.sensors.influx.decoder import KINDS, MetricDecoder
 from submerge_client.sensors.influx.line_protocol import parse
-from submerge_client.sensors.influx.names import SeriesNames
-from submerge_client.sensors.influx.rows import TimedRows
+from submerge_client.sensors.influx.readings import KINDS, MetricDecoder, SeriesNames, TimedRows
 from submerge_client.sensors.tally import ProblemTally, no_log
 
 PAGE = (Path(__file__).parents[2] / "docs" / "telegraf.md").read_text(encoding="utf-8")

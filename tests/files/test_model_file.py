@@ -15,7 +15,7 @@ from submerge_aggregator.questions.views import ShownRank
 from submerge_files import model_file
 from submerge_files.model_file import bytes_of, read, save
 from submerge_files.score.model import of_file
-from submerge_operate.fleet.model_contents import contents, contents_text
+from submerge_operate.fleet.model_figures import contents, contents_text
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.wire import codec
 from support import golden_learnt

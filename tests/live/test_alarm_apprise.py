@@ -20,7 +20,7 @@ from submerge_aggregator.notify.sinks import apprise_name, apprise_sinks, make_n
 from submerge_aggregator.notify.urls import SecretUrl, read_urls
 from submerge_client.alarms import Sinks
 from submerge_client.alarms.journal import Journal
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from support.alarmed import alarm as alarm_below
 from support.alarmed import message
 from support.alarms import HISTORY, Log, alarm

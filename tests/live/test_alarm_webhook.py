@@ -15,12 +15,10 @@ import pytest
 pytest.importorskip("cryptography")
 
 from submerge import UsageError
-from submerge_client.alarms import post as posting
+from submerge_client.alarms import webhook as posting
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import Request, payload_of
-from submerge_client.alarms.post import HttpPost
-from submerge_client.alarms.webhook import Webhook, WebhookDelivery
-from submerge_client.config.alarm_sinks import WebhookConfig
+from submerge_client.alarms.webhook import HttpPost, Request, Webhook, WebhookDelivery, payload_of
+from submerge_client.config.alarms import WebhookConfig
 from submerge_operate.pki.authority import Authority
 from support.alarms import HISTORY, Log, alarm
 from support.patience import until

@@ -11,7 +11,7 @@ import pytest
 
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http.endpoints import Endpoints
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from support.alarmed import alarm, message
 from support.following import following
 from support.house import House

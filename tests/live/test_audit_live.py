@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("grpc")
 
-from submerge_aggregator.http.orders import uid_of
+from submerge_aggregator.http.serving import uid_of
 from support.kills.configs import OverGrpc
 from support.kills.fleet import Fleet
 from support.patience import until

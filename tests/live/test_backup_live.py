@@ -21,7 +21,7 @@ from submerge_aggregator.store import Store
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.ways import NoAnswer, UnixSocket
 from submerge_operate import cli
-from submerge_operate.backup.fetching import fetch
+from submerge_operate.backup import fetch
 from support.kills.configs import OverGrpc
 from support.kills.fleet import Fleet
 from support.kills.judging import holdings, judge

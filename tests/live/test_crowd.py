@@ -16,7 +16,7 @@ pytest.importorskip("cryptography")
 from submerge_lab.crowd.motes import sections
 from submerge_operate import cli
 from submerge_operate.pki.authority import Authority
-from submerge_operate.pki.kit_file import text_of
+from submerge_operate.pki.directory import text_of
 from support.patience import until
 from support.programs import Program, Programs, free_port
 

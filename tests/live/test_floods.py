@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
-from submerge_aggregator.downlink.server_options import OPTIONS
+from submerge_aggregator.downlink.over_grpc import OPTIONS
 from submerge_client.uplink.over_grpc import OPTIONS as CHILDREN
 from support.besieged import Besieged, HonestChild, end, waited_for
 from support.certified import LOOPBACK

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import NameOID
 
 from submerge.protocol.messages import Counts, Join, Reason, Report, Stamp
-from submerge_aggregator.downlink import handshakes, over_grpc
+from submerge_aggregator.downlink import over_grpc
 from submerge_client.uplink.over_grpc import SERVICE, THROTTLED
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
@@ -55,7 +55,7 @@ def way(request, tmp_path_factory) -> Iterator[Any]:
     if request.param is OverMqtt and PROGRAM is None and not REQUIRED:
         pytest.skip("mosquitto is not installed")
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handshakes, "PATIENCE_S", LATE_S)
+        patch.setattr(over_grpc, "PATIENCE_S", LATE_S)
         patch.setattr(over_grpc, "LOOK_S", 0.05)
         folder = tmp_path_factory.mktemp(request.param.name)
         way = request.param(folder, stack, listen={"aggregators": AGGREGATORS})

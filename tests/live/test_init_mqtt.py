@@ -17,9 +17,12 @@ from paho.mqtt.enums import CallbackAPIVersion  # noqa: E402
 from submerge import UsageError  # noqa: E402
 from submerge_client.config.links import Link  # noqa: E402
 from submerge_client.sensors import open_sensor  # noqa: E402
-from submerge_operate.init.broker import hear  # noqa: E402
-from submerge_operate.init.mqtt import BrokerOptions, propose_mqtt  # noqa: E402
-from submerge_operate.init.text import box_text  # noqa: E402
+from submerge_operate.init.mqtt import (  # noqa: E402
+    BrokerOptions,
+    hear,
+    propose_mqtt,
+)
+from submerge_operate.init.proposal import box_text  # noqa: E402
 from submerge_operate.up.config import load  # noqa: E402
 from support.broker import PROGRAM, REQUIRED, Mosquitto  # noqa: E402
 

@@ -16,10 +16,9 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from submerge_client.alarms.discovery import configs
+from submerge_client.alarms.over_mqtt import configs
 from submerge_client.uplink.tls import Tls
-from submerge_operate.pki.authority import Authority
-from submerge_operate.pki.crl import crl_of
+from submerge_operate.pki.authority import Authority, crl_of
 from submerge_proto.wire import topics
 from support.broker import PROGRAM, REQUIRED, Mosquitto
 from support.patience import PATIENCE_S, until

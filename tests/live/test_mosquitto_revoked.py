@@ -19,9 +19,8 @@ pytest.importorskip("cryptography")
 from cryptography import x509
 
 from submerge_client.uplink.tls import Tls
-from submerge_operate.pki import crl
-from submerge_operate.pki.authority import Authority
-from submerge_operate.pki.crl import crl_of
+from submerge_operate.pki import authority as crl
+from submerge_operate.pki.authority import Authority, crl_of
 from submerge_proto.wire import topics
 from support.broker import PROGRAM, REQUIRED, Mosquitto
 from support.patience import PATIENCE_S, until

@@ -19,13 +19,13 @@ from cryptography import x509
 from submerge import SubmergeError, UsageError
 from submerge.protocol.permission import Permission
 from submerge_aggregator.admission.decision import AdmissionRules
-from submerge_aggregator.admission.revoked import RevokedList
-from submerge_aggregator.http.bounded import MOST_HEADERS
+from submerge_aggregator.admission.roster import RevokedList
+from submerge_aggregator.http.serving import MOST_HEADERS
 from submerge_aggregator.operators.scopes import ROUTES, SCOPES
 from submerge_client.kit import read_kit
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.ways import NoAnswer
-from submerge_operate.backup.fetching import fetch
+from submerge_operate.backup import fetch
 from support.certified import LOOPBACK, Certified
 from support.networked import Networked
 from support.patience import PATIENCE_S, until

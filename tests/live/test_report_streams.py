@@ -10,9 +10,8 @@ import grpc
 import pytest
 
 from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
-from submerge_aggregator.downlink import over_grpc, report_streams
-from submerge_aggregator.downlink.identity import PeerIdentity
-from submerge_aggregator.downlink.report_streams import ReportStreams
+from submerge_aggregator.downlink import PeerIdentity, message_calls, over_grpc
+from submerge_aggregator.downlink.message_calls import ReportStreams
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import SendRefused, Slowed
 from submerge_client.uplink import over_grpc as up
@@ -211,7 +210,7 @@ def test_a_stream_on_which_nothing_comes_gives_its_place_back(linked, monkeypatc
     link = linked()
     link.report(b"one", 1)
     until(lambda: len(link.streams) == 1)
-    monkeypatch.setattr(report_streams, "IDLE_S", 0.0)
+    monkeypatch.setattr(message_calls, "IDLE_S", 0.0)
     until(lambda: not len(link.streams))
     monkeypatch.undo()
 

@@ -19,12 +19,12 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig, StatusConfig
-from submerge_aggregator.http import status
+from submerge_aggregator.http import metrics
 from submerge_aggregator.http.endpoints import Endpoints
 from submerge_aggregator.listening import listen
 from submerge_aggregator.questions.views import socket_of
-from submerge_client.config.decoding import decoded
 from submerge_client.config.links import Endpoint
+from submerge_client.config.tomlfile import decoded
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.ways import NoAnswer, UnixSocket
 from support.house import House
@@ -253,7 +253,7 @@ def test_what_goes_wrong_inside_is_a_line_of_ours(opened, monkeypatch, caplog):
     def broken(_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(status, "not_ready", broken)
+    monkeypatch.setattr(metrics, "not_ready", broken)
 
     assert 500 == opened.watches("readyz")[0]
     opened.closes()  # the line comes after the answer

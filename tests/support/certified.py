@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from submerge.protocol.permission import Permission
-from submerge_operate.pki.authority import Authority
-from submerge_operate.pki.hosts import host_of
-from submerge_operate.pki.kit_file import HEAD, text_of
+from submerge_operate.pki.authority import Authority, host_of
+from submerge_operate.pki.directory import HEAD, text_of
 
 LOOPBACK = "127.0.0.1"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge_bridges.export.onnx_graph.model import first_state, onnx_model
+from submerge_bridges.export.onnx_graph import first_state, onnx_model
 from submerge_bridges.export.recipe import Recipe
 from support.export_runs import ProgramRows
 

@@ -13,10 +13,9 @@ from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import RowScores
 from submerge_bridges.export.recipe import Recipe
-from submerge_files.fit.saving import learnt_of
-from submerge_files.model_file import SavedModel
+from submerge_files.model_file import SavedModel, learnt_of
 from submerge_files.python.fitting import reread
-from submerge_files.python.scoring import FrameScorer
+from submerge_files.python.judge import FrameScorer
 from support import pump_files
 
 

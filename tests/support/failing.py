@@ -135,7 +135,7 @@ def before_keeping(fuse: Fuse) -> None:
     """Die with an alarm that has begun or is over, and of which nothing is on disk."""
     from submerge.client.node import MONITOR
     from submerge.protocol.machine import Keep
-    from submerge_client.disk import RecordStore
+    from submerge_client.checkpoint import RecordStore
 
     keep = RecordStore.keep
 

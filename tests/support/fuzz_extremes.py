@@ -18,7 +18,7 @@ from submerge import PeerError, Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.messages import Answer, Join, Model, Reason, Report, Stamp
 from submerge.protocol.summaries import Subspaces
-from submerge_aggregator.readable import objection
+from submerge_aggregator.batch import objection
 from support.nodes import GROUP, Inbound, new_incarnation
 from support.wild import schema_of, wild_report
 from support.wired import WiredTable

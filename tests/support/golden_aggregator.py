@@ -17,8 +17,8 @@ from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Census, Counts, EarlierSums, Incarnation, Left, Pin
 from submerge.protocol.summaries import KernelSummary
-from submerge_proto.kept.histories import history_from
-from submerge_proto.kept.received import ReceivedReports
+from submerge_proto.kept.aggregator import history_from
+from submerge_proto.kept.records import ReceivedReports
 from submerge_proto.v1 import kept_pb2
 from submerge_proto.wire import codec
 from support import golden_blocks, golden_factors, golden_learnt

@@ -23,8 +23,7 @@ from unittest import mock
 
 from submerge.protocol.machine import Keep
 from submerge_aggregator.store import Store
-from submerge_client.checkpoint import CheckpointFile
-from submerge_client.disk import RecordStore
+from submerge_client.checkpoint import CheckpointFile, RecordStore
 from submerge_proto.kept import records
 from submerge_proto.wire import parts
 from support import (

@@ -10,7 +10,7 @@ import numpy as np
 from submerge.history.fit import Fitted, fit
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
-from submerge_files.fit.saving import learnt_of
+from submerge_files.model_file import learnt_of
 from submerge_proto.files.learnt import packed
 from support.nodes import EPOCH
 

@@ -24,7 +24,7 @@ from submerge.protocol.machine import Now, Tick
 from submerge.protocol.messages import Answer, Incarnation, Joined
 from submerge_aggregator.assembly import server_of
 from submerge_aggregator.config import AggregatorConfig
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from submerge_client.uplink.over_grpc import SERVICE, THROTTLED
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import codec, topics

@@ -33,7 +33,7 @@ from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.http import admin as control
-from submerge_aggregator.http import status
+from submerge_aggregator.http import metrics
 from submerge_aggregator.jobs.board import JobBoard, jobs_path
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.operators.access import OperatorAccess
@@ -152,7 +152,7 @@ class House:
         self.server = self.server_here()
         api = control.api(self.server)
         self.control = OperatorAccess(api, at_socket, self.server.order_log)
-        self.status = status.app(self.server)
+        self.status = metrics.app(self.server)
         self._run = asyncio.create_task(self.server.run())
         while not self.server.ready and not self._run.done():
             await asyncio.sleep(0.001)

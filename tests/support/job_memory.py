@@ -27,7 +27,7 @@ from submerge_aggregator.server import Server
 from submerge_client.agent import Agent
 from submerge_client.assembly import build_agent
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from support.patience import PATIENCE_S, until
 from support.programs import free_port
 

@@ -23,8 +23,8 @@ from msgspec.structs import fields
 
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.hints import choices, is_section, sections_of
 from submerge_client.config.removed import is_listed
+from submerge_client.config.sections import choices, is_section, sections_of
 
 
 class LeafKey(NamedTuple):

@@ -24,7 +24,7 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http.endpoints import Endpoints
 from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import Token, digest_of, new_secret, tokens_text
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from submerge_files.console.ways import Https
 from support.certified import LOOPBACK, Certified
 from support.house import House

@@ -21,11 +21,10 @@ from submerge.client.node import ClientNode
 from submerge.protocol.machine import Publish, Received, Send, Start
 from submerge_aggregator import config as root_config
 from submerge_client.agent import Agent
-from submerge_client.checkpoint import CheckpointFile
+from submerge_client.checkpoint import CheckpointFile, RecordStore
 from submerge_client.clock import now
 from submerge_client.config import client_config
-from submerge_client.disk import RecordStore
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 from submerge_client.uplink import Came, Opened
 from submerge_proto.wire import codec
 

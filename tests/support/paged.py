@@ -18,9 +18,9 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
 from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import Token, digest_of, new_secret, tokens_text
-from submerge_aggregator.page.more_views import MoreViews
+from submerge_aggregator.page.drawing import MoreViews
 from submerge_aggregator.page.opening import page_serving
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from support.house import SCHEMA, House
 from support.nodes import GROUP
 from support.page_client import PageAnswer, PageClient

@@ -8,15 +8,15 @@ import msgspec
 import numpy as np
 
 from submerge import Array, Channel
-from submerge_client.asked.shapes import (
+from submerge_client.replies import (
     LETTERS,
     Blamed,
     KindScores,
     RecentReply,
+    SettingsReply,
     ShownChannel,
     ValuesReply,
 )
-from submerge_client.asked.shown_settings import SettingsReply
 
 EVERY_S = 10.0
 """Between two rows."""

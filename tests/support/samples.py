@@ -13,8 +13,8 @@ from typing import Any, get_args, get_origin
 
 from msgspec.structs import fields
 
-from submerge_client.config.hints import choices, is_section, sections_of
 from submerge_client.config.removed import is_listed
+from submerge_client.config.sections import choices, is_section, sections_of
 
 
 def variants(sample: str) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from submerge_aggregator.batch import Tallies
 from submerge_aggregator.http.metrics import Numbers, exposition
 from submerge_aggregator.operators.identify import DENIALS
-from submerge_aggregator.questions.group_metrics import metrics_of_groups
+from submerge_aggregator.questions.health import metrics_of_groups
 from submerge_aggregator.refusals import REASONS
 from support.alarmed import ROWS, alarm, alarm_status
 from support.house import House

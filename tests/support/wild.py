@@ -21,8 +21,7 @@ from submerge.stats.moments import LARGEST_POINT, LEAST_WIDTH, Moments, Reservoi
 from submerge.stats.quantile_sketch import FINE, QuantileSketch
 from submerge_proto.v1 import summary_pb2 as pb
 from submerge_proto.wire import columns, parts, triangles
-from submerge_proto.wire.channel_energies import held_by
-from submerge_proto.wire.sizes import LARGEST
+from submerge_proto.wire.sizes import LARGEST, held_by
 from support.alarm_statuses import most_alarms
 from support.nodes import EPOCH
 from support.wire import READINGS, kernel_schema, travelled

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from submerge.pca.factor import Factors
-from submerge_proto.wire.factors import LARGEST, LEAST, STEEP
+from submerge_proto.wire.forms import LARGEST, LEAST, STEEP
 
 
 def wild_factors(rng: np.random.Generator, summary: Any) -> tuple[Factors, ...]:

@@ -45,7 +45,7 @@ from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, forms, parts
-from submerge_proto.wire.channel_energies import held_by
+from submerge_proto.wire.sizes import held_by
 from support import alarm_statuses
 from support.edges import (
     MOST,

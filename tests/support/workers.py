@@ -12,7 +12,7 @@ from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.cluster import Call, answered
 from submerge_bridges.on_dask.history import ClusterFit
 from submerge_bridges.on_dask.sources import ClusterRows
-from submerge_files.fit.saving import learnt_of
+from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
 from submerge_proto.files import learnt as learnt_file
 

@@ -34,9 +34,9 @@ from submerge_client.config.sensors import MqttSensor
 from submerge_client.sensors.gather import Gathered
 from submerge_client.sensors.grid import Grid
 from submerge_client.sensors.mqtt import messages
-from submerge_client.sensors.mqtt.comings import Comings, Remark
 from submerge_client.sensors.mqtt.descriptions import is_description
 from submerge_client.sensors.mqtt.messages import MessageDecoder
+from submerge_client.sensors.mqtt.readings import Comings, Remark
 from submerge_client.sensors.tally import ProblemTally, no_log
 from submerge_operate.up.config import BoxConfig
 from support.zigbee import BASE, DEVICES, Message

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.protocol.messages import (
     Answer,
     DrillReport,
@@ -23,14 +24,48 @@ from submerge.protocol.messages import (
     Reason,
     ReplyTaken,
 )
-from submerge.protocol.permission import ROLE_URI
+from submerge.protocol.permission import ROLE_URI, Role
 from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection, revocation
-from submerge_aggregator.admission.revoked import RevokedList
-from submerge_aggregator.admission.roster import RosterEntry
-from submerge_aggregator.admission.standing import standing_of
+from submerge_aggregator.admission.roster import (
+    RevokedList,
+    RosterEntry,
+    parse_revoked,
+    parse_roster,
+)
 from submerge_aggregator.admission.watched_file import WatchedFile
-from submerge_aggregator.downlink.identity import PeerIdentity
+from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.downlink import PeerIdentity
 from submerge_client.logs import say
+
+
+def standing_of(node: AggregatorNode, name: str) -> Role | None:
+    """Return the role of a name by what is held of it in any group; None if nothing is.
+
+    A fence makes it an aggregator's. A node that was forgotten stands for nothing: its closed
+    incarnations are still remembered, but no reading of it is.
+    """
+    standing: Role | None = None
+    for group in node.groups:
+        ledger = node.ledger(group)
+        if ledger is None or not ledger.knows(name):
+            continue
+        live = ledger.live(name)
+        if ledger.member(name).fences or any(
+            not ledger.rows[name, incarnation].from_client for incarnation in live
+        ):
+            return "aggregator"
+        if live or _is_sealed(ledger, name):
+            standing = "client"
+    return standing
+
+
+def _is_sealed(ledger: Ledger, name: str) -> bool:
+    """Return whether closed incarnations of a node have left readings."""
+    if (name, ledger.fingerprint) in ledger.sealed:
+        return True
+    # Of another schema: rare, and only of names that have been here.
+    return any(node == name for node, _ in ledger.sealed)
+
 
 MOST_COUNTED = 65_536
 """Most names with legacy kits that are counted: as many as there are watches."""
@@ -139,3 +174,45 @@ def denial_of(
     if isinstance(message, Join):
         return Joined(stamp._replace(seq=0), Reason.DENIED, fence, pinned, node.top, 0, b"", (why,))
     return Answer(stamp, Reason.DENIED, fence, pinned, node.top)
+
+
+def make_admission(config: AggregatorConfig) -> AdmissionControl:
+    """Return who may do what, by a configuration.
+
+    Raises UsageError if the roster or the list of what is revoked is missing or wrong.
+    """
+    listen, revoked = config.listen, config.security.revoked
+    rules = AdmissionRules(
+        listen.aggregators,
+        {name: each.nodes for name, each in config.groups.items() if each.nodes is not None},
+        listen.legacy_kits,
+    )
+    control = AdmissionControl(
+        rules,
+        roster=None
+        if listen.roster is None
+        else WatchedFile(listen.roster, parse_roster, setting="listen.roster"),
+        revoked=None
+        if revoked is None
+        else WatchedFile(revoked, parse_revoked, setting="security.revoked"),
+    )
+    _say_how(config)
+    return control
+
+
+def _say_how(config: AggregatorConfig) -> None:
+    """Say how nodes without a role are treated, where there is a proof of who they are."""
+    listen, grpc, mqtt = config.listen, config.listen.grpc, config.listen.mqtt
+    listed = listen.roster is not None or listen.aggregators is not None
+    if grpc is not None and not grpc.insecure and (grpc.cert is None or grpc.ca is not None):
+        if listen.legacy_kits:
+            meaning = "each keeps its role in the roster or in the store; new ones are clients"
+            todo = "once all kits have a role (submerge_legacy_kits is 0): legacy_kits = false"
+            say("kits without a role are let in", link="listen.grpc", meaning=meaning, todo=todo)
+        else:
+            say("kits without a role are refused", link="listen.grpc")
+    if mqtt is not None and not mqtt.insecure and not listed:
+        meaning = "a broker shows no certificates: names keep their role in the store"
+        todo = "a new aggregator needs listen.roster or listen.aggregators"
+        level = logging.WARNING
+        say("no roster", level=level, link="listen.mqtt", meaning=meaning, todo=todo)

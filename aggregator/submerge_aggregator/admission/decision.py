@@ -21,9 +21,8 @@ from typing import NamedTuple
 from submerge import UsageError
 from submerge.protocol.messages import Join, Report
 from submerge.protocol.permission import Permission, Role
-from submerge_aggregator.admission.revoked import RevokedList
-from submerge_aggregator.admission.roster import RosterEntry
-from submerge_aggregator.downlink.identity import PeerIdentity
+from submerge_aggregator.admission.roster import RevokedList, RosterEntry
+from submerge_aggregator.downlink import PeerIdentity
 
 NEW_AGGREGATOR = (
     "a new node without a role is a client, and this message is an aggregator's: give it a kit"

@@ -1,4 +1,4 @@
-"""The roster: the roles and groups of nodes by name, as an operator lists them.
+"""The roster, and the list of what is revoked: files of names, as an operator keeps them.
 
     node,role,groups
     north,aggregator,
@@ -12,12 +12,48 @@ groups.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from submerge import UsageError
 from submerge.protocol.names import NAME_RULE, is_name
 from submerge.protocol.permission import ROLES, Role
+
+
+class RevokedList(NamedTuple):
+    """Serial numbers of certificates, and names of nodes."""
+
+    serials: frozenset[int] = frozenset()
+    nodes: frozenset[str] = frozenset()
+
+
+def parse_revoked(text: str) -> RevokedList:
+    """Return the list in a text.
+
+    Raises UsageError at the first line that is wrong, with its number: what cannot be read may be
+    the line that matters.
+    """
+    serials, nodes = set[int](), set[str]()
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        words = line.partition("#")[0].split()
+        match words:
+            case []:
+                continue
+            case ["serial", digits]:
+                if not re.fullmatch(r"[0-9A-Fa-f][0-9A-Fa-f:]{0,58}", digits):
+                    why = f"expected a serial number, hexadecimal, got {digits!r}"
+                    raise UsageError(f"line {number}: {why}")
+                serials.add(int(digits.replace(":", ""), 16))
+            case ["node", name]:
+                if not is_name(name):
+                    raise UsageError(f"line {number}: a name is {NAME_RULE}, got {name!r}")
+                nodes.add(name)
+            case _:
+                got = line.strip()[:80]
+                raise UsageError(f"line {number}: expected serial HEX or node NAME, got {got!r}")
+    return RevokedList(frozenset(serials), frozenset(nodes))
+
 
 HEADER = ["node", "role", "groups"]
 

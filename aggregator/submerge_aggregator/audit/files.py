@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from submerge import UsageError
-from submerge_client.private_file import is_same, open_private, refuse_link, stat_of
+from submerge_client.files import is_same, open_private, refuse_link, stat_of
 
 MOST_BYTES, FILES = 1 << 20, 8
 """Bytes of a file, before the next one begins; files, with the one that is being written."""

@@ -16,9 +16,8 @@ from pathlib import Path
 import msgspec
 
 from submerge.protocol.names import LAST_SECOND
-from submerge_client.atomic_file import atomic_write
+from submerge_client.files import PRIVATE, atomic_write
 from submerge_client.logs import say
-from submerge_client.private_file import PRIVATE
 
 MOST_BYTES = 4096
 """Of the file that are read."""

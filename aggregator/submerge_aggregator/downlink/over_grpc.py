@@ -11,30 +11,195 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc_health.v1 import health_pb2
+from grpc_health.v1 import health, health_pb2
 
 from submerge import PeerError, UsageError
-from submerge_aggregator.downlink import Admits, Take, WatchAdmission, everybody
-from submerge_aggregator.downlink.beside import Health, Unknown
-from submerge_aggregator.downlink.handshakes import Handshakes
-from submerge_aggregator.downlink.identity import identity_of
+from submerge_aggregator.downlink import Admits, Take, WatchAdmission, everybody, identity_of
 from submerge_aggregator.downlink.message_calls import STATUS, MessageCalls, name_of, who_of
 from submerge_aggregator.downlink.readings import ReadingLimits
-from submerge_aggregator.downlink.server_options import server_options
 from submerge_aggregator.downlink.watches import Watches
 from submerge_aggregator.listening import listen
 from submerge_aggregator.refusals import Refusals
 from submerge_client.config.links import endpoint_of
+from submerge_client.config.sizes import GRPC_LIMIT
 from submerge_client.logs import say
 from submerge_client.uplink.tls import Tls
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, parts
 from submerge_proto.wire.codec import Kind
+
+MOST_WATCHING = 64
+"""Streams of the health service: load balancers hold some, and children none."""
+
+
+class Health(health.aio.HealthServicer):  # type: ignore[misc]
+    """The standard health service; `read` returns the request of a call, or ends the call."""
+
+    _watching = 0
+
+    def __init__(self, read: Callable[[Any], Awaitable[bytes]]) -> None:
+        super().__init__()
+        self._read = read
+
+    def handlers(self) -> Any:
+        """Return its handlers; as streams, so that we read the requests ourselves."""
+        form = health_pb2.HealthCheckResponse.SerializeToString
+        methods = {
+            "Check": grpc.stream_unary_rpc_method_handler(self._check, None, form),
+            "Watch": grpc.stream_stream_rpc_method_handler(self._watch, None, form),
+        }
+        return grpc.method_handlers_generic_handler(health.SERVICE_NAME, methods)
+
+    async def _check(self, _: Any, context: Any) -> Any:
+        return await self.Check(await self._request(context), context)
+
+    async def _watch(self, _: Any, context: Any) -> None:
+        request = await self._request(context)
+        if self._watching >= MOST_WATCHING:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many health watches")
+        self._watching += 1
+        try:
+            await self.Watch(request, context)
+        finally:
+            self._watching -= 1
+
+    async def _request(self, context: Any) -> Any:
+        try:
+            return health_pb2.HealthCheckRequest.FromString(await self._read(context))
+        except (DecodeError, UnicodeDecodeError):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected a service's name")
+
+
+class Unknown(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Handles what no other handler does; `refuses` gets each call, and its method."""
+
+    def __init__(self, refuses: Callable[[Any, str], object]) -> None:
+        self._refuses = refuses
+
+    def service(self, call: Any) -> Any:
+        """Answer that there is no such method, without reading the message."""
+
+        async def answer(_: Any, context: Any) -> None:
+            self._refuses(context, call.method)
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+
+        return grpc.stream_stream_rpc_method_handler(answer)
+
+
+# It does not report that a handshake has failed: without a certificate, with an untrusted one, or
+# because the other end spoke no TLS.
+
+
+PATIENCE_S = 20.0
+"""From a handshake to the first call, on the slowest of lines; gRPC waits no longer for a
+handshake."""
+
+LIFE_S = 4000.0
+"""Each connection ends after an hour: later its address belongs to another one."""
+
+MOST_KNOWN = 65_536
+"""Connections remembered; of more, the one that called first is dropped."""
+
+
+class Handshakes:
+    """Handshakes that began, and those that failed. Time is an argument."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._open: list[tuple[float, int]] = []  # since when, and how many; oldest first
+        self._known: dict[str, float] = {}
+        self._watches: Counter[str] = Counter()
+
+    def note_call(self, peer: str, begun: int, at: float) -> None:
+        """Note a call from an address; `begun` handshakes have begun by now."""
+        self._note(begun, at)
+        since = self._known.get(peer)
+        if since is not None and at < since + LIFE_S:
+            return
+        self._known.pop(peer, None)
+        self._known[peer] = at
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        if self._open:
+            since, count = self._open.pop()
+            if count > 1:
+                self._open.append((since, count - 1))
+
+    def note_stream(self, peer: str) -> None:
+        """Note an open stream: while one is open, so is its connection."""
+        self._watches[peer] += 1
+
+    def note_stream_end(self, peer: str) -> None:
+        """Note the end of a stream; after the last one the connection may be gone."""
+        self._watches[peer] -= 1
+        if not self._watches[peer]:
+            del self._watches[peer]
+            self._known.pop(peer, None)
+
+    def take_failed(self, begun: int, at: float) -> int:
+        """Return how many have failed since the last time."""
+        self._note(begun, at)
+        count = 0
+        while self._open and self._open[0][0] <= at - PATIENCE_S:
+            count += self._open.pop(0)[1]
+        return count
+
+    def _note(self, begun: int, at: float) -> None:
+        if begun > self._seen:
+            self._open.append((at, begun - self._seen))
+            self._seen = begun
+
+
+WINDOW = 16_384
+"""Bytes of an unread message that come in. The rest follows when it is read: one round trip."""
+
+IDLE_S = 60
+"""A connection without a call is closed. A child's connection has a watch, or comes again."""
+
+OPTIONS = (
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # A child pings once a minute. One that pings sooner three times, with nothing sent to it in
+    # between, loses its connection.
+    ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
+    ("grpc.http2.max_ping_strikes", 2),
+    ("grpc.http2.lookahead_bytes", WINDOW),
+    ("grpc.http2.bdp_probe", 0),  # it would raise the window on fast lines
+    ("grpc.http2.settings_timeout", int(1000 * PATIENCE_S)),
+    ("grpc.max_connection_idle_ms", 1000 * IDLE_S),
+    ("grpc.so_reuseport", 0),  # a port in use is an error, not a second server
+    ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE_S)),
+)
+
+AGING = (("grpc.max_connection_age_ms", 3_600_000), ("grpc.max_connection_age_grace_ms", 10_000))
+"""With TLS a connection ends after an hour, and the child connects again: its certificate, checked
+at the handshake, may have expired since."""
+
+
+def server_options(
+    limit: int, limits: ReadingLimits, *, secure: bool
+) -> tuple[tuple[str, int], ...]:
+    """Return the options of a server.
+
+    limit : Most bytes of a message that comes in. What goes out is our own.
+    secure : It has TLS.
+    """
+    return (
+        *OPTIONS,
+        *(AGING if secure else ()),
+        ("grpc.max_concurrent_streams", limits.streams_each),
+        ("grpc.max_allowed_incoming_connections", limits.max_connections),
+        ("grpc.max_receive_message_length", limit),
+        ("grpc.max_send_message_length", max(limit, GRPC_LIMIT)),
+    )
+
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 

@@ -13,11 +13,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from submerge_aggregator.downlink import Inbound, Take
-from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
+from submerge_aggregator.downlink import UNPROVEN, Inbound, PeerIdentity, Take
 from submerge_aggregator.refusals import Refusals
-from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
-from submerge_client.uplink.line import BrokerConnection
+from submerge_client.uplink.line import Broker, BrokerConnection, Parting, Publication, overhead
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind

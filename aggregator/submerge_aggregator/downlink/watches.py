@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 
-from submerge_aggregator.downlink import WatchAdmission
-from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
-from submerge_client.uplink.job_queue import JobQueue, JobRoom
+from submerge_aggregator.downlink import UNPROVEN, PeerIdentity, WatchAdmission
+from submerge_client.uplink import JobQueue, JobRoom
 
 MOST_MORE = 64
 """Answers and questions that wait for one stream: what is dropped is sent again, or asked again."""

@@ -5,16 +5,123 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from submerge import SubmergeError
+from submerge import SubmergeError, UsageError
 from submerge.protocol.machine import Answered, Event
-from submerge.protocol.messages import Question
+from submerge.protocol.messages import MOST_BODY, MOST_STEP_S, Question
+from submerge.protocol.score_trail import MINUTE_S
 from submerge_aggregator.history.file import HistoryFile
 from submerge_aggregator.history.recorder import HistoryRecorder
-from submerge_aggregator.history.scores import ScoresAsked, ScoreSteps, scores_page
+from submerge_aggregator.history.views import HOUR, NodeLevels, ScoresPage, steps_of
+
+MOST_STEPS = 2016
+"""Most steps that can be asked for: a week of five minutes each."""
+
+FRAME, OF_NODE = 300, 30
+"""Bytes of a page without its nodes, and of a node without its name and its levels."""
+
+
+class ScoreSteps(NamedTuple):
+    """The steps that are asked for.
+
+    since_s : Unix seconds in the first step
+    step_s : a multiple of 60
+    """
+
+    since_s: int
+    step_s: int
+
+    @property
+    def first_s(self) -> int:
+        """When the first step begins."""
+        return self.since_s // self.step_s * self.step_s
+
+    def count(self, wall: float) -> int:
+        """Return the number of steps up to now; 0 if the first one is yet to come.
+
+        Raises UsageError if there are too many, or the length of a step is none that can be asked
+        for.
+        """
+        if self.step_s % MINUTE_S or not MINUTE_S <= self.step_s <= MOST_STEP_S:
+            raise UsageError(
+                f"a step is a multiple of 60 s, at most {MOST_STEP_S}, got {self.step_s}"
+            )
+        count = max(0, int((wall - self.first_s) // self.step_s) + 1)
+        if count > MOST_STEPS:
+            raise UsageError(
+                f"expected at most {MOST_STEPS} steps, got {count}: ask for longer steps, or for"
+                " less time"
+            )
+        return count
+
+
+class ScoresAsked(NamedTuple):
+    """Whose scores are asked for, and when.
+
+    node : of this one only; empty: of all
+    after : of those that follow after this name
+    """
+
+    group: str
+    steps: ScoreSteps
+    node: str = ""
+    after: str = ""
+
+
+def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> ScoresPage:
+    """Return levels of the nodes that report here.
+
+    me : this aggregator's name
+    wall : now, Unix seconds
+
+    Raises UsageError if no page can have so many steps.
+    """
+    steps, count = asked.steps, asked.steps.count(wall)
+    first, step = int(steps.first_s // MINUTE_S), int(steps.step_s // MINUTE_S)
+    hours = range(first // HOUR, (first + step * count - 1) // HOUR + 1)
+    size, of_node = FRAME, OF_NODE + 4 * -(-count // 3)
+    found = file.levels(
+        *(asked.group, hours),
+        node=asked.node,
+        after=asked.after,
+        most=1 + max(1, (MOST_BODY - size) // of_node),
+    )
+    nodes = list[NodeLevels]()
+    for name, levels in found.items():
+        size += of_node + len(name)
+        if nodes and size > MOST_BODY:
+            return ScoresPage(me, asked.group, steps.step_s, steps.first_s, nodes, more=True)
+        nodes.append(NodeLevels(name, steps_of(levels, first, step, count)))
+    return ScoresPage(me, asked.group, steps.step_s, steps.first_s, nodes)
+
+
+MOST_ALARMS = 200
+"""Alarms of one page."""
+
+MOST_VERSIONS = 500
+"""The newest versions, which one page has."""
+
+
+def past_alarms(file: HistoryFile, group: str, before: float, after: str = "") -> dict[str, Any]:
+    """Return alarms that have ended or are judged: an `AlarmView` each, the newest first.
+
+    before : alarms that ended before this time, or began, if they are open; Unix seconds
+    after : and of alarms of this time itself those whose id follows; the next page begins with
+        time and id of the last alarm
+    """
+    rows = file.alarms(group, before, MOST_ALARMS + 1, after=after)
+    shown = [msgspec.Raw(row.view) for row in rows[:MOST_ALARMS]]
+    return {"alarms": shown, "more": len(rows) > MOST_ALARMS}
+
+
+def versions(file: HistoryFile, group: str) -> dict[str, Any]:
+    """Return versions of a group's model: a `VersionView` each, the newest first."""
+    rows = file.versions(group, MOST_VERSIONS)
+    return {"versions": [msgspec.Raw(row.view) for row in rows]}
+
 
 T = TypeVar("T")
 

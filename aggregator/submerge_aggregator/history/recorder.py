@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
 from collections import deque
@@ -22,15 +23,116 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
-from submerge import SubmergeError
+import msgspec
+import numpy as np
+
+from submerge import Array, SubmergeError
 from submerge.protocol.messages import Model
 from submerge_aggregator.batch import AlarmsChanged
-from submerge_aggregator.history.alarm_rows import AlarmRows
-from submerge_aggregator.history.entries import ModelHeard, TrailHeard
-from submerge_aggregator.history.file import HistoryFile, LevelsKey, VersionRow, files_of
-from submerge_aggregator.history.levels import higher, hours_of
-from submerge_aggregator.history.versions import version_row
+from submerge_aggregator.history.file import (
+    AlarmRow,
+    HistoryFile,
+    LevelsKey,
+    ModelHeard,
+    TrailHeard,
+    VersionRow,
+    files_of,
+)
+from submerge_aggregator.history.views import VersionView, higher, hours_of
+from submerge_aggregator.questions.alarm_survey import view_of
 from submerge_client.logs import say
+
+MOST_SPECTRUM = 32
+"""Directions whose variance is kept."""
+
+DIGITS = 5
+
+
+def version_row(model: Model, before: Model | None) -> VersionRow:
+    """Return a version as it is kept.
+
+    before : the version before, if it is known
+    """
+    view = VersionView(
+        version=model.version,
+        created_s=model.created,
+        rank=model.rank or _basis(model).shape[1],
+        nodes=model.nodes,
+        readings=model.counts.learnt,
+        angle_deg=None if before is None else angle_between(before, model),
+        spectrum=_spectrum(model),
+    )
+    return VersionRow(model.group, model.created, model.version, msgspec.json.encode(view))
+
+
+def angle_between(before: Model, after: Model) -> float | None:
+    """Return the largest principal angle between the directions that two models score with.
+
+    Of models with another number of directions it is that of the fewer ones, in degrees; None if
+    they are of two schemas, or one has no direction.
+    """
+    if before.fingerprint != after.fingerprint:
+        return None
+    one, other = _basis(before), _basis(after)
+    if one.shape[0] != other.shape[0] or not min(one.shape[1], other.shape[1]):
+        return None
+    if one.shape[1] < other.shape[1]:
+        one, other = other, one
+    shared = one.T @ other
+    # The sine tells small angles, the cosine large ones.
+    sine = float(np.linalg.norm(other - one @ shared, 2))
+    cosine = float(np.linalg.svd(shared, compute_uv=False).min())
+    return round(math.degrees(math.atan2(sine, cosine)), 4)
+
+
+def _basis(model: Model) -> Array:
+    """Return the directions that nodes score with, as columns."""
+    parts = () if model.summary is None else model.summary.parts
+    if not parts:
+        return np.zeros((0, 0))
+    basis = np.asarray(parts[-1].basis, np.float64)
+    return basis[:, : model.rank] if model.rank else basis
+
+
+def _spectrum(model: Model) -> list[float]:
+    parts = () if model.summary is None else model.summary.parts
+    if not parts or not parts[-1].weight > 0.0:
+        return []
+    variances = parts[-1].sigma[:MOST_SPECTRUM] ** 2 / parts[-1].weight
+    return [float(f"{each:.{DIGITS}g}") for each in variances.tolist() if math.isfinite(each)]
+
+
+class AlarmRows:
+    """Alarms of all groups, as they come; for one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, bytes]] = {}
+        self._rows: dict[tuple[str, str], AlarmRow] = {}
+
+    def add(self, changed: AlarmsChanged) -> None:
+        """Take the alarms that a group reports now; those that are not news cost nothing more."""
+        group = changed.group
+        before, known = self._known.get(group, {}), dict[str, bytes]()
+        for found in changed.believed:
+            alarm = found.alarm
+            if alarm.is_open and not alarm.verdict:
+                continue
+            known[alarm.name] = alarm.revision
+            if before.get(alarm.name) != alarm.revision:
+                view = msgspec.json.encode(view_of(group, found, None))
+                at = alarm.ended or alarm.began
+                self._rows[group, alarm.name] = AlarmRow(group, alarm.name, at, view)
+        self._known[group] = known
+
+    def taken(self) -> list[AlarmRow]:
+        """Return what has come since this was called last."""
+        rows, self._rows = self._rows, {}
+        return list(rows.values())
+
+    def forget(self) -> None:
+        """Take every alarm that is reported again as news: a write has failed."""
+        self._known.clear()
+
 
 WRITE_S = 300.0
 """Between two writes; a question writes at once, so that who looks sees what is newest."""

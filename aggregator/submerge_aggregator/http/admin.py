@@ -30,9 +30,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import os
 import socket
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,40 +47,240 @@ from starlette.routing import Route
 from submerge import PeerError, SubmergeError, UsageError
 from submerge.aggregator.node import AggregatorNode
 from submerge.history.knowledge import Learnt
-from submerge.protocol.machine import Drop, Forget, Now, SetQuarantine
-from submerge.protocol.messages import Incarnation
-from submerge_aggregator.http import (
-    admin_alarms,
-    admin_asked,
-    admin_backup,
-    admin_bans,
-    admin_histories,
-    admin_history,
-    admin_jobs,
-    admin_landmarks,
-    admin_tree,
+from submerge.protocol.alarm_status import parse_alarm_name
+from submerge.protocol.history import History
+from submerge.protocol.machine import (
+    Drop,
+    Forget,
+    ForgetHistory,
+    Now,
+    PushHistory,
+    SetBan,
+    SetDesired,
+    SetQuarantine,
 )
-from submerge_aggregator.http.orders import note_order
+from submerge.protocol.messages import Incarnation
+from submerge_aggregator.backup.checking import CopyIdentity
+from submerge_aggregator.backup.jobs import BackupJobs
+from submerge_aggregator.http import admin_jobs, admin_tree
 from submerge_aggregator.http.params import flag, path_names, query_names
-from submerge_aggregator.http.serving import as_json, ask, unknown_path
-from submerge_aggregator.questions import drill_survey, health, learnt, survey
+from submerge_aggregator.http.serving import Busy, as_json, ask, note_order, unknown_path
+from submerge_aggregator.questions import alarm_survey, health, histories, survey
+from submerge_aggregator.questions.histories import MOST_PUSHED_BYTES
 from submerge_aggregator.questions.views import NodeView, ShownRank
 from submerge_aggregator.server import Server
+from submerge_proto.files import learnt as files_learnt
 from submerge_proto.files import learnt as learnt_file
+from submerge_proto.kept import aggregator as kept
 from submerge_proto.wire import codec
 
+# GET /histories/G what group G merges beside the rows of its nodes POST
+# /histories/G?weight=ROWS&anyway=1 take the model file in the request's body, so that it counts
+# for so many rows at most; anyway: also rows that a node may have reported POST
+# /histories/G/NAME/forget remove one A file is read beside the event loop, and the machine is
+# asked whether it would take it before it is ordered to.
+
+
+def histories_routes(server: Server) -> list[Route]:
+    """Return the routes."""
+
+    async def listed(request: Request) -> Response:
+        (group,) = path_names(request, "group")
+        return as_json(await ask(server, lambda node, now: histories.histories(node, now, group)))
+
+    async def push(request: Request) -> Response:
+        (group,) = path_names(request, "group")
+        most_rows, anyway = _weight(request), flag(request, "anyway")
+        data = await _body(request)
+        history = await asyncio.to_thread(_history, data, most_rows)
+        order = PushHistory(group, history, anyway)
+        taken, wall = await ask(server, lambda node, now: histories.check_push(node, now, order))
+        # As the store will: what cannot be kept is refused, and not found out at the commit.
+        await asyncio.to_thread(kept.history, taken)
+        before = await ask(server, lambda node, _: frozenset(node.histories(group)))
+        order = order._replace(history=replace(history, pushed=wall))
+        after = await ask(
+            server, lambda node, now: histories.pushed(node, now, order, before), order
+        )
+        facts = {"group": group, "history": history.name, "rows": after.history.rows}
+        if math.isfinite(most_rows):
+            facts["weight"] = most_rows
+        note_order(server, request, "push", **facts, anyway=anyway)
+        return as_json(after)
+
+    async def forget(request: Request) -> Response:
+        group, name = path_names(request, "group", "name")
+        gone = await ask(server, lambda node, now: histories.one(node, now, group, name))
+        await ask(server, lambda *_: None, ForgetHistory(group, name))
+        note_order(server, request, "forget", group=group, history=name, rows=gone.rows)
+        return as_json(gone)
+
+    return [
+        Route("/histories/{group}", listed, methods=["GET"]),
+        Route("/histories/{group}", push, methods=["POST"]),
+        Route("/histories/{group}/{name}/forget", forget, methods=["POST"]),
+    ]
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body of a request, if it is not too large."""
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > MOST_PUSHED_BYTES:
+            raise UsageError(
+                f"expected a model file of at most {MOST_PUSHED_BYTES:,} bytes, got more"
+            )
+    return bytes(data)
+
+
+def _history(data: bytes, most_rows: float) -> History:
+    return kept.history_from(files_learnt.unpacked(data).learnt, most_rows=most_rows)
+
+
+def _weight(request: Request) -> float:
+    """Return the most rows that a history is to count for; infinite if that is not said."""
+    given = request.query_params.get("weight")
+    if given is None:
+        return math.inf
+    try:
+        rows = float(given)
+    except ValueError:
+        rows = math.nan
+    if not (rows >= 1 and math.isfinite(rows)):
+        raise UsageError(f"weight is a number of rows, 1 or more, got {given!r}")
+    return rows
+
+
+def alarm_routes(server: Server) -> list[Route]:
+    """Return the routes."""
+
+    async def alarms(request: Request) -> Response:
+        (group, name), open_only = query_names(request, "group", "node"), flag(request, "open")
+        return as_json(
+            await ask(
+                server,
+                lambda node, now: alarm_survey.alarms(node, now, group, name, open_only=open_only),
+            )
+        )
+
+    async def mark(request: Request) -> Response:
+        (group,) = query_names(request, "group")
+        return as_json(await ask(server, lambda node, now: alarm_survey.mark(node, now, group)))
+
+    async def alarm_status(request: Request) -> Response:
+        (group,) = query_names(request, "group")
+        return as_json(
+            await ask(server, lambda node, now: alarm_survey.group_watches(node, now, group))
+        )
+
+    async def set_verdict(request: Request) -> Response:
+        (group,), verb = path_names(request, "group"), request.path_params["verb"]
+        if verb not in ("accept", "reject"):
+            raise HTTPException(404, f"expected accept or reject, got {verb!r}")
+        name, number = parse_alarm_name(request.path_params["id"])
+        verdict = (number, verb == "accept")
+        return await set_desired(request, verb, SetDesired(group, name, verdict=verdict))
+
+    async def set_state(request: Request) -> Response:
+        group, name = path_names(request, "group", "node")
+        # Not by `request.url`, which is built with the Host header.
+        verb = request.scope["path"].rpartition("/")[2]
+        paused = None if verb == "drill" else verb == "pause"
+        event = SetDesired(group, name, paused=paused, drill=verb == "drill")
+        return await set_desired(request, verb, event)
+
+    async def set_desired(request: Request, verb: str, event: SetDesired) -> Response:
+        group, name, anyway = event.group, event.node, flag(request, "anyway")
+        await ask(server, lambda node, now: alarm_survey.check(node, now, event, anyway=anyway))
+        after = await ask(
+            server, lambda node, now: alarm_survey.desired_state(node, now, group, name), event
+        )
+        facts: dict[str, Any] = {"node": name, "group": group}
+        if event.verdict is not None:
+            facts["alarm"] = f"{name}-{event.verdict[0]:x}"
+        note_order(server, request, verb, **facts)
+        return as_json(after)
+
+    return [
+        Route("/alarms", alarms),
+        Route("/alarms/mark", mark),
+        Route("/alarms/{group}/{id}/{verb}", set_verdict, methods=["POST"]),
+        *(
+            Route(f"/nodes/{{group}}/{{node}}/{verb}", set_state, methods=["POST"])
+            for verb in ("pause", "resume", "drill")
+        ),
+        Route("/alarm-status", alarm_status),
+    ]
+
+
+def backup_routes(server: Server) -> list[Route]:
+    """Return the routes."""
+    jobs = BackupJobs(server)
+
+    async def begin(request: Request) -> Response:
+        if not server.ready:
+            raise Busy("the aggregator is starting or stopping: try again")
+
+        def done(identity: CopyIdentity) -> None:
+            learnt = sum(each.learnt for each in identity.groups.values())
+            note_order(server, request, "backup", bytes=identity.bytes, learnt=learnt)
+
+        return as_json(await jobs.begin(done))
+
+    async def state(request: Request) -> Response:
+        return as_json(await jobs.state(request.path_params["name"]))
+
+    async def piece(request: Request) -> Response:
+        name, first = request.path_params["name"], request.path_params["first"]
+        return Response(await jobs.piece(name, first), media_type="application/octet-stream")
+
+    async def end(request: Request) -> Response:
+        await jobs.end(request.path_params["name"])
+        return as_json({})
+
+    return [
+        Route("/backup", begin, methods=["POST"]),
+        Route("/backup/{name}", state, methods=["GET"]),
+        Route("/backup/{name}/{first:int}", piece, methods=["GET"]),
+        Route("/backup/{name}/end", end, methods=["POST"]),
+    ]
+
+
+def ban_routes(server: Server) -> list[Route]:
+    """Return the routes."""
+
+    async def listed(_: Request) -> Response:
+        return as_json(await ask(server, lambda node, _: survey.bans(node)))
+
+    async def set_ban(request: Request) -> Response:
+        (name,), verb = path_names(request, "node"), request.path_params["verb"]
+        if verb not in ("ban", "unban"):
+            raise HTTPException(404, f"expected ban or unban, got {verb!r}")
+        banned = verb == "ban"
+        await ask(server, lambda node, _: survey.check_ban(node, name, banned=banned))
+        after = await ask(server, lambda node, _: survey.ban(node, name), SetBan(name, banned))
+        note_order(server, request, verb, node=name)
+        return as_json(after)
+
+    return [
+        Route("/bans", listed),
+        Route("/bans/{node}/{verb}", set_ban, methods=["POST"]),
+    ]
+
+
 OTHERS = (
-    admin_alarms,
-    admin_bans,
-    admin_histories,
-    admin_backup,
-    admin_tree,
-    admin_asked,
-    admin_history,
-    admin_jobs,
-    admin_landmarks,
+    alarm_routes,
+    ban_routes,
+    histories_routes,
+    backup_routes,
+    admin_tree.routes,
+    admin_tree.asked_routes,
+    admin_tree.history_routes,
+    admin_jobs.routes,
+    admin_jobs.landmark_routes,
 )
-"""The modules with the other routes."""
+"""What returns the other routes."""
 
 MOST_PATH = 100
 """Most bytes in a socket's path: Linux takes 107, others 103."""
@@ -112,7 +314,7 @@ def routes(server: Server) -> list[Route]:
     async def model(request: Request) -> Response:
         (group,) = path_names(request, "group")
         if flag(request, "whole"):
-            found = await ask(server, lambda node, now: learnt.learnt(node, now, group))
+            found = await ask(server, lambda node, now: histories.learnt(node, now, group))
             ranks = await ask(server, lambda node, _: survey.about(node).shown.get(group))
             file = await asyncio.to_thread(_file, found, ranks)
             return Response(file, media_type="application/octet-stream")
@@ -121,7 +323,7 @@ def routes(server: Server) -> list[Route]:
 
     async def drills(request: Request) -> Response:
         (group,) = path_names(request, "group")
-        return as_json(await ask(server, lambda node, _: drill_survey.drills(node, group)))
+        return as_json(await ask(server, lambda node, _: survey.drills(node, group)))
 
     async def one(request: Request) -> Response:
         group, name = path_names(request, "group", "node")
@@ -149,7 +351,7 @@ def routes(server: Server) -> list[Route]:
         Route("/nodes/{group}/{node}", one),
         Route("/model/{group}", model),
         Route("/drills/{group}", drills),
-        *(route for each in OTHERS for route in each.routes(server)),
+        *(route for each in OTHERS for route in each(server)),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]
 

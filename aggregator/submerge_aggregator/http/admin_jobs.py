@@ -1,4 +1,4 @@
-"""The admin API for jobs; `admin` has the rest of it, and what holds for both.
+"""The admin API for jobs and landmarks; `admin` has the rest of it, and what holds for both.
 
 GET  /jobs?group=G              jobs that run, and those that are over, the newest first
 POST /jobs/G                    open one: JSON in the body (`jobs.order.JobOrder`); at a root
@@ -17,13 +17,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge.errors import SubmergeError, UsageError
-from submerge_aggregator.http.orders import note_order
 from submerge_aggregator.http.params import path_names, query_names
-from submerge_aggregator.http.serving import as_json, ask
-from submerge_aggregator.jobs.order import MOST_ORDER_BYTES, job_of, read_order, schema_of
+from submerge_aggregator.http.serving import as_json, ask, note_order
+from submerge_aggregator.jobs.board import MOST_ORDER_BYTES, job_of, read_order, schema_of
 from submerge_aggregator.jobs.views import JobView
 from submerge_aggregator.questions.survey import Missing, group_of
 from submerge_aggregator.server import Server
+
+
+def landmark_routes(server: Server) -> list[Route]:
+    """Return the routes."""
+
+    async def chosen_again(request: Request) -> Response:
+        (group,) = path_names(request, "group")
+        job = await server.landmarks.choose_again(group)
+        note_order(server, request, "choose landmarks", job=job, group=group)
+        return as_json(server.board.view(job))
+
+    return [Route("/landmarks/{group}", chosen_again, methods=["POST"])]
 
 
 def routes(server: Server) -> list[Route]:

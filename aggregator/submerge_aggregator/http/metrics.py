@@ -1,4 +1,4 @@
-"""The metrics of an aggregator, for Prometheus.
+"""The status endpoints (/healthz, /readyz, /metrics), and the metrics for Prometheus.
 
 Counters are of this process. The figures of a group follow from its rows, and fall when a node
 is forgotten, so they are gauges.
@@ -6,7 +6,9 @@ is forgotten, so they are gauges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -15,11 +17,77 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from submerge import __version__
+from submerge import SubmergeError, __version__
+from submerge.protocol.alarm_status import MOST_ALARMS
 from submerge_aggregator.batch import Tallies
-from submerge_aggregator.http.alarm_metrics import gauge, of_alarms
+from submerge_aggregator.http.serving import as_json, ask, unknown_path
+from submerge_aggregator.questions.health import metrics_of_groups, not_ready
 from submerge_aggregator.questions.views import GroupMetrics
+from submerge_aggregator.server import Server
+from submerge_proto.wire.parts import SOFTWARE
+
+
+def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
+    """Yield the metrics of the alarms of groups."""
+    nodes = gauge("watch_nodes", "Nodes by alarm status, as last reported.", "state")
+    watched = gauge("watched_seconds", "Time watched with limits, of all nodes together.")
+    allowed = gauge("false_alarms_allowed", "Most false alarms promised for that time.")
+    raised = gauge("alarms_raised", "Alarms that were raised in that time.")
+    confirmed = gauge("alarms_confirmed", "Of these, alarms that a person has called faults.")
+    odds = gauge(
+        "false_alarms_evidence", "So many to one that more alarms come than promised, at any time."
+    )
+    opened = gauge("alarms_open", "Open alarms, here and below.")
+    over = gauge(
+        "alarm_over_limit",
+        f"Worst score of an open alarm, over its limit; {MOST_ALARMS} alarms at most.",
+        *("node", "channel", "cause"),
+    )
+    hidden = gauge(
+        "alarms_hidden",
+        "Open alarms without a sample of submerge_alarm_over_limit: there are too many.",
+    )
+    contradicted = CounterMetricFamily(
+        "submerge_alarms_contradicted",
+        "Alarms that a child reported and that were left out: others report otherwise.",
+        labels=("group",),
+    )
+    for each in groups:
+        watch, group = each.watch, each.group
+        contradicted.add_metric((group,), each.contradicted)
+        if watch is None:
+            continue
+        for state, count in watch.states.items():
+            nodes.add_metric((group, state), count)
+        watched.add_metric((group,), watch.watched_s)
+        allowed.add_metric((group,), watch.allowed)
+        raised.add_metric((group,), watch.raised)
+        confirmed.add_metric((group,), watch.confirmed)
+        odds.add_metric((group,), watch.evidence)
+        opened.add_metric((group,), watch.open)
+        shown = each.alarms[:MOST_ALARMS]
+        hidden.add_metric((group,), max(watch.open - len(shown), 0))
+        # Two children may report of one node; of alarms that have equal labels, the worst counts.
+        worst: dict[tuple[str, str, str], float] = {}
+        for alarm in shown:
+            labels = alarm.node, next(iter(alarm.top), ""), alarm.cause
+            worst[labels] = max(worst.get(labels, 0.0), alarm.worst)
+        for (node, channel, cause), value in worst.items():
+            over.add_metric((group, node, channel, cause), value)
+    yield from (nodes, watched, allowed, raised, confirmed, odds, opened, over, hidden)
+    yield contradicted
+
+
+def gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
+    """Return a gauge of groups, without samples."""
+    return GaugeMetricFamily(f"submerge_{name}", meaning, labels=("group", *labels))
+
 
 COUNTED = {
     "reports": "Reports that came in, taken or not.",
@@ -116,9 +184,9 @@ class _Collected(Collector):
                 value=numbers.broker,
             )
         times = (numbers.certified_until, numbers.backup)
-        for (name, meaning), time in zip(TIMES.items(), times, strict=True):
-            if time:  # what is not there has no sample: a zero would raise an alarm
-                yield GaugeMetricFamily(f"submerge_{name}", meaning, value=time)
+        for (name, meaning), each_time in zip(TIMES.items(), times, strict=True):
+            if each_time:  # what is not there has no sample: a zero would raise an alarm
+                yield GaugeMetricFamily(f"submerge_{name}", meaning, value=each_time)
         yield GaugeMetricFamily(
             "submerge_legacy_kits",
             "Distinct names that have shown a certificate without a role since the start.",
@@ -252,3 +320,58 @@ def _of_nodes(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
         twice.add_metric((each.group,), each.twice)
         lacking.add_metric((each.group,), each.without_energies)
     yield from (quarantined, banned, outliers, bounded, twice, lacking)
+
+
+def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlette:
+    """Return the ASGI app.
+
+    steady : A clock that is never set back, in seconds.
+    """
+    began = steady()
+
+    async def health(_: Request) -> Response:
+        return as_json({"uptime_s": round(steady() - began, 3), "software": SOFTWARE})
+
+    async def readiness(_: Request) -> Response:
+        why = not_ready(server)
+        if why is not None:
+            return as_json({"ready": False, "why": why}, 503)
+        return as_json({"ready": True})
+
+    async def metrics(request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        body, content_type = exposition(await _numbers(server), accept)
+        return Response(body, headers={"content-type": content_type})
+
+    return Starlette(
+        routes=[
+            Route("/healthz", health),
+            Route("/readyz", readiness),
+            Route("/metrics", metrics),
+        ],
+        exception_handlers={HTTPException: unknown_path},
+    )
+
+
+async def _numbers(server: Server) -> Numbers:
+    worker = server.worker
+    groups = None
+    # Without the groups too: the counters say that the store fails, and matter most then.
+    with suppress(SubmergeError):
+        groups = await ask(server, metrics_of_groups)
+    return Numbers(
+        worker.tallies,
+        server.audit.dropped,
+        server.refusals.counts,
+        not_ready(server),
+        server.parted,
+        server.broker,
+        0.0 if worker.credentials is None else worker.credentials.until,
+        groups,
+        worker.admission.legacy_kits,
+        server.unanswered,
+        server.order_log.denials.counts,
+        (server.history.bytes, server.history.dropped) if server.history.is_kept else None,
+        server.last_backup.made_s,
+        server.jobs.metrics,
+    )

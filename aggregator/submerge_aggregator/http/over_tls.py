@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from submerge_aggregator.http.bounded import BoundedProtocol
+from submerge_aggregator.http.serving import BoundedProtocol
 from submerge_aggregator.operators.identify import Denial, Peer
 
 HANDSHAKE_S = 10.0

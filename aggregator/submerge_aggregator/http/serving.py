@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import struct
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,14 +20,102 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from submerge import SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Now
-from submerge_aggregator.http.bounded import MOST_HEADERS
-from submerge_aggregator.http.orders import LocalProtocol
+from submerge_aggregator.operators.identify import Peer
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
+
+REQUEST_S = 20.0
+"""From the first byte of a request, or from the connection, to the end of its answer. The machine
+answers within 10 s."""
+
+MOST_OPEN, MOST_EACH = 128, 32
+"""Connections in all, and of one address. Further ones are closed at once."""
+
+MOST_HEADERS = 16_384
+"""Bytes of a request's line and headers."""
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection of a `Serving`."""
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin, if there is room."""
+        super().connection_made(transport)
+        # The operator's socket has no addresses: it is for its owner alone.
+        same = [each for each in self.connections if _address(each) == _address(self)]
+        if len(self.connections) > MOST_OPEN or (self.client and len(same) > MOST_EACH):
+            transport.abort()
+            return
+        self._begin()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of a request."""
+        self._begin()
+        super().data_received(data)
+
+    def on_response_complete(self) -> None:
+        """Wait for another request."""
+        self._end()
+        super().on_response_complete()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._begin()  # it had come already
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._end()
+        super().connection_lost(exc)
+
+    def _begin(self) -> None:
+        if self._limit is None:
+            self._limit = self.loop.call_later(REQUEST_S, self.transport.abort)
+
+    def _end(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+
+def _address(connection: Any) -> str | None:
+    return None if connection.client is None else str(connection.client[0])
+
+
+UCRED = struct.Struct("3i")
+"""Process, user, group."""
+
+
+class LocalProtocol(BoundedProtocol):
+    """HTTP over a socket; the peer of a request is the user of the process that sends it."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin, and ask the system who is there."""
+        super().connection_made(transport)
+        peer = Peer(uid=uid_of(transport.get_extra_info("socket")))
+        self.app_state = self.app_state | {"peer": peer}
+
+
+def uid_of(connection: socket.socket | None) -> int | None:
+    """Return the user of the process at the other end of a Unix socket; None if unknown."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None or connection is None or connection.family != socket.AF_UNIX:
+        return None
+    try:
+        _, uid, _ = UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, option, UCRED.size))
+    except OSError:
+        return None
+    return int(uid)
+
+
+def note_order(server: Server, request: Request, verb: str, **facts: Any) -> None:
+    """Log and record an order that was carried out, with who gave it."""
+    server.order_log.note(request.scope["operator"], verb, **facts)
+
 
 ANSWER_S = 10.0
 """Longest wait for the machine. It takes longer only if its disk hangs."""

@@ -14,38 +14,296 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from submerge import PeerError
 from submerge.aggregator.node import AggregatorNode
 from submerge.errors import SubmergeError, UsageError
-from submerge.jobs.job import Job
+from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.machine import (
     CancelJob,
     ChildrenKnown,
     JobEffect,
+    JobEnded,
     JobEvent,
     JobHeard,
+    JobMessage,
     JobPiece,
+    JobProgress,
     JobTimes,
     OpenJob,
+    SendJob,
 )
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import RECORD, JobRoot
-from submerge.protocol.machine import Now, Start, Tick
-from submerge_aggregator.downlink import Admits, Inbound, everybody
-from submerge_aggregator.jobs.below import children_of
-from submerge_aggregator.jobs.following import JobFollower
-from submerge_aggregator.jobs.inbox import JobInbox
-from submerge_aggregator.jobs.performing import JobEffects, JobHost
-from submerge_aggregator.limits.budget import MOST_BYTES, MessageBudget
-from submerge_client.logs import say
-from submerge_client.memory.entropy import SystemEntropy
+from submerge.protocol.machine import Keep, Note, Now, Start, Tick
+from submerge_aggregator.admission.control import AdmissionControl
+from submerge_aggregator.downlink import UNPROVEN, Admits, Downlink, Inbound, everybody
+from submerge_aggregator.limits import MOST_BYTES, MessageBudget
+from submerge_aggregator.refusals import Refusals
+from submerge_aggregator.worker import CommitWorker
+from submerge_client.logs import Notes, say
+from submerge_client.memory import SystemEntropy
+from submerge_client.uplink import TooLarge
 from submerge_proto.kept import records
 from submerge_proto.wire import jobs
+
+PIECES_A_TOKEN = 8
+"""A byte of a job's message counts as an eighth of one: it is stored, and not checked."""
+
+PARENT = "the parent"
+"""The name that its messages count against; no node has it."""
+
+
+class QueuedMessage(NamedTuple):
+    """A message that waits, and what it holds of the budget."""
+
+    heard: JobHeard
+    who: str
+    size: int
+
+
+class JobInbox:
+    """What waits for the thread that computes. For the event loop.
+
+    budget : Bytes that wait.
+    admits : Whether a child may send one more message of a job.
+    stir : Called when something has come.
+
+    heard_bytes : Bytes of messages, without what the transport adds.
+    """
+
+    def __init__(
+        self,
+        budget: MessageBudget,
+        admits: Admits,
+        admission: AdmissionControl,
+        refusals: Refusals,
+        stir: Callable[[], None],
+    ) -> None:
+        self.budget, self.heard_bytes = budget, 0
+        self._admits, self._admission, self._refusals = admits, admission, refusals
+        self._stir = stir
+        self._waiting: deque[QueuedMessage] = deque()
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._waiting)
+
+    def take(self, inbound: Inbound, *, open_: bool) -> None:
+        """Take a child's message, or refuse it; `open_`: whether any is taken now."""
+        inbound.done()  # it holds no place of the transport's while it waits here
+        who, size = inbound.who, len(inbound.data)
+        if not self._admits(who, size // PIECES_A_TOKEN):
+            self._refusals.count("throttled", who, what="job message refused")
+            inbound.refuse("too many messages of jobs: wait", "throttled")
+            return
+        message = self._read(inbound)
+        if message is None:
+            return
+        if not open_ or not self.budget.takes(who, size):
+            self._refusals.count("dropped", who, what="job message refused")
+            inbound.refuse("no room now: send it again", "busy")
+            return
+        self._put(JobHeard(message, message.stamp.node, False), who, size)
+        inbound.answer("job", b"")
+
+    def _read(self, inbound: Inbound) -> JobMessage | None:
+        """Return a child's message, if the child may send it; else count and refuse it."""
+        try:
+            message = jobs.decode(inbound.data)
+        except PeerError as error:
+            self._refuse(inbound, error.kind, str(error))
+            return None
+        name, group = message.stamp.node, message.stamp.group
+        if inbound.node not in (None, name):
+            self._refuse(inbound, "spoofed", f"it came as {inbound.node}, and names {name}")
+            return None
+        if message.up is not isinstance(message, JobPiece):
+            self._refuse(inbound, "denied", "only a parent asks something of a node in a job")
+            return None
+        why = self._admission.objection_to_watch(inbound.identity, name, group)
+        if why is not None:
+            self._refuse(inbound, "denied", why)
+            return None
+        return message
+
+    def _refuse(self, inbound: Inbound, reason: str, why: str) -> None:
+        self._refusals.count(reason, inbound.who, what="job message refused", why=why)
+        kind = "denied" if reason in ("denied", "spoofed") else "foreign"
+        inbound.refuse(why, "denied" if kind == "denied" else "foreign")
+
+    def take_of_parent(self, data: bytes, parent: str, node: str) -> None:
+        """Take a message of the parent to this node."""
+        what = "job message of the parent refused"
+        try:
+            message = jobs.decode(data)
+        except PeerError as error:
+            self._refusals.count(error.kind, what=what, why=str(error))
+            return
+        if message.stamp.node != node or message.up is isinstance(message, JobPiece):
+            self._refusals.count("foreign_topic", what=what, why="it is not for this node")
+            return
+        if not self.budget.takes(PARENT, len(data)):
+            self._refusals.count("dropped", what=what)
+            return
+        self._put(JobHeard(message, parent, True), PARENT, len(data))
+
+    def _put(self, heard: JobHeard, who: str, size: int) -> None:
+        self.heard_bytes += size
+        self._waiting.append(QueuedMessage(heard, who, size))
+        self._stir()
+
+    def pop(self) -> JobHeard:
+        """Return the oldest message; IndexError if none waits."""
+        waiting = self._waiting.popleft()
+        self.budget.release(waiting.who, waiting.size)
+        return waiting.heard
+
+
+class JobFollower(Protocol):
+    """Hears of jobs, on the event loop; `wall` is Unix seconds. It must not block."""
+
+    def opened(self, job: Job, wall: float) -> None:
+        """Handle a job that is under way from now on: its record is kept."""
+
+    def progressed(self, progress: JobProgress, wall: float) -> None:
+        """Handle a round that begins."""
+
+    def ended(self, outcome: JobOutcome, wall: float) -> None:
+        """Handle an outcome. It may come twice of one job: the first counts."""
+
+
+class NoFollower:
+    """Hears of jobs, and does nothing with it."""
+
+    def opened(self, job: Job, wall: float) -> None:
+        """Do nothing."""
+
+    def progressed(self, progress: JobProgress, wall: float) -> None:
+        """Do nothing."""
+
+    def ended(self, outcome: JobOutcome, wall: float) -> None:
+        """Do nothing."""
+
+
+AT_ONCE = 64
+"""Effects that are performed before other work has its turn."""
+
+
+class JobHost(Protocol):
+    """What a part needs of its `Server`."""
+
+    worker: CommitWorker
+    downlinks: tuple[Downlink, ...]
+    clock: Callable[[], Now]
+
+    def ask(self, question: Callable[[AggregatorNode, Now], Any]) -> Coroutine[Any, Any, Any]:
+        """Return the machine's answer, from the thread of its store."""
+
+    def send_up(self, group: str, data: bytes) -> None:
+        """Send the parent a message of a job; it may raise TooLarge."""
+
+
+class JobEffects:
+    """Performs effects, in order. For the event loop.
+
+    on_end : Hears of each end, after the board.
+    messages, sent_bytes : Messages that were sent, and their bytes, without what the transport
+        adds.
+    """
+
+    def __init__(self, board: JobFollower | None = None) -> None:
+        self.board: JobFollower = NoFollower() if board is None else board
+        self.messages = self.sent_bytes = 0
+        self.on_end: Callable[[JobOutcome], None] | None = None
+        self._notes = Notes()
+
+    async def perform(
+        self, host: JobHost, effects: Sequence[JobEffect], opened: Job | None = None
+    ) -> None:
+        """Perform the effects of a step, in which `opened` was opened.
+
+        Raises SubmergeError if a record cannot be written: nothing that follows is performed.
+        """
+        now = host.clock()
+        for i, effect in enumerate(effects):
+            match effect:
+                case SendJob():
+                    self._send(host, effect, now)
+                case Keep():
+                    await _keep(host, effect)
+                    if opened is not None:
+                        say("job opened", job=opened.id, kind=opened.kind, group=opened.group)
+                        self.board.opened(opened, now.wall)
+                        opened = None
+                case JobProgress():
+                    self.board.progressed(effect, now.wall)
+                case JobEnded():
+                    self._end(effect, now)
+                case Note():
+                    self._notes.write(effect, now.steady)
+            if i % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+
+    def _end(self, ended: JobEnded, now: Now) -> None:
+        """Log the end of a job, and let the board know."""
+        outcome = ended.outcome
+        facts: dict[str, Any] = {"job": outcome.job.id, "kind": outcome.job.kind}
+        facts |= {"why": outcome.failure} if outcome.failure else {}
+        say("job failed" if outcome.failure else "job ended", **facts)
+        self.board.ended(outcome, now.wall)
+        if self.on_end is not None:
+            self.on_end(outcome)
+
+    def _send(self, host: JobHost, send: SendJob, now: Now) -> None:
+        """Send a message to a child, or to the parent."""
+        message, data = send.message, jobs.encode(send.message)
+        group = message.stamp.group
+        self.messages += 1
+        self.sent_bytes += len(data)
+        # The stamp names the child, whichever way a message goes.
+        if send.to == message.stamp.node:
+            for downlink in host.downlinks:
+                downlink.push(send.to, group, "job", data)
+            return
+        try:
+            host.send_up(group, data)
+        except TooLarge as error:
+            facts = {"job": message.job, "why": str(error)}
+            self._notes.write(Note("message of a job not sent", facts), now.steady)
+
+
+async def _keep(host: JobHost, keep: Keep) -> None:
+    """Write records; they are on disk when this returns."""
+    packed = {
+        key: None if record is None else records.pack(key, record)
+        for key, record in keep.records.items()
+    }
+    await host.ask(lambda *_: host.worker.store.write(packed))
+
+
+def children_of(node: AggregatorNode, admission: AdmissionControl, group: str) -> ChildrenKnown:
+    """Return the children of a group, by what is held of them.
+
+    Nodes that are revoked, banned or quarantined are no part of it, and neither are those that the
+    settings do not list. Who has reported as a client is one.
+    """
+    ledger = node.ledger(group) if group in node.groups else None
+    if ledger is None:
+        return ChildrenKnown(frozenset(), group=group)
+    banned, quarantined = node.excluded(group)
+    aggregators = {name for (name, _), row in ledger.rows.items() if not row.from_client}
+    names = {name for name, _ in ledger.rows if name not in banned and name not in quarantined}
+    # What a certificate says is asked of each message; here is none, only a name.
+    may = {each for each in names if admission.objection_to_watch(UNPROVEN, each, group) is None}
+    return ChildrenKnown(frozenset(may), frozenset(may - aggregators), group)
+
 
 BATCH = 64
 """Messages that are taken in one step of the thread, and sent before other work has its turn."""

@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from submerge_client.config.alarm_sinks import (
-    SinkKind,
-    SinkTable,
-    WebhookConfig,
-    sinks_of_others,
-)
+from submerge_client.config.alarms import SinkKind, SinkTable, WebhookConfig, sinks_of_others
 from submerge_client.config.sections import Section, Text, refusal
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")

@@ -10,13 +10,115 @@ import logging
 import math
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from submerge.protocol.machine import Now
+from submerge.aggregator.alarms.below import alarms_below
+from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rollup import latest_row_per_node
+from submerge.protocol.alarm_changes import diff
+from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.machine import Key, Now
 from submerge_aggregator.batch import AlarmsChanged
-from submerge_aggregator.notify.subtree import Subtree
 from submerge_client.alarms import Sinks
 from submerge_client.logs import say
+
+
+class AlarmNews:
+    """The alarms of all rows, as last kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, tuple[Alarm, ...]] = {}
+        self._disputed: set[str] = set()
+
+    def groups(self, records: Mapping[Key, Any], *, reset: bool) -> set[str]:
+        """Return the groups whose alarms change with these records; `reset`: all others go.
+
+        Where several children report of one node, each of their reports may change whom to
+        believe.
+        """
+        changed = {key[1] for key in self._known} if reset else set()
+        if reset:
+            self._known.clear()
+        for key, record in records.items():
+            if key[0] != "row":
+                continue
+            alarms = () if record is None else record.report.alarms
+            if diff(self._known.pop(key, ()), alarms) or key[1] in self._disputed:
+                changed.add(key[1])
+            if alarms:
+                self._known[key] = alarms
+        return changed
+
+    def alarms_of(self, node: AggregatorNode, now: Now, group: str) -> AlarmsChanged:
+        """Return the alarms that all below report now, as far as they are believed."""
+        ledger = node.ledger(group)
+        if ledger is None:
+            return AlarmsChanged(group, (), True)
+        below = alarms_below(ledger, now)
+        (self._disputed.add if below.disputed else self._disputed.discard)(group)
+        statuses = [row.report.alarm_status for _, row in latest_row_per_node(ledger)]
+        whole = all(
+            each.open <= sum(alarm.is_serious for alarm in each.alarms)
+            for each in statuses
+            if each is not None
+        )
+        alarms = tuple(found.alarm for found in below.believed)
+        return AlarmsChanged(group, alarms, whole, below.believed)
+
+
+OLD_S = 7 * 86400.0
+"""An alarm that ended so long before it was reported here is not sent: a node has moved."""
+
+
+class Subtree:
+    """The alarms of one group.
+
+    begun : People were notified of their start, and not of their end.
+    patience_s : An open alarm counts as open for so long after the last report of it.
+    """
+
+    def __init__(self, begun: Iterable[Alarm], patience_s: float) -> None:
+        self._open = {alarm.name: alarm for alarm in begun}
+        self._sent = frozenset(self._open)
+        self._missing: dict[str, float] = {}
+        self._reported: tuple[Alarm, ...] = ()
+        self._whole, self._patience_s = True, patience_s
+
+    def hear(self, reported: tuple[Alarm, ...], *, whole: bool) -> None:
+        """Take the alarms of rows; `whole`: no open alarm was left out for lack of room."""
+        self._reported, self._whole = reported, whole
+
+    def state(self, now_s: float, wall: float) -> tuple[Alarm, ...]:
+        """Return the alarms to send, at a steady and a wall time."""
+        missing = {
+            alarm.name: self._missing.get(alarm.name, now_s)
+            for kind, alarm in diff(self._open.values(), self._reported)
+            if kind == "gone"
+        }
+        believed = [
+            self._open[name]
+            for name, since in missing.items()
+            if not self._whole or now_s - since < self._patience_s
+        ]
+        fresh = [
+            alarm
+            for alarm in self._reported
+            if alarm.is_open or alarm.name in self._sent or alarm.ended > wall - OLD_S
+        ]
+        # A slow sink still needs an alarm that has ended since.
+        self._sent = frozenset(alarm.name for alarm in (*fresh, *believed))
+        self._open = {alarm.name: alarm for alarm in (*fresh, *believed) if alarm.is_open}
+        self._missing = {name: since for name, since in missing.items() if name in self._open}
+        return tuple(sorted((*fresh, *believed), key=lambda each: (each.number, each.node)))
+
+    @property
+    def due_s(self) -> float:
+        """When the first missing alarm is over, on the steady clock."""
+        if not self._whole:
+            return math.inf
+        return min(self._missing.values(), default=math.inf) + self._patience_s
+
 
 LONGEST_WAIT_S = 3600.0
 

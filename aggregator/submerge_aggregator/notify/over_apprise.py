@@ -26,7 +26,7 @@ from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Alarm
 from submerge_aggregator.notify.urls import SETTING, SecretUrl
 from submerge_client.alarms.event import headline, sentence
-from submerge_client.alarms.post import HttpAnswer
+from submerge_client.alarms.webhook import HttpAnswer
 from submerge_client.config.links import is_here
 
 LIMIT_S = 60.0

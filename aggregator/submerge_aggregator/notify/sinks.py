@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from submerge.protocol.machine import Now
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.notify.notifier import AlarmNotifier
-from submerge_aggregator.notify.subtree import Subtree
+from submerge_aggregator.notify.notifier import AlarmNotifier, Subtree
 from submerge_aggregator.notify.urls import SecretUrl, read_urls
 from submerge_client.alarms import Sink, Sinks
 from submerge_client.alarms.factory import journal_of, line_sinks, names_of

@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 from submerge import UsageError
 from submerge.protocol.permission import Permission, Role
 from submerge_aggregator.admission.control import AdmissionControl
-from submerge_aggregator.downlink.identity import PeerIdentity
+from submerge_aggregator.downlink import PeerIdentity
 from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import FORM, Token, find
-from submerge_client.uplink.identity import alternatives, common_name
+from submerge_client.uplink.tls import alternatives, common_name
 
 DENIALS = {
     "no_credential": "neither a token nor a certificate",

@@ -12,16 +12,137 @@ page. Every answer says what a browser may do with it.
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
+from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from submerge_aggregator.operators.identify import Denial, Peer
-from submerge_aggregator.operators.order_log import OrderLog
-from submerge_aggregator.page.identify import NOT_LOGGED_IN, Headers, PageIdentities, one_of
+from submerge_aggregator.operators.access import OrderLog
+from submerge_aggregator.operators.identify import Denial, Operator, Peer
+from submerge_aggregator.page.sessions import Session, Sessions
+from submerge_client.config.links import is_here
+
+
+class Hosts(NamedTuple):
+    """The names of a page.
+
+    own : of this machine, without ports
+    configured : as the configuration has them, with ports or without
+    """
+
+    own: frozenset[str]
+    configured: frozenset[str]
+
+    @classmethod
+    def of(cls, own: Iterable[str], configured: Iterable[str]) -> Hosts:
+        """Return names, however they are written."""
+        return cls(
+            frozenset(each.lower() for each in ("localhost", *own)),
+            frozenset(each.lower() for each in configured),
+        )
+
+    def knows(self, host: str) -> bool:
+        """Return whether a request may come under the name in its `Host` header."""
+        name = _name(host)
+        return self.is_configured(host) or name in self.own or _is_address(name)
+
+    def is_configured(self, host: str) -> bool:
+        """Return whether it is a configured name: that of a proxy, or of a certificate."""
+        name = _name(host)
+        return bool(name) and bool({host.lower(), name} & self.configured)
+
+    def is_own(self, origin: str, host: str, *, secure: bool) -> bool:
+        """Return whether a page that sends a request is one of these.
+
+        origin : the request's `Origin` header
+        host : its `Host` header, a known one
+        secure : whether it came by TLS; before a configured name a proxy may have taken it off
+        """
+        schemes = {"https" if secure else "http"}
+        if self.is_configured(host):
+            schemes.add("https")
+        return origin.lower() in {f"{scheme}://{host.lower()}" for scheme in schemes}
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a `Host` header names a way that leads to this machine alone."""
+    return is_here(_name(host))
+
+
+def _name(host: str) -> str:
+    """Return a host without its port; empty if it is not written as browsers do."""
+    try:
+        parts = urlsplit(f"//{host}")
+        name, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    shown = f"[{name}]" if ":" in name else name
+    # What else was there would be read in another way elsewhere: a user, a path, "[::1]evil.com".
+    return name if host.lower() in (shown, f"{shown}:{port}") else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+NOT_LOGGED_IN = "log in with an operator's token"
+
+PASSED_ON = (b"forwarded", b"via", b"x-forwarded", b"x-real-ip", b"x-original", b"x-client-ip")
+"""How headers begin that say of a request that another machine may have sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageIdentities:
+    """Who asks.
+
+    cookie : The name of the cookie.
+    local : Whether only this machine can connect, and no proxy is configured that does so for
+        others.
+    """
+
+    sessions: Sessions
+    hosts: Hosts
+    cookie: str
+    local: bool
+
+    def __call__(self, peer: Peer, headers: Headers) -> Operator | Denial:
+        """Return who sends a request, or why it is refused."""
+        session = self.session(headers)
+        if session is not None:
+            return Operator(f"token {session.name}", peer.address, session.scope, session.groups)
+        passed_on = any(name.startswith(PASSED_ON) for name, _ in headers)
+        if self.local and not passed_on and is_loopback(one_of(headers, b"host")):
+            return Operator("page", peer.address, "read")
+        return Denial(401, "no_credential", NOT_LOGGED_IN)
+
+    def session(self, headers: Headers) -> Session | None:
+        """Return the session of a request; None without one that holds."""
+        cookies: SimpleCookie = SimpleCookie()
+        try:
+            cookies.load(one_of(headers, b"cookie"))
+        except CookieError:
+            return None
+        known = cookies.get(self.cookie)
+        return None if known is None else self.sessions.find(known.value)
+
+
+def one_of(headers: Headers, name: bytes) -> str:
+    """Return a header's value; empty if it is missing, or there are two."""
+    values = [value for key, value in headers if key == name]
+    return values[0].decode("latin-1") if len(values) == 1 else ""
+
 
 PROOF = b"x-submerge-proof"
 """The header with a session's proof."""

@@ -13,12 +13,56 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
+import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
+from starlette.requests import Request
+from starlette.responses import Response
+
+from submerge import UsageError
+from submerge_aggregator.limits import RateLimit
+from submerge_aggregator.operators.access import FAILED_BURST, FAILED_PER_S, TOO_MANY, OrderLog
+from submerge_aggregator.operators.identify import NOT_ACCEPTED, Denial, Operator, Peer, place_of
 from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import FORM, Token, find
+from submerge_client.files import PRIVATE, refuse_link
+
+LENGTH = 32
+
+
+def key_path(store: Path) -> Path:
+    """Return the file of a store's key."""
+    return Path(f"{os.path.realpath(store)}.page-key")
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key; a new one where there is none.
+
+    A file that was cut short by a crash is replaced: all that is lost is who is logged in.
+
+    Raises UsageError if it cannot be read or written.
+    """
+    refuse_link(path, what="the key of the page's sessions")
+    try:
+        if path.exists():
+            key = path.read_bytes()
+            if len(key) == LENGTH:
+                return key
+        key = secrets.token_bytes(LENGTH)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE), "wb") as file:
+            os.fchmod(file.fileno(), PRIVATE)
+            file.write(key)
+    except OSError as error:
+        raise UsageError(
+            f"expected to read or write the key of the page's sessions, {path}, got:"
+            f" {error.strerror}"
+        ) from error
+    return key
+
 
 LASTS_S = 12 * 3600.0
 """How long a session lasts: a shift."""
@@ -105,3 +149,70 @@ class Sessions:
     def _signed(self, purpose: str, text: str) -> str:
         data = f"{purpose}\n{text}".encode("utf-8", "surrogateescape")
         return hmac.new(self._key, data, hashlib.sha256).hexdigest()
+
+
+MOST_BODY = 4096
+"""Bytes of what the login form sends."""
+
+
+class Entering:
+    """Begins and ends sessions.
+
+    cookie : The name of the cookie.
+    log : Records who enters, and who tries to.
+    steady : A clock that is never set back, in seconds.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        cookie: str,
+        log: OrderLog,
+        *,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sessions, self._cookie, self._log, self._steady = sessions, cookie, log, steady
+        self._attempts = RateLimit(FAILED_PER_S, FAILED_BURST)
+
+    async def body(self, request: Request) -> bytes:
+        """Return what a form sends; nothing of one that is too long."""
+        parts, size = list[bytes](), 0
+        async for part in request.stream():
+            size += len(part)
+            if size > MOST_BODY:
+                return b""
+            parts.append(part)
+        return b"".join(parts)
+
+    def enter(self, request: Request, secret: str) -> tuple[str | None, str]:
+        """Return the cookie of a new session, or None and why there is none."""
+        peer: Peer = request.scope.get("state", {}).get("peer", Peer())
+        place, now = place_of(peer.address), self._steady()
+        denial = TOO_MANY
+        if self._attempts.has(place, now):
+            cookie = self._sessions.begin(secret)
+            session = None if cookie is None else self._sessions.find(cookie)
+            if session is not None:
+                who = Operator(f"token {session.name}", peer.address, session.scope, session.groups)
+                self._log.note(who, "login")
+                return cookie, ""
+            self._attempts.takes(place, now)
+            denial = Denial(401, "wrong_token", NOT_ACCEPTED)
+        self._log.deny(denial, peer.address, "POST /login")
+        return None, denial.why
+
+    def give(self, answer: Response, cookie: str) -> None:
+        """Have a browser keep a session."""
+        answer.set_cookie(
+            self._cookie,
+            cookie,
+            max_age=int(LASTS_S),
+            secure=True,
+            httponly=True,
+            samesite="strict",
+        )
+
+    def leave(self, session: Session, answer: Response) -> None:
+        """End a session."""
+        self._sessions.end(session)
+        answer.delete_cookie(self._cookie, secure=True, httponly=True, samesite="strict")

@@ -2,13 +2,254 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
 
-from submerge_aggregator.page.calls import AdminCalls
-from submerge_aggregator.page.changes import Changes
-from submerge_aggregator.page.fleet_tree import FRESH_S, FleetTrees
-from submerge_aggregator.page.score_trees import FRESH_S as SCORES_FRESH_S
-from submerge_aggregator.page.score_trees import ScoreTrees
+import msgspec
+
+from submerge_aggregator.history.answers import ScoresAsked, ScoreSteps
+from submerge_aggregator.history.views import ScoresPage
+from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
+from submerge_aggregator.page.fleet_tree import (
+    ASKS_S,
+    AT_ONCE,
+    FRESH_S,
+    MOST,
+    NOT_ASKED,
+    FleetTrees,
+)
+
+FRESH_SCORES_S = 60.0
+"""How long levels are shown before they are asked for again: a step has one minute at least, and
+nodes report every few minutes."""
+
+MOST_HOURS = 168
+
+STEPS = 96
+"""Steps of a picture, or somewhat fewer; of 24 hours each is of 15 minutes."""
+
+MOST_SHOWN = 4000
+"""Nodes of a picture: the worst."""
+
+FALLING = bytes(range(255, -1, -1))
+"""Each level as what sorts the higher one first."""
+
+MOST_KEPT = 16
+"""Pictures that are kept, and pictures that are under way at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """The levels of a node, and the aggregators above it."""
+
+    under: str
+    node: str
+    levels: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTree:
+    """The levels of a group's nodes, the worst first.
+
+    at : When they were asked for, Unix seconds.
+    first_s, step_s : As in `ScoresPage`.
+    silent : Aggregators that said nothing, a line each.
+    more : There are more than are shown.
+    """
+
+    group: str
+    at: float
+    first_s: int
+    step_s: int
+    nodes: list[ScoreRow]
+    silent: list[str]
+    more: bool
+
+
+class ScoreTrees:
+    """The newest levels of each group.
+
+    wall : Wall time, in seconds.
+    """
+
+    def __init__(self, calls: AdminCalls, trees: FleetTrees, wall: Callable[[], float]) -> None:
+        self._calls, self._trees, self._wall = calls, trees, wall
+        self._known: dict[tuple[str, int], tuple[float, bytes]] = {}
+        self._under_way: dict[tuple[str, int], asyncio.Task[bytes]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)  # of all pictures: who looks may ask for many
+
+    async def body(self, group: str, hours: int) -> bytes:
+        """Return a group's levels as JSON, as `ScoreTree`; new ones where the last are too old.
+
+        Raises CallRefused if the aggregator itself does not answer, so many hours cannot be shown,
+        or too many pictures are under way.
+        """
+        if not 1 <= hours <= MOST_HOURS:
+            raise CallRefused(400, f"expected 1 to {MOST_HOURS} hours, got {hours}")
+        key = group, hours
+        at, body = self._known.get(key, (0.0, b""))
+        if body and abs(self._wall() - at) < FRESH_SCORES_S:
+            return body
+        task = self._under_way.get(key)
+        if task is None:
+            if len(self._under_way) >= MOST_KEPT:
+                raise CallRefused(503, "too many scores are asked for at once: try again")
+            task = asyncio.create_task(self._collect(group, hours))
+            self._under_way[key] = task
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        # One who leaves ends nothing for the others.
+        return await asyncio.shield(task)
+
+    async def _collect(self, group: str, hours: int) -> bytes:
+        at = self._wall()
+        step_s = step_of(hours)
+        steps = ScoreSteps(max(0, int(at) - hours * 3600 + step_s), step_s)
+        fleet = await self._trees.tree(group)
+        paths = [""] + [
+            f"{row.under}/{row.node}".lstrip("/") for row in fleet.rows if row.kind == "aggregator"
+        ]
+        rows, count = list[ScoreRow](), steps.count(at)
+        until = asyncio.get_running_loop().time() + ASKS_S
+        found = await asyncio.gather(
+            *(self._ask(ScoresAsked(group, steps), path, rows, count, until) for path in paths)
+        )
+        rows.sort(key=lambda row: (-max(row.levels), _reversed(row.levels), row.under, row.node))
+        silent = [line for lines in found for line in lines]
+        more = fleet.more or len(rows) > MOST_SHOWN
+        shown = rows[:MOST_SHOWN]
+        tree = ScoreTree(group, at, steps.first_s, step_s, shown, silent, more)
+        body = msgspec.json.encode(tree)
+        self._known.pop((group, hours), None)
+        self._known[group, hours] = at, body
+        if len(self._known) > MOST_KEPT:
+            del self._known[next(iter(self._known))]
+        return body
+
+    async def _ask(
+        self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
+    ) -> list[str]:
+        """Add the levels of the nodes that report to one aggregator; return what it did not say.
+
+        rows : of all aggregators; with more than `MOST` no further page is asked for
+        until : as in `FleetTrees`
+        """
+        loop, more = asyncio.get_running_loop(), True
+        while more and len(rows) <= MOST:
+            try:
+                async with self._turns:
+                    if under and loop.time() >= until:
+                        return [f"{under}: {NOT_ASKED}"]
+                    page = await self._page(asked, under)
+            except CallRefused as error:
+                return [f"{under}: {error}" if under else str(error)]
+            rows += [ScoreRow(under, each.node, _fitted(each.levels, count)) for each in page.nodes]
+            more = page.more
+            asked = asked._replace(after=page.nodes[-1].node if page.nodes else "")
+        return []
+
+    async def _page(self, asked: ScoresAsked, under: str) -> ScoresPage:
+        since, step = str(asked.steps.since_s), str(asked.steps.step_s)
+        query = {"path": under, "after": asked.after, "since": since, "step": step}
+        body = await ask_patiently(self._calls, f"/scores/{asked.group}", **query)
+        return msgspec.json.decode(body, type=ScoresPage)
+
+
+def step_of(hours: int) -> int:
+    """Return the step in which so many hours are shown: whole minutes, `STEPS` of them at most."""
+    return 60 * -(-hours * 60 // STEPS)
+
+
+def _fitted(levels: bytes, count: int) -> bytes:
+    """Return so many levels: another clock may be a step ahead or behind."""
+    return levels[:count].ljust(count, b"\0")
+
+
+def _reversed(levels: bytes) -> bytes:
+    """Return a key that sorts what is bad now before what was."""
+    return levels[::-1].translate(FALLING)
+
+
+LOOK_S = 2.0
+"""Between two looks."""
+
+STREAM_S = 15.0
+"""A stream ends after so long, and the browser asks for another: one that has gone without a word
+is forgotten then. It is shorter than any request may take."""
+
+RETRY_MS = 1000
+"""After how long a browser asks for another stream."""
+
+MOST_STREAMS = 24
+"""Browsers that listen. There has to be room for their questions, too: one address, as that of a
+proxy, has 32 connections."""
+
+
+class Changes:
+    """Looks for changes while there are listeners.
+
+    stamp : Returns what else is shown, as texts by name.
+    """
+
+    def __init__(self, calls: AdminCalls, stamp: Callable[[], dict[str, str]]) -> None:
+        self._calls, self._stamp = calls, stamp
+        self._listeners = 0
+        self._marks: dict[str, str] = {}
+        self._changed = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+        self._is_over = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further page can listen."""
+        return self._listeners >= MOST_STREAMS
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yield events for one page, for `STREAM_S`."""
+        loop = asyncio.get_running_loop()
+        until, seen = loop.time() + STREAM_S, dict[str, str]()
+        self._listeners += 1
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        try:
+            yield f"retry: {RETRY_MS}\n\n".encode()
+            while not self._is_over and (left := until - loop.time()) > 0:
+                changed = self._changed
+                if self._marks != seen:
+                    seen = dict(self._marks)
+                    yield b"event: marks\ndata: " + msgspec.json.encode(seen) + b"\n\n"
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), left)
+        finally:
+            self._listeners -= 1
+
+    def end(self) -> None:
+        """End every stream: nothing is served any more, and the end waits for no open page."""
+        self._is_over = True
+        if self._looking is not None:
+            self._looking.cancel()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake those who wait; the next ones wait for another change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _look(self) -> None:
+        """Look while a page listens, and once more."""
+        while True:
+            marks = dict(self._stamp())
+            try:
+                marks["alarms"] = msgspec.json.decode(await self._calls.get("/alarms/mark"))
+                marks["link"] = "up"
+            except CallRefused as error:
+                marks["link"] = str(error)
+            self._marks = marks
+            self._wake()
+            if not self._listeners:
+                return
+            await asyncio.sleep(LOOK_S)
 
 
 class Watched:
@@ -26,4 +267,4 @@ class Watched:
     def _stamp(self) -> dict[str, str]:
         """Return what changes by the clock alone: when trees are worth asking for."""
         wall = self.wall()
-        return {"fleet": str(int(wall // FRESH_S)), "scores": str(int(wall // SCORES_FRESH_S))}
+        return {"fleet": str(int(wall // FRESH_S)), "scores": str(int(wall // FRESH_SCORES_S))}

@@ -7,7 +7,8 @@ printed in one line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,10 +17,84 @@ from submerge import PeerError
 from submerge.client.monitor import MOST_ROWS
 from submerge.client.recent_rows import BLAMED
 from submerge.errors import Kind
-from submerge.protocol.names import LAST_SECOND
-from submerge_client.asked.shapes import LETTERS, RecentReply, ValuesReply
-from submerge_client.asked.shown_settings import SettingsReply
+from submerge.protocol.names import LAST_SECOND, is_name
+from submerge_aggregator.history.answers import MOST_STEPS, ScoresAsked
+from submerge_aggregator.history.views import ScoresPage
+from submerge_aggregator.questions.views import NodesPage
+from submerge_client.replies import LETTERS, RecentReply, SettingsReply, ValuesReply
 from submerge_proto.wire.parts import MOST
+
+
+def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
+    """Return the page that a reply holds.
+
+    Raises PeerError if no honest aggregator sends it as the answer to this question.
+    """
+    try:
+        page = msgspec.json.decode(body, type=ScoresPage)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError("expected a page of scores, got something else") from error
+    steps = asked.steps
+    if (page.group, page.step_s, page.first_s) != (asked.group, steps.step_s, steps.first_s):
+        raise PeerError("expected the group and the steps that were asked for, got others")
+    names = [asked.after, *(each.node for each in page.nodes)]
+    ordered = all(before < name for before, name in pairwise(names))
+    if not (is_name(page.aggregator) and ordered and all(map(is_name, names[1:]))):
+        raise PeerError("expected nodes in the order of their names, got others")
+    if asked.node and names[1:] not in ([], [asked.node]):
+        raise PeerError(f"expected scores of {asked.node}, got others")
+    if page.more and not page.nodes:
+        raise PeerError("expected nodes before there are more, got none")
+    lengths = {len(each.levels) for each in page.nodes}
+    if len(lengths) > 1 or max(lengths, default=0) > MOST_STEPS:
+        raise PeerError(f"expected {MOST_STEPS} levels of each node at most, got more, or uneven")
+    return page
+
+
+# What passes can be shown in a table, and page follows upon page: names rise, so that asking for
+# the next one comes to an end.
+
+
+LARGEST_PAGE = 2.0**63
+"""No time or share of ours is larger."""
+
+
+def read_page(body: bytes, group: str, after: str) -> NodesPage:
+    """Return the page that a reply holds.
+
+    group, after : as they were asked for
+
+    Raises PeerError if no honest aggregator sends it.
+    """
+    try:
+        page = msgspec.json.decode(body, type=NodesPage)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError("expected a page of nodes, got something else") from error
+    names = [after, *(view.node for view in page.nodes)]
+    ordered = all(before < name for before, name in pairwise(names))
+    ours = all(view.group == group and is_name(view.node) for view in page.nodes)
+    if not (page.group == group and is_name(page.aggregator) and ours and ordered):
+        raise PeerError("expected nodes of one group in the order of their names, got others")
+    if page.more and not page.nodes:
+        raise PeerError("expected nodes before there are more, got none")
+    if not all(abs(number) <= LARGEST_PAGE for number in _floats(msgspec.to_builtins(page))):
+        raise PeerError("expected finite numbers, got others", kind="not_finite")
+    if any(abs(view.since_s or 0.0) > LAST_SECOND for view in page.nodes):
+        raise PeerError("expected a time that can be shown, got another", kind="range")
+    return page
+
+
+def _floats(value: Any) -> Iterator[float]:
+    """Yield all numbers with a fraction; NaN is over every bound."""
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _floats(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _floats(each)
+
 
 DEEPEST = 12
 """Tables and lists inside each other."""

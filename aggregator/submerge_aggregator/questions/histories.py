@@ -3,14 +3,105 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rollup import scores
 from submerge.aggregator.rows.presence import seen_from
 from submerge.errors import UsageError
+from submerge.history.knowledge import Learnt
 from submerge.protocol.history import History
 from submerge.protocol.machine import Now, PushHistory
-from submerge_aggregator.questions.history_views import HistoryView, PushedView
-from submerge_aggregator.questions.survey import Missing, group_of
+from submerge_aggregator.questions.survey import Missing, group_of, newest_model
+
+# Only a root holds all rows, and so what merges.
+
+
+def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
+    """Return what a group has learnt.
+
+    The rows may be newer than the model: it is made at intervals.
+
+    Raises Missing if there is no model yet.
+    """
+    model = newest_model(node, group)
+    ledger, origin = node.ledger(group), origin_of(node, group)
+    whole = node.top and model.summary is not None and ledger is not None
+    if not whole or ledger is None or ledger.fingerprint != model.fingerprint:
+        return Learnt(model, origin=origin)
+    summary = ledger.summary(seen_from(now, ledger.rows.values()))
+    held = ledger.histories.of(ledger.fingerprint)
+    chunks = {chunk.key: chunk for each in held for chunk in each.passed_on}
+    # What merges is of now, and its counts with it: the next model has them.
+    counts = ledger.counts() + ledger.histories.counts(ledger.fingerprint)
+    return Learnt(
+        replace(model, counts=counts),
+        summary,
+        ledger.moments(),
+        scores(ledger),
+        # Of files that a fleet before this one was given, too, and of that fleet itself.
+        tuple(chunks[key] for key in sorted(chunks)),
+        origin,
+    )
+
+
+def origin_of(node: AggregatorNode, group: str) -> str:
+    """Return what names a fleet's model as its own: the group, and the root's incarnation."""
+    root = node.root(group)
+    return group if root is None else f"{group} {root}"
+
+
+MOST_PUSHED_BYTES = 64 << 20
+"""Longest model file that a root takes: ten thousand chunks, and a scatter of 2,000 channels, are
+less. It has to arrive within the time of a request, and a store reads it at each start."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryView:
+    """A history that a root merges beside its rows.
+
+    rows : That were learnt of it.
+    counts_for : Rows that it counts for now, after its cap and the half-life.
+    most_rows : Its cap; None without one.
+    left : Share of its weight that the half-life leaves at its age, from 0 to 1.
+    first_s, last_s : Times of its first and last row, seconds since 1970; None where rows have no
+        times.
+    origin : Empty for files, else the fleet that it was saved from.
+    pushed_s : When it was pushed, seconds since 1970.
+    current : Of the schema that the group has now: others are kept, and in no model.
+    """
+
+    group: str
+    name: str
+    rows: int
+    counts_for: float
+    most_rows: float | None
+    left: float
+    first_s: float | None
+    last_s: float | None
+    machines: tuple[str, ...]
+    files: tuple[str, ...]
+    chunks: int
+    origin: str
+    pushed_s: float
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PushedView:
+    """What a push has changed.
+
+    replaces : Names of the histories whose place it took.
+    learnt : Readings that the group's model has learnt in all.
+    limits : Whether the group's model has limits.
+    half_life_s : Of the group; 0 if it does not forget.
+    """
+
+    history: HistoryView
+    replaces: tuple[str, ...]
+    learnt: int
+    limits: bool
+    half_life_s: float
 
 
 def histories(node: AggregatorNode, now: Now, group: str) -> list[HistoryView]:

@@ -5,24 +5,32 @@ All run on the commit worker's thread, through `Server.ask`, and change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+
+from submerge import SubmergeError
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import latest_row_per_node
 from submerge.aggregator.rows.former_schemas import is_old
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.rows.pool import Row, Sealed, only_measured
+from submerge.drill.drill import unpacked
+from submerge.drill.merged import in_units, merged
 from submerge.errors import UsageError
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Drop, Now
-from submerge.protocol.messages import Counts, Incarnation, Model, Report
+from submerge.protocol.messages import MOST_BODY, Counts, Incarnation, Model, Question, Report
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.questions.alarm_views import Wanted, WatchView
 from submerge_aggregator.questions.views import (
     About,
     Age,
     Kind,
+    NodesPage,
     NodeView,
     RowView,
     SealedView,
@@ -239,3 +247,171 @@ def _pending(status: AlarmStatus | None, desired: DesiredState | None) -> Wanted
     if desired.paused:
         return "pause"
     return "resume" if status is not None and status.state == "paused" else ""
+
+
+MOST_BANNED = 2048
+"""Bans that one aggregator gives: half of the desired states that it remembers, so that none is
+forgotten for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class BanView:
+    """A node that is banned, or was.
+
+    banned : In every group of this aggregator.
+    on_its_way : Aggregators that report here, and have not confirmed the newest order yet.
+    """
+
+    node: str
+    banned: bool
+    on_its_way: tuple[str, ...] = ()
+
+
+def bans(node: AggregatorNode) -> list[BanView]:
+    """Return the nodes that are banned in every group."""
+    return [ban(node, name) for name in sorted(_banned(node))]
+
+
+def ban(node: AggregatorNode, name: str) -> BanView:
+    """Return whether a node is banned, and where the order has not arrived."""
+    late = set[str]()
+    for group in node.groups:
+        ledger, desired = node.ledger(group), node.desired_states(group).get(name)
+        if ledger is None or desired is None:
+            continue
+        for (child, _), row in latest_row_per_node(ledger):
+            status = row.report.alarm_status
+            heard = 0 if status is None else status.desired
+            if not row.from_client and heard < desired.number:
+                late.add(child)
+    return BanView(name, name in _banned(node), tuple(sorted(late)))
+
+
+def check_ban(node: AggregatorNode, name: str, *, banned: bool) -> None:
+    """Check that a ban can be given, or taken back.
+
+    Raises Missing if there is none to take back; UsageError if there are too many, or it is the
+    aggregator's own name.
+    """
+    anywhere = {each for group in node.groups for each in node.excluded(group)[0]}
+    if not banned and name not in anywhere:
+        banned_here = ", ".join(sorted(anywhere)) or "no node"
+        raise Missing(
+            f"{name} is not banned here; {banned_here} is. Take a ban back where it was given: this"
+            " aggregator, or one below"
+        )
+    if banned and name == node.settings.node:
+        raise UsageError(f"{name} is this aggregator: ban it at its parent")
+    if banned and name not in anywhere and len(anywhere) >= MOST_BANNED:
+        raise UsageError(
+            f"at most {MOST_BANNED} nodes are banned at once: take some back, or list them in"
+            " [security] revoked"
+        )
+
+
+def _banned(node: AggregatorNode) -> frozenset[str]:
+    banned = [node.excluded(group)[0] for group in node.groups]
+    return banned[0].intersection(*banned[1:])
+
+
+Settings = Callable[[], bytes]
+"""Returns the reply on what the program is configured with (`settings_reply`)."""
+
+
+def no_settings() -> bytes:
+    """Return nothing, for an aggregator that a program made without a configuration."""
+    return b"{}"
+
+
+def consulted(
+    node: AggregatorNode, now: Now, question: Question, settings: Settings
+) -> tuple[bytes, str]:
+    """Return JSON, or why there is none, in one line."""
+    me = node.settings.node
+    if question.topic == "settings":
+        return settings(), ""
+    if question.topic != "nodes":
+        return b"", f"{me} is an aggregator, and knows nothing of {question.topic}"
+    try:
+        return msgspec.json.encode(nodes_page(node, now, question)), ""
+    except SubmergeError as error:
+        return b"", f"{me}: {error}"
+
+
+def nodes_page(node: AggregatorNode, now: Now, question: Question) -> NodesPage:
+    """Return the nodes of a group that follow after a name, so many as a reply has room for."""
+    about = question.about or None
+    views = nodes(node, now, question.group, about)
+    shown, size = list[NodeView](), 200
+    for view in sorted(views, key=lambda each: each.node):
+        if view.node > question.after:
+            size += len(msgspec.json.encode(view)) + 1
+            if size > MOST_BODY:
+                return NodesPage(node.settings.node, question.group, shown, more=True)
+            shown.append(view)
+    return NodesPage(node.settings.node, question.group, shown, more=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDrillView:
+    """The drill of one node.
+
+    node, reported_by : The node, and the child that its answer came from.
+    at : When it ended, by the node's clock. Unix seconds.
+    rows, tries, within : Rows at hand, tries of each fault, and rows in which it had to be found.
+    at_most_per_s : The promised rate of false alarms.
+    blind : Channels that it is blind for.
+    """
+
+    node: str
+    reported_by: str
+    at: float
+    rows: int
+    tries: int
+    within: int
+    at_most_per_s: float
+    blind: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrillView:
+    """The drills of a group's nodes.
+
+    channels : As `submerge.drill.merged.in_units`: sizes in the unit of each channel.
+    """
+
+    group: str
+    nodes: list[NodeDrillView]
+    channels: list[dict[str, Any]]
+
+
+def drills(node: AggregatorNode, group: str) -> DrillView:
+    """Return the newest answers of a group's nodes, merged."""
+    group_of(node, group)
+    ledger, views, answers = node.ledger(group), list[NodeDrillView](), []
+    for report in node.drills(group).values():
+        # Of an earlier schema: its channels are others.
+        if ledger is None or report.fingerprint != ledger.fingerprint:
+            continue
+        channels = unpacked(report.channels)
+        answers.append(channels)
+        views.append(
+            NodeDrillView(
+                report.node,
+                report.stamp.node,
+                report.at,
+                report.rows,
+                2 * report.spans,
+                report.within,
+                report.at_most_per_s,
+                sum(each.blind for each in channels),
+            )
+        )
+    if ledger is None or not answers:
+        return DrillView(group, [], [])
+    # All have as many channels: lags, which follow from the names, are those of the schema.
+    fewest = min(map(len, answers))
+    together = merged([each[:fewest] for each in answers])
+    return DrillView(
+        group, sorted(views, key=lambda view: view.node), in_units(together, ledger.schema)
+    )

@@ -22,9 +22,8 @@ from threading import Event, Lock
 from typing import TypeVar
 
 from submerge.errors import SubmergeError
-from submerge_aggregator.storage.log_frames import PAGE_BYTES
-from submerge_aggregator.storage.room import room_for
-from submerge_client.private_file import create_private
+from submerge_aggregator.storage.room import PAGE_BYTES, room_for
+from submerge_client.files import create_private
 
 Found = TypeVar("Found")
 

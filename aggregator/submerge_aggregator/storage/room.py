@@ -13,12 +13,152 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import stat
+import struct
 from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
-from submerge_aggregator.storage.ballast import Ballast, ballast_of
-from submerge_aggregator.storage.log_frames import FRAME, PAGE_BYTES
+from submerge_client.files import PRIVATE, is_same, stat_of
 from submerge_client.logs import say
-from submerge_client.private_file import is_same, stat_of
+
+PAGE_BYTES = 4096
+"""Bytes of a page, in the database and in the log."""
+
+HEADER = struct.Struct(">8I")
+"""Magic, format, page size, number of the checkpoint, two salts, two checksums."""
+
+FRAME = struct.Struct(">6I")
+"""Page, pages of the database after a commit (else 0), two salts, two checksums."""
+
+MAGIC = 0x377F0682
+"""The lowest bit is 1 where checksums are computed over big-endian words."""
+
+MASK = 0xFFFFFFFF
+
+
+class LogFrames(NamedTuple):
+    """The frames of the log's present round; those of earlier rounds have other salts.
+
+    whole : the header is as it was written; otherwise SQLite reads nothing
+    commits : numbers of the frames that end a transaction, from 1
+    """
+
+    whole: bool
+    commits: tuple[int, ...]
+
+    def unread(self, read: int) -> int:
+        """Return how many transactions are in the log that SQLite has not read.
+
+        read : the number of frames that it has read
+        """
+        return sum(number > read for number in self.commits)
+
+
+NOTHING = LogFrames(True, ())
+
+
+def frames_of(path: str) -> LogFrames:
+    """Return what a log holds; nothing if there is none, or it cannot be read.
+
+    path : the log of a store
+    """
+    try:
+        with open(path, "rb") as log:
+            header = log.read(HEADER.size)
+            if len(header) < HEADER.size:
+                return NOTHING
+            magic, _, stated, _, *salts, first, second = HEADER.unpack(header)
+            whole = magic & ~1 == MAGIC and _checksum(header[:24], magic) == (first, second)
+            step = FRAME.size + (stated if whole else PAGE_BYTES)
+            size = os.fstat(log.fileno()).st_size
+            commits = []
+            for number in range(1, (size - HEADER.size) // step + 1):
+                log.seek(HEADER.size + (number - 1) * step)
+                page, pages, *others = FRAME.unpack(log.read(FRAME.size))
+                # Without a header there are no salts to compare: every frame counts.
+                if page and pages and (not whole or others[:2] == salts):
+                    commits.append(number)
+            return LogFrames(whole, tuple(commits))
+    except (OSError, struct.error):
+        return NOTHING
+
+
+def _checksum(data: bytes, magic: int) -> tuple[int, int]:
+    """Return SQLite's two checksums over an even number of 32-bit words."""
+    words = struct.unpack(f"{'>' if magic & 1 else '<'}{len(data) // 4}I", data)
+    first = second = 0
+    for i in range(0, len(words), 2):
+        first = (first + words[i] + second) & MASK
+        second = (second + words[i + 1] + first) & MASK
+    return first, second
+
+
+PIECE = 1 << 16
+
+
+def ballast_of(store: str | os.PathLike[str]) -> str:
+    """Return the path of a store's ballast."""
+    return f"{os.path.realpath(store)}.ballast"
+
+
+class Ballast:
+    """One file without content.
+
+    path : Where it is, on the store's disk.
+
+    held : Its size in bytes; 0 if there is none.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.held = 0
+        with suppress(OSError):
+            found = os.lstat(path)
+            self.held = found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+    def hold(self, size: int, *, spare: int = 0) -> bool:
+        """Make it at least `size` bytes long; return whether it is.
+
+        spare : bytes that have to stay free beside it
+        """
+        if self.held >= size:
+            return True
+        if not self.beside(size + spare - self.held):
+            return False
+        self.release()
+        try:
+            # Random bytes: a file system that compresses, or leaves out zeros, keeps no room.
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE)
+            with open(fd, "wb", buffering=0) as file:
+                while self.held < size:
+                    self.held += file.write(os.urandom(min(PIECE, size - self.held)))
+                os.fsync(fd)
+        except OSError:
+            self.release()
+            return False
+        return True
+
+    def beside(self, size: int) -> bool:
+        """Return whether as many bytes are free beside it, as far as that is known."""
+        free = _free(os.path.dirname(self._path))
+        return free is None or free >= size
+
+    def release(self) -> None:
+        """Give its room back."""
+        with suppress(OSError):  # without one, each commit goes into the database at once
+            os.unlink(self._path)
+        self.held = 0
+
+
+def _free(folder: str) -> int | None:
+    """Return the bytes that this user may still write; None if that is unknown."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return None
+    return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
+
 
 LEAST_PAGES, MOST_PAGES = 64, 1000
 """More pages mean fewer rows written twice, a longer pause when it happens, and larger files."""

@@ -4,18 +4,225 @@ from __future__ import annotations
 
 import errno
 import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
+import numpy as np
 
+from submerge._linalg import EPS, Array
+from submerge.client.alarms.detect import LONGER
 from submerge.errors import UsageError
+from submerge.history.detection import watching
+from submerge.history.knowledge import Learnt
+from submerge.history.settings import SOON
+from submerge.pca.factor import Precision
+from submerge.pca.reconstruct import KNOWN, Reconstruction
+from submerge.pca.subspace import Subspace
+from submerge.protocol.settings import AlarmSettings
+from submerge.schema import Scaling
+from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
+from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.score_limits import Limits, LimitSteps
+from submerge_bridges.export.c_source import c_source
+from submerge_bridges.export.javascript import javascript
+from submerge_bridges.export.onnx_graph import onnx_model
+from submerge_bridges.export.recipe import SCORES as RECIPE_SCORES
+from submerge_bridges.export.recipe import AlarmRecipe, Recipe
 from submerge_files.console.options import FILE, default_option, flag_option, json_option
+from submerge_files.score.table import lags_of
 
 if TYPE_CHECKING:
-    from submerge.stats.block_maxima import By
-    from submerge_bridges.export.recipe import Recipe
-    from submerge_bridges.export.writers import ExportOptions
+    from submerge_files.model_file import SavedModel
+    from submerge_files.score.mean import Center
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What a writer may be asked for beside the recipe.
+
+    single : whether it computes in float32
+    prefix : what names in the program begin with
+    """
+
+    single: bool = False
+    prefix: str = "submerge"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportWriter:
+    """Writes one language.
+
+    takes : the options that it has: names of fields of `ExportOptions`
+    """
+
+    write: Callable[[Recipe, ExportOptions], bytes]
+    takes: frozenset[str] = frozenset()
+
+
+def _c(recipe: Recipe, options: ExportOptions) -> bytes:
+    return c_source(recipe, single=options.single, prefix=options.prefix).encode("ascii")
+
+
+def _js(recipe: Recipe, _: ExportOptions) -> bytes:
+    return javascript(recipe).encode("ascii")
+
+
+def _onnx(recipe: Recipe, options: ExportOptions) -> bytes:
+    return onnx_model(recipe, single=options.single)
+
+
+WRITERS: Mapping[str, ExportWriter] = {
+    "c": ExportWriter(_c, frozenset({"single", "prefix"})),
+    "js": ExportWriter(_js),
+    "onnx": ExportWriter(_onnx, frozenset({"single"})),
+}
+
+
+MOST_NUMBERS = 4_000_000
+"""Most numbers in a recipe: each takes some 20 bytes of a program's text."""
+
+
+def recipe_of(
+    saved: SavedModel,
+    *,
+    machine: str | None = None,
+    alarms: AlarmSettings = SOON,
+    at_most: str = "1 false per week",
+) -> Recipe:
+    """Return the recipe of a model.
+
+    machine : Whose mean and typical errors; needed where each machine has its own mean.
+    alarms : The rate of false alarms, and of how many rows they are raised.
+    at_most : The same rate, in words.
+
+    Raises
+    ------
+    UsageError
+        If the model has a kernel or lags, learnt nothing or is too wide, or knows no such machine.
+    """
+    from submerge_files.python.judge import FrameScorer
+
+    _check_kind(saved)
+    scorer = FrameScorer.of(saved, machine)
+    normal, center, schema = scorer.normal, scorer.center, saved.schema
+    shown = normal.shown.shown(normal.summary).parts[0].shown
+    readings = normal.summary.parts[0] if normal.factors else shown
+    _check_learnt(saved, readings)
+    precision = Precision.of(readings, *normal.factors[:1])
+    _check_size(precision.loadings.size + shown.basis.size)
+    model, width = saved.model, schema.width
+    scaling = schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
+    columns, sizes, _ = np.linalg.svd(precision.loadings, full_matrices=False)
+    scores: tuple[By, ...] = RECIPE_SCORES if normal.factors else RECIPE_SCORES[1:]
+    expected = Reconstruction(readings, width, precision).expected
+    errors, typical, own = expected / precision.roots, _typical(center), center.own
+    channel_weights = None if typical is None else errors**2 * typical.weights(expected)
+    return Recipe(
+        *(model.group, model.version, model.fingerprint, schema.names),
+        units=tuple(each.unit for each in schema.named),
+        period_s=0.0 if saved.learnt is None else saved.learnt.period_s,
+        offset=np.array(scaling.offset),
+        scale=np.array(scaling.scale),
+        mean=np.asarray(readings.mean if own is None else own.rows, dtype=np.float64),
+        inverse_roots=1 / precision.roots,
+        loadings=columns * sizes,
+        gains=1 / (1 + sizes**2),
+        basis=np.asarray(shown.basis, dtype=np.float64),
+        t2_weights=_t2_weights(shown),
+        error_weights=errors,
+        blame_weights=errors**2 / _usual(expected, typical),
+        channel_weights=channel_weights,
+        scores=scores,
+        limits={} if normal.limits is None else _steps(normal.limits, scores),
+        alarm=_alarm(saved, center, alarms, at_most),
+        excess=1.0 if own is None else own.excess,
+        complete=shown.rank == shown.dim,
+    )
+
+
+def _check_kind(saved: SavedModel) -> None:
+    schema = saved.schema
+    if not schema.linear or lags_of(schema.names) > 1:
+        what = "lags" if schema.linear else "a kernel"
+        raise UsageError(
+            f"expected a model of single rows without a kernel, got one with {what} in"
+            f" {saved.whence}: `submerge score` takes it"
+        )
+
+
+def _check_learnt(saved: SavedModel, readings: Subspace) -> None:
+    if not readings.rank:
+        raise UsageError(f"{saved.whence} has learnt no directions yet: export a later one")
+
+
+def _check_size(numbers: int) -> None:
+    if numbers > MOST_NUMBERS:
+        raise UsageError(
+            f"expected a model of at most {MOST_NUMBERS:,} numbers, got {numbers:,}: fit it with"
+            " fewer channels"
+        )
+
+
+def _typical(center: Center) -> ResidualScale | None:
+    """Return the typical errors of the machine, once they cover a day."""
+    scale = center.typical
+    return scale if scale is not None and scale.ready else None
+
+
+def _usual(expected: Array, typical: ResidualScale | None) -> Array:
+    """Return the mean square error of each channel on normal rows, as `shares_of` takes it."""
+    if typical is None:
+        return expected
+    return np.where(typical.squares > KNOWN * expected, typical.squares, expected)
+
+
+def _t2_weights(shown: Subspace) -> Array:
+    """Return the weights of squares along each direction, as `pca.score.Scorer` has them."""
+    variance = shown.explained_variance
+    solid = variance > shown.dim * EPS * variance[:1]
+    return np.divide(1.0, variance, out=np.zeros_like(variance), where=solid)
+
+
+def _steps(limits: Limits, scores: tuple[By, ...]) -> dict[By, LimitSteps]:
+    """Return the shares of normal rows below each score, without those that are no limits."""
+    found = {}
+    for kind in scores:
+        shares, values = limits.steps(kind)
+        if len(shares) > 1:
+            found[kind] = LimitSteps(shares[1:], values[1:])
+    return found
+
+
+def _alarm(saved: SavedModel, center: Center, alarms: AlarmSettings, at_most: str) -> AlarmRecipe:
+    """Return when rows raise an alarm, with the limits that `history.detection` compares with."""
+    model, own = saved.model, center.own
+    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
+    row_s = (0.0 if saved.learnt is None else saved.learnt.period_s) or 1.0
+    detector = watching(saved.learnt or Learnt(model), alarms)
+    settled = own is None or own.settled
+    # Where the mean does not cover a day, the largest error of a channel raises no alarm.
+    known = [kind for kind in _order(kinds) if kind != "channel" or (_typical(center) and settled)]
+    limits = {kind: detector.limit(kind, settled=settled) for kind in known}
+    limits = {kind: limit for kind, limit in limits.items() if limit < math.inf}
+    return AlarmRecipe(
+        alarms.after,
+        alarms.of,
+        LONGER * alarms.of,
+        limits,
+        {kind: limit * detector.limits.calm(kind) for kind, limit in limits.items()},
+        detector.limits.provisional_s / row_s,
+        at_most,
+    )
+
+
+def _order(kinds: tuple[By, ...]) -> list[By]:
+    """Return kinds in the order in which alarms compare them: `smoothed` is the last."""
+    return sorted((kind for kind in kinds if kind != "linear"), key=lambda kind: kind == "smoothed")
+
 
 LANGUAGES = ("c", "js", "onnx")
 """As in `writers`, which is imported late: help needs their names alone."""
@@ -70,8 +277,6 @@ def command(
 
     It does not fill gaps, learn, or follow drift: docs/export.md says what is left out.
     """
-    from submerge_bridges.export.writers import ExportOptions
-
     options = ExportOptions(single, prefix)
     _check_options(language, options)
     _check_target(output)
@@ -95,8 +300,6 @@ def _exported(
     options: ExportOptions,
 ) -> tuple[Recipe, bytes]:
     """Return the recipe of a model file, and the program by it."""
-    from submerge_bridges.export.exported_model import recipe_of
-    from submerge_bridges.export.writers import WRITERS
     from submerge_files import model_file
     from submerge_files.detect.run import alarms_at
 
@@ -109,8 +312,6 @@ def _exported(
 
 def _check_options(language: str, options: ExportOptions) -> None:
     """Refuse options that would have no effect."""
-    from submerge_bridges.export.writers import WRITERS, ExportOptions
-
     plain, takes = ExportOptions(), WRITERS[language].takes
     for name, option in OPTIONS.items():
         if name not in takes and getattr(options, name) != getattr(plain, name):
@@ -135,7 +336,7 @@ def _check_target(output: Path) -> None:
 
 
 def _write(output: Path, data: bytes) -> None:
-    from submerge_client.atomic_file import atomic_write
+    from submerge_client.files import atomic_write
 
     try:
         atomic_write(output, data)

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from submerge_bridges.export.golden import golden_rows
-from submerge_bridges.export.interpreter import SCORED, ExportResult
-from submerge_bridges.export.plain_text import about_lines
-from submerge_bridges.export.recipe import Recipe
+from submerge_bridges.export.interpreter import SCORED, ExportResult, golden_rows
+from submerge_bridges.export.recipe import Recipe, about_lines
 
 STATUS = ("scored", "gaps", "too large")
 

@@ -16,8 +16,8 @@ from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Call, Cluster, answering
 from submerge_bridges.on_dask.portions import Portion, PortionReading
 from submerge_bridges.on_dask.sources import ClusterRows
-from submerge_files.detect.level import AnotherLevel
 from submerge_files.detect.run import (
+    AnotherLevel,
     Detected,
     DetectRequest,
     JudgedFiles,

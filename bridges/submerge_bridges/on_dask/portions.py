@@ -20,11 +20,11 @@ from submerge_bridges.on_dask.tables import table_of
 from submerge_files.python.frame_rows import FrameRows
 from submerge_files.python.frames import frame_of
 from submerge_files.reader.clock_column import clock_of
-from submerge_files.reader.formats.opening import open_file
+from submerge_files.reader.file_rows import FileReading
+from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.remote_path import path_of
 from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.parts import MachinePart
-from submerge_files.reader.reading import FileReading
 from submerge_files.reader.time_order import TimeOrder
 
 

@@ -17,7 +17,7 @@ from submerge_bridges.on_dask.history import ClusterFit
 from submerge_bridges.on_dask.scoring import lazily_scored, scored_files
 from submerge_bridges.on_dask.sources import ClusterRows
 from submerge_bridges.on_dask.tables import Collection, collection_of, is_collection, table_of
-from submerge_files.fit.saving import learnt_of
+from submerge_files.model_file import learnt_of
 from submerge_files.python.alarm import AlarmSpan
 from submerge_files.python.fitting import reread, settings_of
 from submerge_files.python.frame_rows import FrameRows

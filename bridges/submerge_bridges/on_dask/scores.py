@@ -15,8 +15,8 @@ from submerge_bridges.on_dask.cluster import Call, Cluster, answering
 from submerge_files.model_file import bytes_of
 from submerge_files.reader.formats.remote_path import SCHEME, path_of
 from submerge_files.score.model import of_bytes
-from submerge_files.score.order import ScoreOrder, check_scored
 from submerge_files.score.output import check_target
+from submerge_files.score.run import ScoreOrder, check_scored
 from submerge_files.score.summary import ScoreSummary
 
 

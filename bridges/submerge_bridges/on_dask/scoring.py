@@ -17,7 +17,7 @@ from submerge_bridges.on_dask.scores import score_on, targets_of
 from submerge_bridges.on_dask.tables import table_of
 from submerge_files import model_file
 from submerge_files.python.model import HistoryModel
-from submerge_files.score.order import ScoreOrder
+from submerge_files.score.run import ScoreOrder
 
 READING = {
     "quantity": "temperature",

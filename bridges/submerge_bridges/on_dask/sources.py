@@ -13,9 +13,9 @@ from submerge_bridges.on_dask.portions import AnyStretch, FileStretch, Partition
 from submerge_bridges.on_dask.stretch import Stretch, stretches_of
 from submerge_bridges.on_dask.tables import Collection
 from submerge_files.reader import Recordings
+from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.parts import ONLY_MACHINE, MachinePart
-from submerge_files.reader.reading import FileReading
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge.history.chunk_keys import ROWS
+from submerge_files.reader.file_rows import FileReading, Span
 from submerge_files.reader.formats.arrow_file import ArrowFile
 from submerge_files.reader.formats.tables import TableFile
 from submerge_files.reader.parts import MachinePart
-from submerge_files.reader.reading import FileReading, Span
 
 MOST_ROWS = 16 * ROWS
 """Rows of a stretch, where a file can be read from its middle."""

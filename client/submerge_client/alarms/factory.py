@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from submerge_client.alarms import Sink, Sinks
-from submerge_client.config.alarm_sinks import SinkKind, WebhookConfig, origin
+from submerge_client.config.alarms import SinkKind, WebhookConfig, origin
 from submerge_client.uplink.factory import Allowed
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: Binar
         output = Stream(stdout) if alarms.ndjson == STREAM else File(Path(alarms.ndjson))
         sinks.append(LineSink(output, journal, name=_name(alarms.ndjson, group), group=group))
     if alarms.webhook:
-        from submerge_client.alarms.payloads import payload_of
-        from submerge_client.alarms.post import HttpPost
-        from submerge_client.alarms.webhook import Webhook, WebhookDelivery
+        from submerge_client.alarms.webhook import HttpPost, Webhook, WebhookDelivery, payload_of
 
         # A server that is listed twice is one sink.
         for name, hook in {_name(hook, group): hook for hook in alarms.webhook}.items():

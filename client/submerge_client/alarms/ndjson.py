@@ -22,12 +22,25 @@ import msgspec
 
 from submerge import UsageError
 from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.delivered import Delivered, undelivered
 from submerge_client.alarms.event import event_facts
-from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.standard_output import write_whole
+from submerge_client.alarms.journal import Delivered, Journal, undelivered
+from submerge_client.files import is_same, open_private, refuse_link, stat_of
 from submerge_client.logs import say
-from submerge_client.private_file import is_same, open_private, refuse_link, stat_of
+
+
+def write_whole(stream: BinaryIO, data: bytes) -> None:
+    """Write all of `data`, and flush it.
+
+    Raises OSError if the reader is gone, or a stream that does not block is full.
+    """
+    left = memoryview(data)
+    while left:
+        taken: int | None = stream.write(left)
+        if taken is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        left = left[taken:]
+    stream.flush()
+
 
 TAIL_BYTES = 1 << 16
 """How much of a file's end is read again: a hundred lines and more."""

@@ -17,18 +17,312 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from urllib import request as http
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 
+import msgspec
+
+from submerge import UsageError, __version__
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.names import RandomSource
 from submerge.protocol.retry import Retry
-from submerge_client.alarms.delivered import Delivered, undelivered
-from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import Payload
-from submerge_client.alarms.post import HttpAnswer
+from submerge_client.alarms.event import event_facts, headline, rounded, sentence, stamp
+from submerge_client.alarms.journal import Delivered, Journal, undelivered
+from submerge_client.config.alarms import WebhookConfig, origin
 from submerge_client.logs import say
-from submerge_client.memory.entropy import SystemEntropy
+from submerge_client.memory import SystemEntropy
+from submerge_client.uplink.line import Broker, reason
+from submerge_client.uplink.tls import Tls
+
+# Alertmanager knows an alert by its labels, so they keep their values from the start: a channel
+# that gets the largest share later does not make another alert. Without that end it would resolve
+# the alert after five minutes of silence, which a slow line often has, and then raise it again.
+
+
+REPEATED_S = 180.0
+"""Alertmanager asks for 30 s to 3 min."""
+
+LEASE_S = 3600.0
+"""How long Alertmanager keeps an alarm open without a repetition."""
+
+PATH = "/api/v2/alerts"
+
+HIGH, NORMAL = 4, 3
+"""Priorities of ntfy: a long vibration, and a short one."""
+
+
+class Request(NamedTuple):
+    """A POST. Its `repr` leaves out the url, which may be a secret."""
+
+    url: str
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"Request({origin(self.url)}/..., {len(self.body)} bytes)"
+
+
+Out = TypeVar("Out", covariant=True)
+
+
+class Payload(Protocol[Out]):
+    """How one kind of server expects alarms."""
+
+    repeats_s: float | None
+    """How often an open alarm is posted again; None: never."""
+
+    timed: bool
+    """Whether the server compares times with its own clock."""
+
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Out:
+        """Return the request for an event.
+
+        first : the alarm as it was when its start was delivered
+        now : wall time here
+        skew : the server's clock minus ours, seconds
+        """
+
+
+def payload_of(config: WebhookConfig, group: str) -> Payload[Request]:
+    """Return the payload that a webhook's `shape` names."""
+    match config.shape:
+        case "alertmanager":
+            return Alertmanager(config, group)
+        case "ntfy":
+            return Ntfy(config, group)
+        case "json":
+            return PlainJson(config, group)
+
+
+class Alertmanager:
+    """Alerts of Prometheus, API v2."""
+
+    repeats_s: float | None = REPEATED_S
+    timed = True
+
+    def __init__(self, config: WebhookConfig, group: str) -> None:
+        path = urlsplit(config.url).path.rstrip("/")
+        self._url = origin(config.url) + (path if path.endswith(PATH) else path + PATH)
+        self._config, self._group = config, group
+
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
+        """Return the alert, open or resolved."""
+        alarm, theirs = event.alarm, now + skew
+        starts = min(alarm.began + skew, theirs)
+        ends = theirs + LEASE_S
+        if event.kind == "end":
+            # Not in the future: the alert would be open until then.
+            ends = max(starts, min(alarm.ended + skew, theirs))
+        alert: dict[str, Any] = {
+            "labels": {
+                "alertname": "SubmergeAlarm",
+                "node": alarm.node,
+                "group": self._group,
+                "channel": first.top[0][0] if first.top else "",
+                "severity": "warning",
+            },
+            "annotations": {
+                "summary": headline(AlarmEvent("start", alarm)),
+                "description": sentence(AlarmEvent("start", alarm)),
+                "id": alarm.name,
+                "cause": alarm.cause,
+                "worst": f"{rounded(alarm.worst):g}",
+                "top": ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top),
+                "model": str(alarm.version),
+            },
+            "startsAt": stamp(starts),
+            "endsAt": stamp(ends),
+        }
+        alert |= _link("generatorURL", self._config, alarm, self._group)
+        return Request(self._url, msgspec.json.encode([alert]))
+
+
+class Ntfy:
+    """Messages of ntfy, as JSON: a header cannot hold every channel's name."""
+
+    repeats_s: float | None = None
+    timed = False
+
+    def __init__(self, config: WebhookConfig, group: str) -> None:
+        self._url = f"{origin(config.url)}/"
+        self._config, self._group = config, group
+
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
+        """Return the message; an end has a lower priority."""
+        begins = event.kind == "start"
+        name = f"{event.alarm.name}/{event.kind}".encode()
+        message: dict[str, Any] = {
+            "topic": self._config.topic,
+            "title": headline(event),
+            "message": sentence(event),
+            "priority": HIGH if begins else NORMAL,
+            "tags": ["warning" if begins else "white_check_mark"],
+            # An alarm's name may have a dot and more than 64 characters.
+            "sequence_id": blake2b(name, digest_size=16).hexdigest(),
+        }
+        message |= _link("click", self._config, event.alarm, self._group)
+        return Request(self._url, msgspec.json.encode(message))
+
+
+class PlainJson:
+    """The same object as in a line of NDJSON."""
+
+    repeats_s: float | None = None
+    timed = False
+
+    def __init__(self, config: WebhookConfig, group: str) -> None:
+        self._config, self._group = config, group
+
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
+        """Return the event; `id` and `event` together are unique."""
+        facts = event_facts(event, self._group)
+        facts |= _link("link", self._config, event.alarm, self._group)
+        return Request(self._config.url, msgspec.json.encode(facts))
+
+
+def _link(key: str, config: WebhookConfig, alarm: Alarm, group: str) -> dict[str, str]:
+    """Return the page about an alarm under `key`, if there is one."""
+    link = config.link_of(alarm.node, group, alarm.name)
+    return {key: link} if link else {}
+
+
+TIMEOUT_S = 10.0
+LONGEST_PAUSE_S = 3600.0
+"""The longest pause that a server may ask for."""
+
+
+class HttpAnswer(NamedTuple):
+    """The outcome of a POST.
+
+    why : what is wrong, for people; "" after a success
+    at : wall time at the server, if it has sent it
+    pause_s : how long it asks us to wait
+    """
+
+    why: str = ""
+    at: float | None = None
+    pause_s: float = 0.0
+
+
+class HttpPost:
+    """Posts to one webhook; raises UsageError if a file in `config` cannot be used."""
+
+    def __init__(self, config: WebhookConfig) -> None:
+        parts = urlsplit(config.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._server = Broker(parts.hostname or "", port)
+        self._tls = Tls(config.ca) if parts.scheme == "https" else None
+        self._token_file = config.token_file
+        self._stamp: tuple[object, ...] | None = None
+        self._opener: http.OpenerDirector
+        self._renew()
+        self._headers()
+
+    def __call__(self, request: Request) -> HttpAnswer:
+        """Post, and wait for the answer."""
+        try:
+            self._renew()
+            # The configuration has checked that the url is http:// or https://.
+            post = http.Request(  # noqa: S310
+                request.url, request.body, self._headers(), method="POST"
+            )
+            with self._opener.open(post, timeout=TIMEOUT_S) as answer:
+                return HttpAnswer("", _time(answer.headers))
+        except HTTPError as error:
+            with error:
+                return HttpAnswer(_refusal(error), _time(error.headers), _pause(error.headers))
+        except URLError as error:
+            inner = error.reason
+            return HttpAnswer(self._why(inner if isinstance(inner, Exception) else OSError(inner)))
+        except (OSError, HTTPException, UsageError, ValueError) as error:
+            return HttpAnswer(self._why(error))
+
+    def _why(self, error: Exception) -> str:
+        if isinstance(error, HTTPException):
+            return f"the answer of {self._server} is not HTTP"
+        if isinstance(error, ValueError) and not isinstance(error, OSError | UsageError):
+            # The error's text may contain the url.
+            return f"no request to {self._server} is possible: {type(error).__name__}"
+        return reason(error, self._server)
+
+    def _renew(self) -> None:
+        """Read the certificates again if their files have changed."""
+        stamp = () if self._tls is None else self._tls.stamp()
+        if stamp != self._stamp:
+            context = None if self._tls is None else self._tls.context()
+            self._opener = http.OpenerDirector()
+            for handler in (
+                http.ProxyHandler(),  # as the environment says
+                http.HTTPHandler(),
+                http.HTTPSHandler(context=context),
+                http.HTTPErrorProcessor(),
+                http.HTTPDefaultErrorHandler(),  # rule 1: there is none for redirects
+            ):
+                self._opener.add_handler(handler)
+            self._stamp = stamp
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "User-Agent": f"submerge/{__version__}"}
+        if self._token_file is not None:
+            headers["Authorization"] = f"Bearer {_token(self._token_file)}"
+        return headers
+
+
+def _token(path: Path) -> str:
+    """Return the token in a file. It is read each time, because it may have changed."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        # A decoding error quotes a piece of the token.
+        why = error.strerror if isinstance(error, OSError) else "it is not plain text"
+        raise UsageError(f"token_file must be a file to read, got {path}: {why}") from None
+    if not token or not token.isprintable() or " " in token:
+        raise UsageError(f"token_file must hold a token and nothing else, got {path}")
+    return token
+
+
+def _refusal(error: HTTPError) -> str:
+    """Say what an error status means."""
+    if 300 <= error.code < 400:
+        where = error.headers.get("Location", "")
+        try:
+            where = f" to {origin(where)}" if urlsplit(where).netloc else ""
+        except ValueError:
+            where = ""
+        return f"it answers {error.code}: it has moved{where}; put its new url into the settings"
+    hints = {
+        401: ": is the token right?",
+        403: ": may this token post?",
+        404: ": is the url right?",
+    }
+    return f"it answers {error.code}{hints.get(error.code, '')}"
+
+
+def _time(headers: Message) -> float | None:
+    try:
+        return parsedate_to_datetime(headers["Date"]).timestamp()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _pause(headers: Message) -> float:
+    """Return the pause that the server asks for, as seconds or as a date."""
+    after = headers.get("Retry-After") or ""
+    if after.isdecimal():
+        return min(float(after), LONGEST_PAUSE_S)
+    try:
+        pause = parsedate_to_datetime(after).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(max(pause, 0.0), LONGEST_PAUSE_S)
+
 
 PATIENCE_S = 2.0
 CAP_S = 300.0

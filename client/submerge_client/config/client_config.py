@@ -17,8 +17,7 @@ from submerge import Schema
 from submerge.condition import Condition
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
-from submerge_client.config.alarm_sinks import BrokerConfig
-from submerge_client.config.alarms import AlarmsConfig, LearnConfig
+from submerge_client.config.alarms import AlarmsConfig, BrokerConfig, LearnConfig
 from submerge_client.config.links import RetryConfig, UplinkConfig
 from submerge_client.config.removed import CLIENT
 from submerge_client.config.schemas import SchemaConfig

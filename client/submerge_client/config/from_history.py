@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sensor_kind import SILENCE_S
 from submerge_client.config.summary import SummaryConfig
-from submerge_client.config.toml_text import quoted, schema_lines
+from submerge_client.config.tomlfile import quoted, schema_lines
 
 GROUP, PARENT, NODE = "machines", "root", "machine-1"
 """Names of a fleet that has none yet, the same at the client and at the root."""

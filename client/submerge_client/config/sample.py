@@ -18,10 +18,9 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec.structs import fields
 
-from submerge_client.config.hints import choices, sections_of
 from submerge_client.config.removed import is_listed
-from submerge_client.config.sections import Section
-from submerge_client.config.toml_text import quoted
+from submerge_client.config.sections import Section, choices, sections_of
+from submerge_client.config.tomlfile import quoted
 
 HEADER = re.compile(r"#?\[+([\w.]+)\]+$")
 SETTING = re.compile(r"#?(\w+) = ")

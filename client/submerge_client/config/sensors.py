@@ -6,6 +6,7 @@ Other packages may add kinds (entry points `submerge.sensors`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Union
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Union
 import msgspec
 
 from submerge import UsageError
-from submerge_client.config import series_names
 from submerge_client.config.links import Link
 from submerge_client.config.plugins import plugins
 from submerge_client.config.sections import (
@@ -28,6 +28,19 @@ from submerge_client.config.sections import (
 )
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.config.topic_patterns import wrong_with
+
+FIELD, DEVICE, MEASUREMENT = "field", "device", "measurement"
+
+PLACE = re.compile(r"\{([^{}]+)\}")
+"""A place in a template: one of the words above, or the key of a tag."""
+
+
+def wrong_with_series(template: str) -> str | None:
+    """Return what was expected of a template; None if it is right."""
+    if set("{}") & set(PLACE.sub("", template)):
+        return "places in braces, as {device}"
+    return None if PLACE.findall(template).count(FIELD) == 1 else "a text with {field} in it once"
+
 
 HELD_S = 30.0
 """Seconds for which a value of the form with `topic` is used, if nothing else is set."""
@@ -79,7 +92,7 @@ class InfluxSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag=
     precision: Literal["ns", "us", "ms", "s"] = "ns"
 
     def __post_init__(self) -> None:
-        wrong = series_names.wrong_with(self.name)
+        wrong = wrong_with_series(self.name)
         if wrong:
             raise refusal(
                 "name", expected=wrong, got=shown(self.name), hint='as "{device}/{field}"'
@@ -235,7 +248,7 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
     @property
     def takes(self) -> Callable[[str], bool]:
         """Whether a name fits `include` and `exclude`."""
-        from submerge_client.sensors.mqtt.name_patterns import NamePatterns
+        from submerge_client.sensors.mqtt.topics import NamePatterns
 
         return NamePatterns(self.include, self.exclude).take
 

@@ -1,4 +1,4 @@
-"""seconds(): a duration as people write it: 90s, 5m, 3h, 2d, 1y."""
+"""seconds(), in_bytes(): durations and sizes as people write them: 90s, 3h, 1y, 800kB, 4MiB."""
 
 from __future__ import annotations
 
@@ -25,3 +25,20 @@ def seconds(text: str) -> float:
             f"expected a time such as 90s, 5m, 3h or 2d, got {text!r}; units are {units}"
         )
     return span
+
+
+BYTES = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20, "GB": 10**9}
+
+SIZE = re.compile(f"{NUMBER}({'|'.join(BYTES)})")
+
+
+def in_bytes(text: str) -> int:
+    """Return the bytes of `500kB`, `3MB` or `4MiB`, to the next lower whole number.
+
+    Raises UsageError if it is no size, or an infinite one.
+    """
+    found = SIZE.fullmatch(text)
+    if found is None or not math.isfinite(size := float(found[1]) * BYTES[found[2]]):
+        units = ", ".join(BYTES)
+        raise UsageError(f"expected a size such as 500kB or 3MB, got {text!r}; units are {units}")
+    return int(size)

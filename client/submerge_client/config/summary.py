@@ -9,10 +9,10 @@ from msgspec import Meta
 from submerge import UsageError
 from submerge.pca.budget import DEFAULT_MEMORY
 from submerge.protocol.summaries import Subspaces, below
-from submerge_client.config.byte_sizes import in_bytes
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import SHOWN, BadSetting, Section, Spare, Whole, refusal
 from submerge_client.config.sizes import Linear
+from submerge_client.config.spans import in_bytes
 
 START = 8
 """Directions that are shown until the root has chosen how many."""

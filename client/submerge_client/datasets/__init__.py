@@ -5,8 +5,7 @@ their content. A file that is no table of readings is refused in one line with t
 table's notes say what was left out.
 """
 
-from submerge_client.datasets.flow import Flow
-from submerge_client.datasets.reading import read
+from submerge_client.datasets.reading import Flow, read
 from submerge_client.datasets.table import Table
 
 __all__ = ["Flow", "Table", "read"]

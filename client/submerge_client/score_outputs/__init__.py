@@ -1,4 +1,4 @@
-"""Places for scores: several of them as one (`several`), and metrics for Telegraf (`metrics`).
+"""Places for scores: several of them as one (`lines`), and metrics for Telegraf (`metrics`).
 
 Score lines are made in `lines`, and published by `publisher`.
 """

@@ -20,8 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from submerge import Schema
-from submerge_client.score_outputs.lines import alarm_names, scored_fields
-from submerge_client.score_outputs.several import ScoredBlock
+from submerge_client.score_outputs.lines import ScoredBlock, alarm_names, scored_fields
 from submerge_client.sensors.influx.line_protocol import written
 from submerge_client.sensors.influx.outlet import MetricOutlet
 

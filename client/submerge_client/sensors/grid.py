@@ -35,16 +35,55 @@ or crowded out. Each reading is one of `waiting`, or counted once as "taken", "l
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, get_args
 
+import msgspec
 import numpy as np
 
 from submerge import Array, UsageError
 from submerge.errors import whole
 from submerge.judge.decision import Mask
 from submerge.pca.subspace import LARGEST
-from submerge_client.sensors.silences import Silences
+from submerge_client.files import atomic_write
+from submerge_client.sensors.tally import SensorLog
+
+FIRST_S = 3600.0
+TIMES = 3.0
+LEAST_ROWS = 30
+MOST_S = 25 * 3600.0
+"""A battery sensor counts as away after that in Zigbee2MQTT, too."""
+
+HALF_LIFE_S = 7 * 86400.0
+
+
+class Silences:
+    """The usual silences of some channels.
+
+    period_s : Seconds between rows.
+
+    ages_s : (channels,). How old a value may be that is held.
+    longest_s : (channels,). The longest usual silences; 0 where none is known.
+    """
+
+    def __init__(self, channels: int, period_s: float) -> None:
+        self._least_s = LEAST_ROWS * period_s
+        self.longest_s: Array = np.zeros(channels)
+        self.ages_s: Array = np.full(channels, max(FIRST_S, self._least_s))
+
+    def end(self, channel: int, seconds: float) -> None:
+        """Take a silence of a channel that has just ended."""
+        faded = self.longest_s[channel] * 2.0 ** -(seconds / HALF_LIFE_S)
+        self.recall(channel, max(min(seconds, self.ages_s[channel]), faded))
+
+    def recall(self, channel: int, longest_s: float) -> None:
+        """Take the longest usual silence of a channel, as it was known."""
+        self.longest_s[channel] = longest_s
+        self.ages_s[channel] = max(min(TIMES * longest_s, MOST_S), self._least_s)
+
 
 Missing = Literal["hold", "mean", "drop"]
 
@@ -233,3 +272,71 @@ class Grid:
         number = sum(map(len, bucket.values()))
         self.waiting -= number
         return number
+
+
+WRITE_S = 6 * 3600.0
+
+MOST_BYTES = 1 << 20
+"""Bytes; a longer file is not ours."""
+
+
+class KeptSilences:
+    """Silences that outlive the process.
+
+    path : None keeps nothing.
+    channels : Their names, in the order of `silences`.
+    silences : Takes what the file knows.
+    note : Takes remarks for the log.
+    now : Seconds on any steady clock.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        channels: Sequence[str],
+        silences: Silences,
+        *,
+        note: SensorLog,
+        now: float,
+    ) -> None:
+        self._path, self._channels, self._silences = path, tuple(channels), silences
+        self._note, self._due_at, self._failed = note, now + WRITE_S, False
+        known = {} if path is None else _read(path)
+        for place, name in enumerate(channels):
+            seconds = known.get(name)
+            if isinstance(seconds, float | int) and 0 < seconds <= MOST_S:
+                silences.recall(place, float(seconds))
+        self._written = silences.longest_s.copy()
+
+    def write(self, now: float = math.inf) -> None:
+        """Write the file if it is due, and anything has changed; without `now`, it is due."""
+        if self._path is None or now < self._due_at:
+            return
+        self._due_at = now + WRITE_S
+        longest = self._silences.longest_s
+        if (longest == self._written).all():
+            return
+        known = {name: s for name, s in zip(self._channels, longest.tolist(), strict=True) if s > 0}
+        try:
+            atomic_write(
+                self._path, json.dumps({"form": 1, "longest_s": known}).encode(), mode=0o600
+            )
+        except OSError as error:
+            if not self._failed:
+                self._note("silences not written", path=str(self._path), why=str(error))
+            self._failed = True
+            return
+        self._written, self._failed = longest.copy(), False
+
+
+def _read(path: Path) -> dict[str, object]:
+    """Return the silences in a file by name; {} if it is not such a file."""
+    try:
+        with path.open("rb") as file:
+            content = msgspec.json.decode(file.read(MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(content, dict) or content.get("form") != 1:
+        return {}
+    known = content.get("longest_s")
+    return known if isinstance(known, dict) else {}

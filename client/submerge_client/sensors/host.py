@@ -12,12 +12,38 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import psutil
 
 from submerge import Array, UsageError
 from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
+
+# A scale is a step that a person would notice in the figure of a small machine, so that one of
+# them weighs about as much as one of another.
+
+
+class HostChannel(NamedTuple):
+    """A channel of the sensor `host`, its unit, and the scale that its readings count in."""
+
+    name: str
+    unit: str
+    scale: float
+
+
+USUAL = (
+    HostChannel("cpu.percent", "%", 10.0),
+    HostChannel("load.1", "", 1.0),
+    HostChannel("mem.percent", "%", 5.0),
+    HostChannel("swap.percent", "%", 5.0),
+    HostChannel("disk.read_Bps", "B/s", 10e6),
+    HostChannel("disk.write_Bps", "B/s", 10e6),
+    HostChannel("net.rx_Bps", "B/s", 1e6),
+    HostChannel("net.tx_Bps", "B/s", 1e6),
+    HostChannel("temp.max", "°C", 5.0),
+)
+
 
 RATE = "_Bps"
 UNREADABLE = (OSError, psutil.Error, NotImplementedError)

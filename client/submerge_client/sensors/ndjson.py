@@ -34,8 +34,7 @@ import numpy as np
 
 from submerge import Array, UsageError
 from submerge_client.sensors.gather import BLOCK, Hand
-from submerge_client.sensors.lines import LineReader
-from submerge_client.sensors.pace import ReadPace
+from submerge_client.sensors.lines import LineReader, ReadPace
 from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
 
 CHUNK = 1 << 15

@@ -29,7 +29,7 @@ def make_uplink(
             # before it becomes that program (grpc/grpc#43055); no child of ours goes on with it.
             os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
             from submerge_client.uplink.over_grpc import GrpcUplink
-            from submerge_client.uplink.parent_name import ParentName
+            from submerge_client.uplink.tls import ParentName
 
             target = f"{_bracketed(link.host)}:{link.port}"
             name = None if tls is None else ParentName(parent, link.host, link.port, tls)

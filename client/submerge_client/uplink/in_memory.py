@@ -21,8 +21,7 @@ from weakref import WeakValueDictionary
 
 from submerge import UsageError
 from submerge_client.config.sizes import GRPC_LIMIT
-from submerge_client.uplink import Came, Hear, Heard, Opened, Parted, check_size
-from submerge_client.uplink.job_queue import JobQueue
+from submerge_client.uplink import Came, Hear, Heard, JobQueue, Opened, Parted, check_size
 from submerge_proto.wire.codec import Kind
 
 AGAIN_S = 0.5

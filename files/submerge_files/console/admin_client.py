@@ -20,7 +20,7 @@ import click
 
 from submerge.errors import UsageError
 from submerge_client.config.plugins import plugin
-from submerge_files.console.printable import printable
+from submerge_files.console.units import printable
 from submerge_files.console.ways import Https, NoAnswer, UnixSocket, Way
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submerge import UsageError
-from submerge_client.atomic_file import atomic_file
+from submerge_client.files import atomic_file
 
 try:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Durations, shares and rates, as a command line writes them.
+"""Durations, shares, rates and text of others, as a command line writes them.
 
 `duration`, `share` and `rate` are types for click: text becomes seconds, a share of 1, or events
 an hour; anything else is refused with what was expected. `span_text` writes seconds so that they
@@ -16,6 +16,21 @@ import click
 
 from submerge import UsageError
 from submerge_client.config.spans import NUMBER, SECONDS, seconds
+
+MOST_LETTERS = 100
+"""Of a name: what is longer is cut."""
+
+
+def printable(text: str) -> str:
+    """Return foreign text without the characters that control a terminal, or cannot be seen."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def name_text(name: str) -> str:
+    """Return a foreign name: printable, and cut if it is very long."""
+    cut = name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
+    return printable(cut)
+
 
 PER_HOUR = {"": 1.0, "/h": 1.0, "/d": 1 / 24}
 

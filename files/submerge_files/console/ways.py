@@ -249,7 +249,7 @@ def read_token(path: Path) -> str:
 
 def _check_time(tls: Tls) -> None:
     """Refuse a kit that has ended: a server's own words on it are hard to read."""
-    from submerge_client.uplink.identity import identity
+    from submerge_client.uplink.tls import identity
 
     found = identity(tls)
     if time.time() >= found.until:

@@ -11,8 +11,8 @@ import click
 
 from submerge_files.cluster import DASK, cluster_at, digests_on
 from submerge_files.console.options import FILE, default_option, json_option
-from submerge_files.console.printable import printable
 from submerge_files.console.reading_options import READING, reading_options
+from submerge_files.console.units import printable
 
 if TYPE_CHECKING:
     from submerge_files.cluster import FileCluster
@@ -58,14 +58,13 @@ def command(
 
     The exit status is 3 if there were alarms, and 0 if there were none. Nothing is learnt.
     """
-    from submerge_files.detect.lines import as_object, as_text
-    from submerge_files.detect.run import request_of
+    from submerge_files.detect.run import as_object, as_text, request_of
     from submerge_files.reader.formats.remote_path import path_of
 
     curves: Curves | None = None
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
-        from submerge_files.console.picture import check_target as check_picture
+        from submerge_files.console.options import check_target as check_picture
         from submerge_files.detect import plot as _  # noqa: F401
         from submerge_files.detect.curves import Curves
 

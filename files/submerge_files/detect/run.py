@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from submerge import UsageError
+from submerge import Array, UsageError
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
-from submerge.history.detection import FoundAlarm, HistoryDetector, watching
+from submerge.history.detection import FoundAlarm, HistoryDetector, RowPlace, watching
 from submerge.history.knowledge import Learnt
 from submerge.history.layout import Periods
 from submerge.history.recording import LeftOut, Recorded, TimeSpan
@@ -26,15 +27,112 @@ from submerge.schema import Schema
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_files import model_file
-from submerge_files.console.conditions import condition_of
-from submerge_files.console.units import in_words
+from submerge_files.console.reading_options import condition_of
+from submerge_files.console.units import figure, in_words, moment, name_text, printable
 from submerge_files.detect.curves import Curves
-from submerge_files.detect.level import AnotherLevel
-from submerge_files.detect.notes import other_pace, unknown_machines
 from submerge_files.model_file import SavedModel
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
-from submerge_files.reader.parts import Digests, digests_here
+from submerge_files.reader.parts import ONLY_MACHINE, Digests, digests_here
+from submerge_files.reader.selection import some
+
+FAR = 6.0
+"""Standard deviations of the median row beyond which the level is another one."""
+
+FEWEST = 30
+"""Rows that a level is of."""
+
+SHOWN = 3
+"""Channels that the warning names."""
+
+
+class AnotherLevel:
+    """Compares the level of rows with one that was learnt.
+
+    mean, deviation : (channels,). Of the rows that were learnt, in units. A deviation of 0 compares
+        nothing.
+    """
+
+    def __init__(self, names: Sequence[str], mean: Array, deviation: Array) -> None:
+        self._names, self._mean, self._deviation = names, mean, deviation
+        self._medians: list[Array] = []
+        self._rows = 0
+
+    def add(self, rows: Array) -> None:
+        """Take rows (n, channels) into account."""
+        known = np.isfinite(rows).any(axis=0)
+        median = np.full(rows.shape[1], np.nan)
+        median[known] = np.nanmedian(np.where(np.isfinite(rows), rows, np.nan)[:, known], axis=0)
+        self._medians.append(median)
+        self._rows += len(rows)
+
+    @property
+    def medians(self) -> Array:
+        """(m, channels), the medians of what was added."""
+        return np.array(self._medians).reshape(-1, len(self._names))
+
+    def take(self, medians: Array, rows: int) -> None:
+        """Take the medians (m, channels) of so many rows into account."""
+        self._medians += list(medians)
+        self._rows += rows
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn if a channel is far from where it was learnt."""
+        if self.said:
+            warnings.warn(self.said, UserWarning, stacklevel=stacklevel + 1)
+
+    @property
+    def said(self) -> str:
+        """Which channels are far from where they were learnt; empty if none is."""
+        if self._rows < FEWEST:
+            return ""
+        medians = np.array(self._medians)
+        known = np.isfinite(medians).any(axis=0) & (self._deviation > 0)
+        far = np.zeros(len(self._names))
+        level = np.nanmedian(medians[:, known], axis=0)
+        far[known] = (level - self._mean[known]) / self._deviation[known]
+        worst = [i for i in np.argsort(-np.abs(far), kind="stable") if abs(far[i]) > FAR]
+        if not worst:
+            return ""
+        said = [
+            f"{self._names[i]} is {abs(far[i]):.0f} standard deviations"
+            f" {'higher' if far[i] > 0 else 'lower'}"
+            for i in worst[:SHOWN]
+        ]
+        more = f", and {len(worst) - SHOWN} more" if len(worst) > SHOWN else ""
+        where = f"{', '.join(said)}{more}"
+        return f"these rows are at another level than those that were learnt: {where}"
+
+
+PACES = 2.0
+"""Factor between two paces of rows from which they are not the same."""
+
+
+def other_pace(learnt_s: float, period_s: float) -> Iterator[str]:
+    """Yield a note if rows come at another pace than those that were learnt.
+
+    learnt_s, period_s : Time that a row stands for, in the history and here; 0 without times.
+    """
+    if not learnt_s or (period_s and 1 / PACES < period_s / learnt_s < PACES):
+        return
+    came = f"a row comes every {in_words(period_s)}" if period_s else "rows have no times"
+    learnt = f"and the model has learnt one every {in_words(learnt_s)}"
+    yield f"{came}, {learnt}: each row is judged as one of those, and false alarms come so often"
+
+
+def unknown_machines(machines: Collection[str], known: Collection[str]) -> Iterator[str]:
+    """Yield a note if machines that have a mean of their own were not learnt."""
+    others = [name for name in machines if name not in known]
+    if others == [ONLY_MACHINE] and known:
+        yield (
+            f"the model is of several machines ({some(known)}), and nothing says of which these"
+            " rows are: they are measured from their own mean; name machines as in fit (--node-by)"
+        )
+    elif others and known:
+        yield (
+            f"{some(others)} is no machine that was learnt ({some(known)}), and is measured from"
+            " the mean of its own rows: name machines as in fit (--node-by)"
+        )
 
 
 class ReadableRows(Protocol):
@@ -323,3 +421,58 @@ def lasted(found: FoundAlarm) -> str:
     if found.ended.file != found.began.file:
         return f"into {found.ended.file}"
     return counted(found.ended.row - found.began.row, "row")
+
+
+def as_object(found: FoundAlarm) -> dict[str, Any]:
+    """Return an alarm as JSON holds it; times are seconds since 1970, None without times."""
+    alarm = found.alarm
+    return {
+        "machine": alarm.node,
+        "began": _place(found.began),
+        "peaked": _place(found.peaked),
+        "ended": None if found.ended is None else _place(found.ended),
+        "worst": alarm.worst,
+        "cause": alarm.cause,
+        "first": dict(alarm.first),
+        "top": dict(alarm.top),
+        "deviations": {
+            each.channel: {"value": each.value, "expected": each.expected}
+            for each in found.deviations
+        },
+        "settled": alarm.settled,
+        "provisional": alarm.provisional,
+    }
+
+
+def as_text(found: FoundAlarm, detection: Detected) -> str:
+    """Return the lines of an alarm."""
+    alarm = found.alarm
+    when = _when(found.began)
+    if detection.machines > 1:
+        when = f"{name_text(alarm.node)} {when}"
+    marks = "".join(
+        f", {mark}"
+        for mark, holds in (("provisional", alarm.provisional), ("settled", alarm.settled))
+        if holds
+    )
+    channels = ", ".join(f"{name_text(name)} {share:.0%}" for name, share in alarm.first)
+    about = f"{lasted(found)}, {alarm.worst:.3g} times its limit"
+    lines = [f"{when}  {about} ({alarm.cause}){marks}: {channels or 'no channel'}"]
+    for each in found.deviations[:1]:
+        unit = detection.units.get(each.channel, "")
+        value = f"{figure(each.value)} {name_text(unit)}".rstrip()
+        lines.append(
+            f"    {name_text(each.channel)} {value}, where the others say {figure(each.expected)}"
+        )
+    return "\n".join(lines)
+
+
+def _place(place: RowPlace) -> dict[str, Any]:
+    time = None if math.isnan(place.time) else place.time
+    return {"time": time, "file": place.file, "row": place.row}
+
+
+def _when(place: RowPlace) -> str:
+    if math.isnan(place.time):
+        return f"{printable(place.file)} row {place.row}"
+    return moment(place.time)

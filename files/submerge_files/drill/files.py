@@ -27,11 +27,11 @@ from submerge.stats.block_length import block_rows
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS
 from submerge.stats.residual_scale import READY_S, ResidualScale
 from submerge_files.console.units import in_words
-from submerge_files.score.columns import lags_of
 from submerge_files.score.mean import Center, of_rows
 from submerge_files.score.model import Normal
 from submerge_files.score.rows import FileScorer
 from submerge_files.score.run import ScoreRequest, opened, row_blocks
+from submerge_files.score.table import lags_of
 
 MOST_ROWS = 4096
 """Newest rows of a file on which faults are tried."""

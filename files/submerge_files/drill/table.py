@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.drill.drill import BLIND, LARGEST
-from submerge_files.console.printable import name_text
-from submerge_files.console.units import figure
+from submerge_files.console.units import figure, name_text
 
 if TYPE_CHECKING:
     from rich.table import Table

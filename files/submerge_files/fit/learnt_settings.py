@@ -18,10 +18,10 @@ from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
 from submerge_files import model_file
 from submerge_files.console.progress import counting
-from submerge_files.fit.saving import learnt_of
+from submerge_files.model_file import learnt_of
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.parts import ONLY_MACHINE
-from submerge_files.score.columns import lags_of
+from submerge_files.score.table import lags_of
 from submerge_proto.files.learnt import MARK
 
 

@@ -11,9 +11,8 @@ from submerge.history.detection import watching
 from submerge.history.fit import Fitted
 from submerge.history.folds import Deviant
 from submerge_client.datasets.table import counted
-from submerge_files.console.printable import name_text
-from submerge_files.console.units import in_words, moment, size_of
-from submerge_files.fit.saving import learnt_of
+from submerge_files.console.units import in_words, moment, name_text, size_of
+from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
 
 MOST_SPANS = 6

@@ -3,28 +3,330 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median, median_high
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from submerge import UsageError
+from submerge.condition import Condition
+from submerge.drill.drill import ChannelAnswer
+from submerge.drill.merged import in_units, merged
+from submerge.drill.response import DrillModel
+from submerge.history.detection import FoundAlarm
 from submerge.history.fit import Fitted, fit
-from submerge.history.settings import FitSettings
-from submerge_files.console.printable import printable
+from submerge.history.models import summaries_of
+from submerge.history.recording import TimeSpan
+from submerge.history.settings import SOON, FitSettings
+from submerge.judge.score import ScoringModel
+from submerge_client.datasets.table import counted
 from submerge_files.console.progress import advancing, counting
-from submerge_files.detect import lines
-from submerge_files.fit.drill import FitDrill, drill
-from submerge_files.fit.history_detection import HistoryDetection, detect_history
-from submerge_files.fit.report import as_object, as_text
-from submerge_files.fit.saving import save
+from submerge_files.console.units import figure, in_words, moment, name_text, printable
+from submerge_files.detect import run as lines
+from submerge_files.detect.curves import Curves
+from submerge_files.detect.run import Detected, DetectRequest, detect
+from submerge_files.drill.files import (
+    WITHOUT_PERIOD,
+    FaultsToTry,
+    drill_of,
+    typical_errors,
+)
+from submerge_files.fit.report import as_object, as_text, limits_of
 from submerge_files.fit.time_spans import Label
+from submerge_files.model_file import learnt_of, save_history
 from submerge_files.reader import Recordings
 
 if TYPE_CHECKING:
     from submerge_files.cluster import FileCluster
+
+WEEK = 604800.0
+
+MOST_MISSED = 6
+"""Faults that were missed, which the report lists."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What detection finds of known faults.
+
+    delays : For each fault with rows: seconds from its begin to its first alarm, at least 0; None
+        if it was missed.
+    outside : Faults without rows in the history.
+    false_alarms : Alarms that overlap no fault.
+    weeks : Weeks of rows outside the faults, of all machines together.
+    """
+
+    delays: tuple[tuple[Label, float | None], ...]
+    outside: int
+    false_alarms: int
+    weeks: float
+
+    @property
+    def found(self) -> list[float]:
+        """The delays of the faults that were found, seconds."""
+        return [delay for _, delay in self.delays if delay is not None]
+
+    @property
+    def missed(self) -> list[Label]:
+        """The faults that were not found."""
+        return [label for label, delay in self.delays if delay is None]
+
+    @property
+    def false_per_week(self) -> float | None:
+        """False alarms a machine and week; None without rows outside the faults."""
+        return self.false_alarms / self.weeks if self.weeks > 0 else None
+
+    def as_object(self) -> dict[str, Any]:
+        """Return it as JSON holds it; times are seconds since 1970."""
+        return {
+            "found": len(self.found),
+            "missed": len(self.missed),
+            "outside": self.outside,
+            "false": self.false_alarms,
+            "false_per_week": self.false_per_week,
+            "median_delay_s": median(self.found) if self.found else None,
+            "faults": [
+                {
+                    "from": label.span.first,
+                    "to": label.span.last,
+                    "text": label.text,
+                    "found": delay is not None,
+                    "delay_s": delay,
+                }
+                for label, delay in self.delays
+            ],
+        }
+
+    def as_text(self) -> list[tuple[str, str]]:
+        """Return it as lines: names and values."""
+        found, missed = self.found, self.missed
+        parts = [f"{len(found)} of {counted(len(self.delays), 'known fault')} found"]
+        if found:
+            parts.append(f"median delay {in_words(median(found))}")
+        rate = self.false_per_week
+        often = "" if rate is None else f" ({figure(rate)} a machine and week)"
+        parts.append(f"{counted(self.false_alarms, 'false alarm')}{often}")
+        if self.outside:
+            parts.append(f"{counted(self.outside, 'label')} without rows in the history")
+        lines = [("labels", "; ".join(parts))]
+        for i, label in enumerate(missed[:MOST_MISSED]):
+            text = f", {printable(label.text)}" if label.text else ""
+            span = f"{moment(label.span.first)} to {moment(label.span.last)}{text}"
+            lines.append(("missed" if i == 0 else "", span))
+        if len(missed) > MOST_MISSED:
+            lines.append(("", f"and {len(missed) - MOST_MISSED} more"))
+        return lines
+
+
+def compare(
+    labels: Sequence[Label],
+    rows: Sequence[int],
+    alarms: Sequence[FoundAlarm],
+    normal_s: float,
+) -> Comparison:
+    """Compare alarms with known faults.
+
+    An alarm that overlaps a fault finds it; one that overlaps none is false.
+
+    labels : Apart from one another.
+    rows : Rows of each in the history.
+    alarms : With times.
+    normal_s : Time of the rows outside the faults, of all machines together.
+    """
+    spans = [_span(alarm) for alarm in alarms]
+    known = [label for label, n in zip(labels, rows, strict=True) if n]
+    delays = []
+    for label in known:
+        begins = [span.first for span in spans if _overlap(span, label.span)]
+        delay = max(0.0, min(begins) - label.span.first) if begins else None
+        delays.append((label, delay))
+    wrong = [span for span in spans if not any(_overlap(span, each.span) for each in labels)]
+    return Comparison(tuple(delays), len(labels) - len(known), len(wrong), normal_s / WEEK)
+
+
+def _span(alarm: FoundAlarm) -> TimeSpan:
+    return TimeSpan(alarm.began.time, math.inf if alarm.ended is None else alarm.ended.time)
+
+
+def _overlap(one: TimeSpan, other: TimeSpan) -> bool:
+    return one.first <= other.last and other.first <= one.last
+
+
+@dataclass(frozen=True)
+class HistoryDetection:
+    """What detection on the same history found.
+
+    curves : What a picture needs.
+    comparison : With the known faults.
+    left_out : Spans that were not learnt.
+    """
+
+    detected: Detected
+    curves: Curves | None
+    comparison: Comparison | None
+    left_out: tuple[TimeSpan, ...]
+
+    def draw(self, path: Path) -> None:
+        """Write the picture to `path`, a PNG."""
+        from submerge_files.detect.plot import draw
+
+        if self.curves is not None:
+            draw(path, self.curves, self.detected, self.left_out)
+
+
+def detect_history(
+    recordings: Recordings,
+    fitted: Fitted,
+    settings: FitSettings,
+    labels: Sequence[Label],
+    *,
+    draws: bool,
+    cluster: FileCluster | None = None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> HistoryDetection:
+    """Detect alarms on the history that was learnt, in one pass.
+
+    labels : The known faults; their rows are judged, and excluded ones are not.
+    draws : Whether a picture is wanted.
+    cluster : Whose workers read the rows.
+    """
+    curves = Curves() if draws else None
+    when: Condition | None = settings.when
+    request = DetectRequest(
+        recordings, fitted.model, learnt_of(fitted), SOON, when, settings.exclude
+    )
+    if cluster is None:
+        detected = detect(request, curves, advance=advance)
+    else:
+        detected = cluster.detect(request, advance)
+    first, comparison = fitted.first, None
+    if labels:
+        normal = max(0, detected.judged - sum(first.fault_rows)) * first.period_s
+        comparison = compare(labels, first.fault_rows, detected.alarms, normal)
+    deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant.values()]
+    left_out = [span for span in (*settings.without, *deviant) if not math.isnan(span.first)]
+    return HistoryDetection(detected, curves, comparison, tuple(left_out))
+
+
+MOST_SPANS = 32
+"""Spans of rows that each fault is tried on: a report has to come soon."""
+
+MOST_CHANNELS = 128
+"""Channels that are tried: the time grows with their square, and is some seconds here."""
+
+NAMED = 5
+"""Blind channels that the report names."""
+
+
+@dataclass(frozen=True)
+class FitDrill:
+    """What a drill found out.
+
+    channels : As `in_units` makes them; empty if no fault could be tried.
+    within : Rows in which a fault has to be found.
+    why_not : Why no fault could be tried.
+    """
+
+    channels: list[dict[str, Any]]
+    within: int = 0
+    why_not: str = ""
+
+    def as_object(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {"within": self.within, "why_not": self.why_not, "channels": self.channels}
+
+    def as_text(self) -> list[tuple[str, str]]:
+        """Return it as lines: names and values."""
+        if self.why_not:
+            return [("drill", f"none: {self.why_not}")]
+        sizes = {each["channel"]: _deviations(each) for each in self.channels}
+        found = [size for size in sizes.values() if size is not None]
+        missed = [name for name, size in sizes.items() if size is None]
+        blind = [each["channel"] for each in self.channels if each["blind"]]
+        parts = []
+        if found:
+            parts.append(
+                f"a bias of {_range(found)} standard deviations is found within"
+                f" {self.within} rows (median {median_high(found):.2g}"
+                f"{self._worst(sizes)})"
+            )
+        if missed:
+            parts.append(f"no bias is found in {_some(missed)}")
+        if blind:
+            parts.append(f"blind: {_some(blind)}")
+        return [("drill", "; ".join(parts))]
+
+    def _worst(self, sizes: dict[str, float | None]) -> str:
+        """Return the channel of which the largest bias is needed, in its unit."""
+        name = max(sizes, key=lambda each: sizes[each] or 0.0)
+        (worst,) = (each for each in self.channels if each["channel"] == name)
+        unit = f" {name_text(worst['unit'])}" if worst["unit"] else ""
+        return f"; worst: {name_text(name)}, {figure(worst['bias']['median'])}{unit}"
+
+
+def drill(
+    fitted: Fitted, settings: FitSettings, *, advance: Callable[[int], None] = lambda _: None
+) -> FitDrill:
+    """Try faults on the newest rows of a history; `advance` takes numbers of channels."""
+    alarms = replace(SOON, period_s=fitted.first.period_s or 1.0)
+    hour = FaultsToTry(alarms, None).rows
+    wanted = FaultsToTry(alarms, max(min(hour, WITHOUT_PERIOD), 2 * alarms.of), MOST_SPANS)
+    model, rows, limits = _model(fitted, settings), fitted.newest.rows, limits_of(fitted)
+    answers: list[ChannelAnswer] = []
+    try:
+        if model.channels > MOST_CHANNELS:
+            raise UsageError(
+                f"it takes long for {model.channels} channels; `submerge drill` tries them"
+            )
+        if not (len(rows) and limits.known):
+            raise UsageError("too few rows for limits of alarms")
+        if model.residual_scale is None:
+            model = replace(model, residual_scale=typical_errors(model, rows))
+        trial, tried = drill_of(model, rows, limits, wanted)
+        for channel in range(len(trial)):
+            answers.append(trial.answer(channel))
+            advance(1)
+    except UsageError as error:
+        return FitDrill([], why_not=str(error))
+    return FitDrill(in_units(merged([answers]), fitted.folds.schema), tried.rows)
+
+
+def _model(fitted: Fitted, settings: FitSettings) -> DrillModel:
+    """Return what the machine of the newest rows is judged by."""
+    model, schema = fitted.model, fitted.folds.schema
+    scoring = ScoringModel(
+        summaries_of(fitted.folds.rank, settings),
+        model.scoring_summary,
+        model.limits,
+        schema.width,
+        model.factors,
+    )
+    machine = fitted.newest.machine
+    state = None if machine is None else fitted.states.get(fitted.first.machines[machine])
+    if state is None:
+        return DrillModel(scoring, schema)
+    return DrillModel(scoring, schema, state.own, state.residual_scale)
+
+
+def _deviations(channel: dict[str, Any]) -> float | None:
+    """Return the smallest bias that is found, in the channel's standard deviations."""
+    size, deviation = channel["bias"]["median"], channel["deviation"]
+    return None if size is None or not deviation else float(size / deviation)
+
+
+def _range(sizes: list[float]) -> str:
+    least, most = f"{min(sizes):.2g}", f"{max(sizes):.2g}"
+    return least if least == most else f"{least} to {most}"
+
+
+def _some(names: list[str]) -> str:
+    rest = len(names) - NAMED
+    return ", ".join(map(name_text, names[:NAMED])) + (f" and {rest} more" if rest > 0 else "")
 
 
 @dataclass(frozen=True)
@@ -53,7 +355,7 @@ def run(request: FitRequest, *, as_json: bool) -> None:
     recordings = request.recordings
     with counting("rows read, in two passes") as advance:
         fitted = _fitted(request, advance)
-    size = save(request.output, fitted)
+    size = save_history(request.output, fitted)
     for note in recordings.notes:
         click.echo(printable(f"note: {note}"), err=True)
     alarms, found = _alarms(request, fitted), _drill(request, fitted)

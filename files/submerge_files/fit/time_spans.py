@@ -10,8 +10,7 @@ from pathlib import Path
 
 from submerge import UsageError
 from submerge.history.recording import TimeSpan
-from submerge_client.datasets.day_order import orders_of, slashed_seconds
-from submerge_client.datasets.instants import is_slashed, to_seconds
+from submerge_client.datasets.instants import is_slashed, orders_of, slashed_seconds, to_seconds
 from submerge_client.datasets.source import refusal, shown
 
 DOTS = ".."

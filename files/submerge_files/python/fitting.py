@@ -10,9 +10,8 @@ from submerge.history.fit import fit
 from submerge.history.knowledge import Learnt
 from submerge.history.settings import FitSettings
 from submerge_files import model_file
-from submerge_files.console.conditions import condition_of
-from submerge_files.fit.saving import learnt_of
-from submerge_files.model_file import SavedModel
+from submerge_files.console.reading_options import condition_of
+from submerge_files.model_file import SavedModel, learnt_of
 from submerge_files.python.sources import Source
 from submerge_proto.files import learnt as learnt_file
 

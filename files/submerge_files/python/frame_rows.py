@@ -18,13 +18,12 @@ from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
 from submerge_client.datasets.source import refusal
 from submerge_files.python.frames import PLACE, Frame
-from submerge_files.reader.column_ranges import ColumnRanges
 from submerge_files.reader.formats.tables import BLOCK_ROWS
 from submerge_files.reader.options import NO_TIME
 from submerge_files.reader.parts import ONLY_MACHINE
-from submerge_files.reader.selecting import place_in, some
+from submerge_files.reader.selection import ColumnRanges, place_in, some
+from submerge_files.reader.time_form import going_on, shared_times
 from submerge_files.reader.time_order import iso
-from submerge_files.reader.time_signs import going_on, shared_times
 
 
 class FrameRows:

@@ -62,7 +62,7 @@ class HistoryModel:
     """
 
     def __init__(self, saved: SavedModel) -> None:
-        from submerge_files.python.judging import FrameJudge
+        from submerge_files.python.judge import FrameJudge
 
         self._saved = saved
         self.judge = FrameJudge.of(saved)

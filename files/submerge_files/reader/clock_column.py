@@ -19,29 +19,26 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import Array
-from submerge_client.datasets.day_order import orders_of
-from submerge_client.datasets.instants import is_clock, is_slashed, is_time
-from submerge_files.reader import time_errors
+from submerge_client.datasets.instants import is_clock, is_slashed, is_time, orders_of
+from submerge_files.reader import time_form
 from submerge_files.reader.formats.tables import Kind, RawRows, TableFile, names_of
 from submerge_files.reader.options import NO_TIME, ReadingOptions
-from submerge_files.reader.selecting import place_of
+from submerge_files.reader.selection import place_of
 from submerge_files.reader.time_form import (
     COMPACT,
     TEXT,
     TYPED,
     TimeForm,
-    parsed_by,
-    since_1970,
-    slashed,
-)
-from submerge_files.reader.time_signs import (
     going_on,
     is_called_time,
     is_compact,
     is_elapsed,
     is_serial,
+    parsed_by,
     places_called_time,
     scale_of,
+    since_1970,
+    slashed,
     values_of,
 )
 
@@ -85,7 +82,7 @@ class ClockColumn:
         if len(bad):
             row = int(bad[0])
             text = texts[row] if texts else ""
-            raise time_errors.no_time(file, self.places[0], raw.places[row], text)
+            raise time_form.no_time(file, self.places[0], raw.places[row], text)
         return seconds
 
     def in_order(self, order: bool) -> ClockColumn:
@@ -124,7 +121,7 @@ def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     by_content = (*_by_type(file), *_by_content(file), *_by_name(file))
     places = [*dict.fromkeys(by_content if form is None else _by_form(file, form))]
     if not places:
-        time_errors.check_passed_over(file, places_called_time(file), options.time_format)
+        time_form.check_passed_over(file, places_called_time(file), options.time_format)
         return Found(None, tuple(_channels_called_time(file, ())))
     goes_on = going_on([len({*file.columns[i].full}) for i in places])
     place = places[goes_on[0]]
@@ -190,14 +187,14 @@ def _channels_called_time(file: TableFile, taken: Sequence[int]) -> Iterator[str
 def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
     column = file.columns[place]
     if form is not None:
-        time_errors.check_form(file, place, form)
+        time_form.check_form(file, place, form)
         return Found(ClockColumn((place,), form))
     if column.typed:
         return Found(ClockColumn((place,), TYPED))
     if column.kind == Kind.NUMBERS:
         return _of_numbers(file, place)
     if not any(map(is_time, column.full)):
-        raise time_errors.not_times(file, place)
+        raise time_form.not_times(file, place)
     days_only = all(len(value) <= 10 for value in column.full)
     beside = [
         i for i, each in enumerate(file.columns) if each.full and all(map(is_clock, each.full))
@@ -212,10 +209,10 @@ def _of_numbers(file: TableFile, place: int) -> Found:
     if is_compact(values):
         return Found(ClockColumn((place,), COMPACT))
     if is_serial(column, values):
-        raise time_errors.serial_date(file, place)
+        raise time_form.serial_date(file, place)
     if scale := scale_of(values):
         if values.max() / scale > YEAR_2200:
-            raise time_errors.too_late(file, place)
+            raise time_form.too_late(file, place)
         return Found(ClockColumn((place,), since_1970(scale)))
     note = f"{column.name} holds seconds from an unknown start: shown as if from 1970"
     return Found(ClockColumn((place,), since_1970(1.0)), (note,))
@@ -235,5 +232,5 @@ def _of_text(file: TableFile, places: tuple[int, ...]) -> ClockColumn:
             if len(orders) < 2:
                 break
     if not orders:
-        raise time_errors.both_orders(file, places[0])
+        raise time_form.both_orders(file, places[0])
     return clock if len(orders) == 2 else clock.in_order(*orders)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from submerge_client.datasets.source import refusal
+from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.options import BY_FILE, ReadingOptions
-from submerge_files.reader.reading import FileReading
 
 ONLY_MACHINE = "machine"
 """The name of the machine if all files are of one."""

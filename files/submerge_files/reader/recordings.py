@@ -11,10 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,18 +26,43 @@ from submerge.condition import Condition
 from submerge.headings import called, channels_of
 from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
-from submerge_files.reader import long_table
-from submerge_files.reader.ahead import ahead
-from submerge_files.reader.column_ranges import ColumnRanges
-from submerge_files.reader.finding import files_of
-from submerge_files.reader.formats.opening import open_file
+from submerge_files.reader.file_rows import FileReading, Span
+from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.tables import TableFile, names_of
-from submerge_files.reader.freed_memory import keep_freed_memory
 from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.parts import Digests, MachinePart, digests_here, parts_of
-from submerge_files.reader.plan import planned
-from submerge_files.reader.reading import FileReading, Span
+from submerge_files.reader.paths import files_of
+from submerge_files.reader.plan import planned, widened
+from submerge_files.reader.selection import ColumnRanges
 from submerge_files.reader.time_order import TimeOrder, sorted_spans
+
+# glibc gives freed memory back to the system where more of it is free than twice the largest
+# block that was freed so far. Blocks of rows come and go: each of them would be made of fresh
+# pages, which takes as long as unpacking it.
+
+
+BYTES = 1 << 23
+"""The block that is freed: some blocks of rows (`tables.block_rows`) of a hundred columns."""
+
+
+def keep_freed_memory() -> None:
+    """Free a block: from now on, memory of that size waits for the next."""
+    # Its pages are never touched, and so never made.
+    np.empty(BYTES, dtype=np.uint8)
+
+
+Item = TypeVar("Item")
+
+
+def ahead(items: Generator[Item, None, None]) -> Iterator[Item]:
+    """Yield the same items, read ahead."""
+    end: Any = object()
+    # The thread ends before the reader is closed: what runs cannot be.
+    with closing(items), ThreadPoolExecutor(1, "ahead") as pool:
+        following = pool.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, items, end)
+            yield item
 
 
 class Recordings:
@@ -172,7 +200,7 @@ class Recordings:
             spans = sorted_spans(spans, machine, note)
         if self._options.long:
             # After sorting: values of one time may be far apart.
-            spans = long_table.widened(spans, self._read)
+            spans = widened(spans, self._read)
         order = TimeOrder()
         for span, file in spans:
             if len(span.rows) == 0:

@@ -13,16 +13,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge_client.datasets.day_order import slashed_seconds
-from submerge_client.datasets.instants import seconds_of, to_micros, to_seconds
+from submerge_client.datasets.instants import (
+    patterns_of,
+    readings_of,
+    seconds_of,
+    slashed_seconds,
+    to_micros,
+    to_seconds,
+)
+from submerge_client.datasets.source import Place, refusal, shown
+from submerge_client.datasets.text import TRUTH, is_number
+from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """Units of numbers since 1970, and how many of each are a second."""
@@ -154,3 +165,194 @@ TYPED = TimeForm(True, lambda values: values, typed=True)
 TEXT = TimeForm(False, to_seconds)
 COMPACT = TimeForm(True, compact_seconds)
 EXCEL = TimeForm(True, _excel_seconds)
+
+
+_WORDS = frozenset("time times timestamp timestamps date datetime ts epoch unixtime utc".split())  # noqa: SIM905
+_ELAPSED = frozenset("time times timestamp ts seconds elapsed".split())  # noqa: SIM905
+
+SCALES = ((1e8, 1e11, 1.0), (1e11, 1e14, 1e3), (1e14, 1e17, 1e6), (1e17, 1e20, 1e9))
+"""From, to, how many a second: times since 1970 from 1973 on, in s, ms, µs and ns."""
+
+SERIAL = (20_000, 80_000)
+"""Serial dates of Excel, from 1954 to 2119."""
+
+
+def _normal(name: str) -> str:
+    return " ".join(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
+
+
+def places_called_time(file: TableFile) -> Iterator[int]:
+    """Yield the places of columns that are called time."""
+    return (i for i, column in enumerate(file.columns) if is_called_time(column))
+
+
+def is_called_time(column: ColumnHead) -> bool:
+    """Return whether a word of a column's name is one for time."""
+    words = _normal(column.name).split()
+    return not _WORDS.isdisjoint(words) or "".join(words) in _WORDS
+
+
+def values_of(column: ColumnHead) -> Array:
+    """Return the numbers (n,) among a column's first values."""
+    numbers = (value for value in column.full if is_number(value) and value not in TRUTH)
+    return np.array([float(value) for value in numbers])
+
+
+def scale_of(values: Array) -> float | None:
+    """Return how many of a column's units are a second, if they are times since 1970."""
+    for low, high, scale in SCALES:
+        if len(values) and low <= values.min() and values.max() < high:
+            return scale
+    return None
+
+
+def is_compact(values: Array) -> bool:
+    """Return whether numbers are dates without separators."""
+    return len(values) > 0 and bool(np.isfinite(compact_seconds(values)).all())
+
+
+def is_serial(column: ColumnHead, values: Array) -> bool:
+    """Return whether numbers look like serial dates of Excel."""
+    low, high = SERIAL
+    if not len(values) or values.min() < low or values.max() >= high:
+        return False
+    if _normal(column.name) not in _ELAPSED:
+        return True
+    # Seconds from a start are whole numbers, or steps of more than a fraction of a day.
+    return bool((values % 1 != 0).any()) and bool((np.abs(np.diff(values)) < 0.5).all())
+
+
+def is_elapsed(column: ColumnHead, values: Array) -> bool:
+    """Return whether numbers look like seconds from a start."""
+    rises = len(values) > 1 and bool((np.diff(values) > 0).all())
+    return rises and _normal(column.name) in _ELAPSED
+
+
+def going_on(different: Sequence[int]) -> list[int]:
+    """Return which columns of times go on, by how many different times each has, in their order."""
+    return [i for i, n in enumerate(different) if 2 * n >= max(different)]
+
+
+def shared_times(what: str, rows: int, times: int, most: int) -> tuple[str, ...]:
+    """Return a note if rows share their times: so many of one machine have so many, `most` one."""
+    if rows < 2 * times or most < 2:
+        return ()
+    said = f"{what}{rows:,} rows have {times:,} time{'s' * (times > 1)}, {most:,} of them one"
+    lost = "write them in full, or name another column (--time, DATE+CLOCK for two)"
+    coarse = "if clocks are so coarse, times of alarms are no more exact"
+    return (f"{said}: if times have lost digits or hours, {lost}; {coarse}",)
+
+
+FORMS = "2026-11-23 10:00, 2026-11-23T10:00:00Z, 23.11.2026 10:00:00 or numbers since 1970"
+
+OTHERWISE = "name another column (--time), or read none (--time none)"
+
+PATTERN = "say how they are written, as in --time-format '%d/%m/%y %H:%M'"
+
+
+def check_passed_over(file: TableFile, called_time: Iterable[int], pattern: str) -> None:
+    """Refuse a column that is called time and holds text with digits: times that we cannot read.
+
+    pattern : what was asked for; then a column without digits is none, too
+    """
+    for place in called_time:
+        column = file.columns[place]
+        digits = any(mark.isdigit() for mark in "".join(column.full[:1]))
+        if (column.kind in (Kind.TEXT, Kind.TIMES) and digits) or (pattern and column.full):
+            raise not_times(file, place, pattern)
+    if pattern:
+        raise refusal(
+            file.path,
+            expected=f"a column of times as in --time-format {pattern!r}",
+            got="none",
+            hint="name the column (--time)",
+        )
+
+
+def check_form(file: TableFile, place: int, form: TimeForm) -> None:
+    """Refuse a column in which no value is of the form that was asked for."""
+    column = file.columns[place]
+    if column.typed:
+        raise refusal(
+            _place(file, place),
+            expected="text or numbers, to read them by --time-format",
+            got="a column of a time type",
+            hint="leave --time-format out",
+        )
+    if column.full and not np.isfinite(form.of_text(column.full)).any():
+        raise not_times(file, place, "as --time-format says")
+
+
+def not_times(file: TableFile, place: int, pattern: str = "") -> UsageError:
+    """Return the error for a column without times.
+
+    pattern : what was asked for
+    """
+    column = file.columns[place]
+    return refusal(
+        _place(file, place),
+        expected=f"times ({pattern})" if pattern else f"times such as {FORMS}",
+        got=shown(column.full[0]) if column.full else "no value",
+        hint=f"correct --time-format, or {OTHERWISE}" if pattern else f"{PATTERN}, {OTHERWISE}",
+    )
+
+
+def no_time(file: TableFile, place: int, at: int, text: str) -> UsageError:
+    """Return the error for a row without a time."""
+    return refusal(
+        f"{file.path}, {file.unit} {at}, column {place + 1} ({file.columns[place].name})",
+        expected=f"a time such as {FORMS}" if text else "a time in each row",
+        got=shown(text) if text else "none",
+        hint="write it as the others, or leave the row out",
+    )
+
+
+def either_order(file: TableFile, places: Sequence[int], text: str) -> UsageError:
+    """Return the error for slashed dates that may all be read in both orders."""
+    day_first, month_first = patterns_of(text)
+    days = readings_of(text)
+    meant = f" ({days[0]} or {days[1]})" if days else ""
+    names = "+".join(file.columns[place].name for place in places)
+    both = f" (with --time {shlex.quote(names)})" if len(places) > 1 else ""
+    return refusal(
+        _place(file, places[0]),
+        expected="a date in which one number is above 12 and so is the day",
+        got=f"only such as {shown(text)}{meant}",
+        hint=f"say which is first: --time-format '{day_first}' or '{month_first}'{both}",
+    )
+
+
+def both_orders(file: TableFile, place: int) -> UsageError:
+    """Return the error for slashed dates of which no order reads all."""
+    return refusal(
+        _place(file, place),
+        expected="dates in one order of day and month",
+        got="numbers above 12 in both places",
+        hint="write all of them as 2026-11-23",
+    )
+
+
+def serial_date(file: TableFile, place: int) -> UsageError:
+    """Return the error for serial dates of a spreadsheet."""
+    first = file.columns[place].full[0]
+    when = datetime.fromtimestamp(float(EXCEL.of_text([first])[0]), UTC)
+    return refusal(
+        _place(file, place),
+        expected=f"times such as {FORMS}",
+        got=f"{first}, which looks like a serial date of Excel ({when:%Y-%m-%d %H:%M})",
+        hint="give --time-format excel, or s if it counts seconds",
+    )
+
+
+def too_late(file: TableFile, place: int) -> UsageError:
+    """Return the error for numbers since 1970 that would be in a far future."""
+    return refusal(
+        _place(file, place),
+        expected="numbers since 1970, or dates without separators such as 20261123100000",
+        got=file.columns[place].full[0],
+        hint="say how they are written, as in --time-format '%Y%m%d%H%M%S%f'",
+    )
+
+
+def _place(file: TableFile, place: int) -> Place:
+    return Place(file.path, column=place + 1, name=file.columns[place].name)

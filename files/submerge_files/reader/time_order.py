@@ -19,8 +19,8 @@ import numpy.typing as npt
 from submerge import Array, UsageError
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
+from submerge_files.reader.file_rows import Indices, Span, joined
 from submerge_files.reader.formats.tables import BLOCK_ROWS, TableFile
-from submerge_files.reader.reading import Indices, Span, joined
 
 SORT_BYTES = 512 << 20
 """Most bytes of one machine's rows and times that are sorted."""

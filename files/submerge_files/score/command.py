@@ -23,12 +23,12 @@ from submerge_files.console.options import (
     json_option,
     skip_option,
 )
-from submerge_files.console.printable import printable
 from submerge_files.console.reading_options import COLUMNS, TIMES
+from submerge_files.console.units import printable
 
 if TYPE_CHECKING:
     from submerge_files.score.model import Normal
-    from submerge_files.score.order import ScoreOrder
+    from submerge_files.score.run import ScoreOrder
     from submerge_files.score.summary import ScoreSummary
 
 
@@ -111,8 +111,7 @@ def command(
     reason: lead-in, gaps, too large, other state.
     """
     from submerge_files.reader.formats.remote_path import path_of
-    from submerge_files.score.order import ScoreOrder
-    from submerge_files.score.run import all_files
+    from submerge_files.score.run import ScoreOrder, all_files
 
     named = list(map(path_of, files))
     found = tuple(
@@ -136,7 +135,7 @@ def _here(
     plot: Path | None,
 ) -> None:
     """Score files in this program."""
-    from submerge_files.console.picture import check_target as check_picture
+    from submerge_files.console.options import check_target as check_picture
     from submerge_files.console.progress import counting
     from submerge_files.score.output import check_target
 

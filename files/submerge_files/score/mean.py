@@ -10,21 +10,24 @@ each channel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from submerge import PeerError, Schema, UsageError
+from submerge import Array, PeerError, Schema, UsageError
 from submerge.client.monitor_state import MonitorState
 from submerge.client.node import MONITOR
 from submerge.judge.prepare import Block
 from submerge.stats.node_mean import READY, OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge_client.checkpoint import state_of
-from submerge_files.score.columns import lags_of
+from submerge_client.datasets.table import counted
+from submerge_files.console.units import printable
+from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.score.model import Normal
+from submerge_files.score.table import lags_of
 
 MODEL, OWN, FIRST = "model", "own", "first:"
 
@@ -153,3 +156,160 @@ def of_state(state: MonitorState, schema: Schema, whence: str) -> Center:
         return Center(own, kept.residual_scale)
     few = f"the mean in {whence} is of {own.count} rows, fewer than {READY}"
     return Center(None, kept.residual_scale, notes=(f"{few}: the client scores with the fleet's",))
+
+
+Read = Callable[[int | None], Iterable[Block]]
+"""Reads the first rows of a file, or all."""
+
+
+class Centers:
+    """The means of files.
+
+    mean : What was asked for.
+    note : Takes sentences for the reader of the scores.
+
+    Raises
+    ------
+    UsageError
+        If the mean of a file is requested, but the model has learnt all nodes about one mean.
+    """
+
+    def __init__(self, normal: Normal, mean: Mean | None, note: Callable[[str], None]) -> None:
+        center = normal.schema.center
+        if mean == OWN and center != "own":
+            raise UsageError(
+                f'expected a model of center = "own" for --mean {OWN}, got "{center}": its scatter'
+                " is about one mean: leave --mean out, or take first:400"
+            )
+        self._normal, self._mean, self._note = normal, mean, note
+        self._shared: Center | None = None
+        if isinstance(mean, Path):
+            self._shared = of_checkpoint(mean, normal.schema)
+            for remark in self._shared.notes:
+                note(remark)
+        elif not (isinstance(mean, FirstRows) or mean == OWN or self._each):
+            self._shared = Center()
+
+    def of(self, path: Path, read: Read) -> tuple[Center, bool]:
+        """Return the mean for a file, and whether it is from elsewhere than from the file."""
+        center, elsewhere = self._of(path, read)
+        if center.typical is None and (state := self._state(path)) is not None:
+            schema = self._normal.schema
+            width = schema.width // lags_of(schema.names)
+            center = replace(center, typical=state.of_schema(schema, width).residual_scale)
+        return center, elsewhere
+
+    def _of(self, path: Path, read: Read) -> tuple[Center, bool]:
+        if self._shared is not None:
+            return self._shared, True
+        if self._each:
+            if (state := self._state(path)) is not None:
+                center = of_state(state, self._normal.schema, f"the model for {path.name}")
+                for remark in center.notes:
+                    self._note(remark)
+                return center, True
+            self._note(
+                "rows are measured from their own file's mean, which hides a fault in most of a"
+                " file: --mean first:400 takes that of its first rows, --mean model the model's,"
+                " --mean STATE a client's"
+            )
+        first = self._mean.n if isinstance(self._mean, FirstRows) else None
+        center = of_rows(self._normal, read(first), whole=first is None)
+        if center.own is not None and not center.own.ready:
+            few = counted(center.own.count, "row")
+            self._note(f"the mean of {path.name} is of only {few}, fewer than {READY}")
+        return center, False
+
+    @property
+    def _each(self) -> bool:
+        """Whether each machine has a mean that was not asked for."""
+        return self._mean is None and self._normal.schema.center == "own"
+
+    def _state(self, path: Path) -> MonitorState | None:
+        """Return the state of a file's machine, called as `fit` calls it."""
+        states = self._normal.states
+        stem = path.name.split(".")[0] or path.name
+        known = states.get(stem) or states.get(str(path)) or states.get(ONLY_MACHINE)
+        if known is None and self._normal.schema.center != "own":
+            # One machine's files may be named in another way than its history's.
+            known = next(iter(states.values()), None)
+        return known
+
+
+FAR = 3.0
+"""Standard deviations from which a file is said to be at another level."""
+
+MOST = 10.0
+"""Most standard deviations that one row counts: with 30 % of such rows a file is at another level,
+and not with less."""
+
+
+def deviations_of(normal: Normal) -> Array:
+    """Return the standard deviation of each channel by the model, lags left out; scaled."""
+    linear = normal.summary.parts[-1]
+    held = np.square(linear.basis, dtype=np.float64) @ linear.explained_variance
+    if normal.factors:
+        factors = normal.factors[-1]
+        variance = factors.noise + np.square(factors.loadings_of(linear)).sum(axis=1)
+    elif linear.channel_energies is not None:
+        variance = linear.channel_energies / linear.weight
+    else:
+        rest = (linear.energy - np.square(linear.sigma).sum()) / linear.weight
+        variance = held + max(rest, 0.0) / linear.dim
+    deviations: Array = np.sqrt(variance)
+    return deviations[: normal.schema.width // lags_of(normal.schema.names)]
+
+
+class Levels:
+    """How far files are from the means that their rows are measured from."""
+
+    def __init__(self, normal: Normal) -> None:
+        self._normal = normal
+        self._deviations = deviations_of(normal)
+        self._paths: set[Path] = set()
+        self._furthest: tuple[float, str, Path] = (0.0, "", Path())
+        self._files = 0
+
+    def begin(self, center: Center) -> None:
+        """Begin a file whose rows are measured from this mean."""
+        mean = self._normal.summary.parts[-1].mean if center.own is None else center.own.rows
+        self._mean: Array = mean[: len(self._deviations)]
+        self._sum = np.zeros(len(self._mean))
+        self._count = np.zeros(len(self._mean))
+        self._files += 1
+
+    def add(self, block: Block) -> None:
+        """Take rows into account; what was filled says nothing."""
+        width = len(self._mean)
+        # A channel that never varied has no level that another one could be compared with.
+        unit = np.where(self._deviations > 0, self._deviations, np.inf)
+        off = np.clip((block.rows[:, :width] - self._mean) / unit, -MOST, MOST)
+        known = np.ones(off.shape, bool) if block.gaps is None else ~block.gaps[:, :width]
+        self._sum += np.where(known, off, 0.0).sum(axis=0)
+        self._count += known.sum(axis=0)
+
+    def end(self, path: Path) -> None:
+        """End a file."""
+        off = np.abs(self._sum) / np.maximum(self._count, 1)
+        channel = int(off.argmax())
+        if off[channel] >= FAR:
+            self._paths.add(path)
+            found = float(off[channel]), self._normal.schema.names[channel], path
+            self._furthest = max(self._furthest, found)
+
+    @property
+    def warning(self) -> str | None:
+        """One line about files at another level, with what to do; None if there are none."""
+        if not self._paths:
+            return None
+        off, channel, path = self._furthest
+        of = f"{printable(str(path))} is"
+        if len(self._paths) > 1:
+            of = f"{len(self._paths)} of {self._files} files are"
+            channel = f"in {printable(str(path))} {channel}"
+        own = " or its own mean (--mean own)" if self._normal.schema.center == "own" else ""
+        return (
+            f"{of} at another level than the model: {printable(channel)} is off by {off:.1f}"
+            " standard deviations on average; if that is normal there, measure from the first"
+            f" rows (--mean first:400){own}"
+        )

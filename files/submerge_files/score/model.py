@@ -18,7 +18,7 @@ from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console.admin_client import AdminClient
-from submerge_files.console.printable import printable
+from submerge_files.console.units import printable
 from submerge_files.model_file import SavedModel, bytes_of, decoded
 
 ZIP = b"PK\x03\x04"

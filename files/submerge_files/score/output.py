@@ -1,27 +1,278 @@
-"""The output of scores: standard output, or a file that is written whole or not at all.
+"""The output of scores, as CSV, lines of JSON or Parquet: a file is written whole or not at all.
 
 A name that ends in .gz is compressed text; one that ends in .parquet is Parquet.
 """
 
 from __future__ import annotations
 
+import csv
 import errno
 import gzip
 import io
+import json
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
-from submerge import UsageError
-from submerge_client.atomic_file import atomic_file
+import numpy as np
+import numpy.typing as npt
+
+from submerge import Schema, UsageError
+from submerge.judge.prepare import REASONS
+from submerge_client.files import atomic_file
+from submerge_client.score_outputs.lines import limits_passed, scored_fields
+from submerge_files.console.units import printable
+from submerge_files.reader.formats.arrow_file import import_pyarrow
 from submerge_files.reader.formats.remote_path import is_remote, written
-from submerge_files.score.lines import CSV_HEAD, JSON_HEAD, CsvScoreLines, JsonScoreLines
-from submerge_files.score.parquet import SUFFIX, ParquetScores, begins_as_scores
-from submerge_files.score.rows import FileRows
+from submerge_files.score.rows import TOP, FileRows
+
+CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
+"""How files of scores begin: no other file is overwritten."""
+
+TIME = "time"
+"""What the column of times is called in the output, whatever it is called in the file."""
+
+Column = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ScoreHeadings:
+    """The columns of scores.
+
+    names : Of the model's channels.
+    kernel : Whether `linear`, `anomaly_score` and `over_linear` are there.
+    factors : Whether `distance` is there.
+    timed : Whether the time of each row is there.
+    kept : Columns of the files that are carried along.
+    """
+
+    names: tuple[str, ...]
+    kernel: bool
+    factors: bool
+    timed: bool = False
+    kept: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        taken = {"file", "row", *self.scores, "unscored", *([TIME] if self.timed else [])}
+        for name in self.kept:
+            if name in taken:
+                raise UsageError(
+                    f"--keep {name}: the scores have a column of that name: rename it in the file"
+                )
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """Names of what rows bring along."""
+        return (*([TIME] if self.timed else []), *self.kept)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of what rows with a score have."""
+        kernel = ("linear", "anomaly_score") if self.kernel else ()
+        over = ("over", "over_spe", "over_t2", *(("over_linear",) if self.kernel else ()))
+        top = (f"{each}{i}" for i in range(1, TOP + 1) for each in ("top", "share"))
+        return (*(("distance",) if self.factors else ()), "spe", "t2", *kernel, *over, *top, FILLED)
+
+    def columns(self, part: FileRows) -> Mapping[str, Column]:
+        """Return what the rows of a block that are scored have, (m,) each.
+
+        Numbers, NaN where a score is not known and 0 where no limit is passed; and channels, ""
+        for none.
+        """
+        scores, m = part.scores, len(part.block)
+        unknown, called = np.full(m, np.nan), np.array(self.names, dtype=object)
+        found: dict[str, Column] = {
+            "spe": scores.spe,
+            "t2": scores.t2,
+            **limits_passed(scores),
+            FILLED: part.filled,
+        }
+        for name, values in (
+            ("distance", scores.distance),
+            ("linear", scores.linear),
+            ("anomaly_score", scores.anomaly),
+        ):
+            found[name] = unknown if values is None else values
+        for i in range(TOP):
+            top, share = np.full(m, "", dtype=object), np.zeros(m)
+            if i < part.top.shape[1]:
+                # A row without a residual has no channel to name.
+                top = np.where(part.shares[:, i] > 0, called[part.top[:, i]], "")
+                share = part.shares[:, i]
+            found[f"top{i + 1}"], found[f"share{i + 1}"] = top, share
+        return {name: found[name] for name in self.scores}
+
+
+FILLED = "filled"
+
+
+class CsvScoreLines:
+    """CSV, with a heading."""
+
+    def __init__(self, headings: ScoreHeadings) -> None:
+        self._headings = headings
+
+    @property
+    def head(self) -> str:
+        """The heading line."""
+        return _csv([["file", "row", *self._headings.carried, *self._headings.scores, "unscored"]])
+
+    def lines(self, path: Path, part: FileRows) -> str:
+        """Return a line for each row."""
+        columns = [_texts(*each) for each in self._headings.columns(part).items()]
+        scored = zip(*columns, strict=True)
+        file, empty = printable(str(path)), [""] * len(columns)
+        carried = zip(*carried_texts(self._headings, part), strict=True)
+        rows = []
+        for row, why in enumerate(part.why.tolist(), part.first):
+            cells = empty if why else next(scored)
+            rows.append((file, row, *next(carried, ()), *cells, REASONS[why]))
+        return _csv(rows)
+
+
+class JsonScoreLines:
+    """One JSON object for each row."""
+
+    head = ""
+
+    def __init__(self, schema: Schema, headings: ScoreHeadings) -> None:
+        self._schema, self._headings = schema, headings
+
+    def lines(self, path: Path, part: FileRows) -> str:
+        """Return a line for each row."""
+        schema, names = self._schema, self._headings.carried
+        scored = scored_fields(part.block, part.scores, schema, schema.names, top=TOP)
+        carried = zip(*carried_texts(self._headings, part), strict=True)
+        lines = []
+        for row, why in enumerate(part.why.tolist(), part.first):
+            brought = zip(names, next(carried, ()), strict=True)
+            fields = {"file": printable(str(path)), "row": row}
+            fields |= {name: text for name, text in brought if text}
+            fields |= {"unscored": REASONS[why]} if why else next(scored)
+            lines.append(json.dumps(fields))
+        return "".join(f"{line}\n" for line in lines)
+
+
+def carried_texts(headings: ScoreHeadings, part: FileRows) -> list[Sequence[str]]:
+    """Return what the rows of a block bring along, a list for each of `headings.carried`."""
+    times = part.carried.times or [""] * len(part.why)
+    return [*([times] if headings.timed else []), *part.carried.kept]
+
+
+def _csv(rows: Sequence[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _texts(name: str, values: Column) -> list[str]:
+    """Return a column as text, empty for what is not known and for a share of zero."""
+    if values.dtype == object or values.dtype.kind in "iU":
+        return [str(value) for value in values.tolist()]
+    if name.startswith(("over", "share")):
+        return [f"{value:.4g}" if value else "" for value in values.tolist()]
+    return [f"{value:.9g}" if value == value else "" for value in values.tolist()]
+
+
+SUFFIX = ".parquet"
+
+GROUP_ROWS = 1 << 16
+"""Rows that are written together."""
+
+
+def begins_as_scores(path: Path) -> bool:
+    """Return whether a file is empty, or a Parquet file whose columns are those of scores."""
+    if not path.stat().st_size:
+        return True
+    pa = import_pyarrow()
+    try:
+        names = pa.parquet.read_schema(path).names
+    except (pa.ArrowException, OSError):
+        return False
+    return {"file", "row", "spe", "unscored"} <= {*names}
+
+
+class ParquetScores:
+    """A table of scores, written a group of rows at a time.
+
+    Raises
+    ------
+    UsageError
+        If pyarrow is not installed.
+    """
+
+    def __init__(self, headings: ScoreHeadings) -> None:
+        self._pa, self._headings = import_pyarrow(), headings
+        self._schema = self._pa.schema([*self._fields()])
+        self._waiting: list[Any] = []
+
+    @contextmanager
+    def writing(self, file: BinaryIO) -> Iterator[ParquetScores]:
+        """Write into a file what is added."""
+        with self._pa.parquet.ParquetWriter(file, self._schema) as self._writer:
+            yield self
+            self._write()
+
+    def add(self, path: Path, part: FileRows) -> None:
+        """Add rows of a file."""
+        self._waiting.append(self._batch(path, part))
+        if sum(batch.num_rows for batch in self._waiting) >= GROUP_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        if self._waiting:
+            self._writer.write_table(self._pa.Table.from_batches(self._waiting, self._schema))
+            self._waiting = []
+
+    def _fields(self) -> Iterator[tuple[str, Any]]:
+        pa, headings = self._pa, self._headings
+        yield from (("file", pa.string()), ("row", pa.int64()))
+        for name in headings.carried:
+            timed = name == TIME and headings.timed
+            yield name, pa.timestamp("us", tz="UTC") if timed else pa.string()
+        for name in headings.scores:
+            kind = pa.string() if name.startswith("top") else pa.float64()
+            yield name, pa.int32() if name == FILLED else kind
+        yield "unscored", pa.string()
+
+    def _batch(self, path: Path, part: FileRows) -> Any:
+        pa, headings, n = self._pa, self._headings, len(part.why)
+        numbers = np.arange(part.first, part.first + n)
+        columns = [pa.array([printable(str(path))] * n), pa.array(numbers)]
+        if headings.timed:
+            columns.append(self._times(part))
+        columns += [pa.array([text or None for text in texts]) for texts in part.carried.kept]
+        # Where each row is among those with a score; null if it has none.
+        place = np.where(part.why == 0, np.cumsum(part.why == 0) - 1, -1)
+        places = pa.array(place, mask=place < 0)
+        for name, values in headings.columns(part).items():
+            columns.append(self._scores(name, values).take(places))
+        columns.append(pa.array([REASONS[why] if why else None for why in part.why.tolist()]))
+        arrays = [
+            column.cast(field.type) for column, field in zip(columns, self._schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _times(self, part: FileRows) -> Any:
+        seconds = part.carried.seconds if part.carried.times else np.full(len(part.why), np.nan)
+        missing = np.isnan(seconds)
+        micros = np.round(np.where(missing, 0.0, seconds) * 1e6).astype(np.int64)
+        return self._pa.array(micros, mask=missing).cast(self._pa.timestamp("us", tz="UTC"))
+
+    def _scores(self, name: str, values: Any) -> Any:
+        pa = self._pa
+        if name.startswith("top"):
+            return pa.array([value or None for value in values.tolist()], pa.string())
+        if name == FILLED:
+            return pa.array(values)
+        none = values == 0 if name.startswith(("over", "share")) else np.isnan(values)
+        return pa.array(values, mask=none)
+
 
 ScoreForm = CsvScoreLines | JsonScoreLines | ParquetScores
 Write = Callable[[Path, FileRows], None]

@@ -12,10 +12,9 @@ from submerge import Array
 from submerge.condition import Condition
 from submerge.judge.prepare import LEAD_IN, Block, prepare
 from submerge.judge.score import RowScores, ScoringModel, score
-from submerge_files.score.columns import lags_of
 from submerge_files.score.mean import Center
 from submerge_files.score.model import Normal
-from submerge_files.score.table import Carried
+from submerge_files.score.table import Carried, lags_of
 
 TOP = 3
 """Channels that are named for each row."""

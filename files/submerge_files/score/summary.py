@@ -13,7 +13,7 @@ from submerge import Array
 from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
 from submerge_client.score_outputs.lines import limits_passed
-from submerge_files.console.printable import printable
+from submerge_files.console.units import printable
 from submerge_files.score.model import Normal
 from submerge_files.score.rows import FileRows
 

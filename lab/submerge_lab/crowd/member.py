@@ -24,14 +24,12 @@ from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_client import clock
 from submerge_client.agent import Agent
-from submerge_client.checkpoint import CheckpointFile
+from submerge_client.checkpoint import CheckpointFile, RecordStore
 from submerge_client.config.links import UplinkConfig
-from submerge_client.disk import RecordStore
 from submerge_client.score_outputs.lines import ScoreLines
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 from submerge_client.uplink.factory import make_uplink
-from submerge_client.uplink.identity import Credentials
-from submerge_client.uplink.tls import tls_of
+from submerge_client.uplink.tls import Credentials, tls_of
 from submerge_lab.crowd.motes import OVERSAMPLE, RANK, SCHEMA
 
 BLOCKS_PER_S = 4.0

@@ -98,7 +98,7 @@ class Building:
 def sections(group: str) -> str:
     """Return the group's sections of a configuration."""
     from submerge_client.config.schemas import SchemaConfig
-    from submerge_client.config.toml_text import schema_lines
+    from submerge_client.config.tomlfile import schema_lines
 
     return (
         "# What `submerge lab crowd` reads: printed by `submerge lab crowd schema`.\n"

@@ -29,11 +29,11 @@ from submerge_files.console.options import (
     FILE,
     FOLDER,
     QUIET,
+    check_target,
     default_option,
     flag_option,
     json_option,
 )
-from submerge_files.console.picture import check_target
 
 if TYPE_CHECKING:
     from submerge_lab.demo.run import Demo, DemoOutcome

@@ -21,7 +21,7 @@ from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED
 from submerge_client.config.links import address_of
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sizes import ALARM, MQTT_LIMIT, Linear, size_of_model, size_of_report
-from submerge_client.config.toml_text import quoted, schema_lines
+from submerge_client.config.tomlfile import quoted, schema_lines
 from submerge_lab.plants.room import SNAPSHOT_S
 
 ROOT, GROUP = "root", "room"

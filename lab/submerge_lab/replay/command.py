@@ -17,13 +17,12 @@ from submerge_files.console.options import (
     FILES,
     QUANTITY,
     ZERO_IS_MISSING,
+    check_target,
     flag_option,
     json_option,
     skip_option,
 )
-from submerge_files.console.picture import check_target
-from submerge_files.console.printable import printable
-from submerge_files.console.units import size_of
+from submerge_files.console.units import printable, size_of
 from submerge_lab.kernel_options import check, feature_map, kernel_options, option, taken
 from submerge_lab.replay.kernel import MOST_ROWS, KernelFigures
 from submerge_lab.replay.run import ReplayOutcome, replay

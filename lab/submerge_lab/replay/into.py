@@ -27,12 +27,12 @@ from submerge.protocol.summaries import Subspaces
 from submerge.schema import Center
 from submerge_client import clock, logs
 from submerge_client.agent import Agent
+from submerge_client.checkpoint import RecordStore
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
 from submerge_client.datasets import Table
-from submerge_client.disk import RecordStore
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 from submerge_client.uplink.factory import make_uplink
 from submerge_files.console.progress import advancing
 from submerge_lab.replay.dealt import Dealt, ReplayNode

@@ -16,8 +16,7 @@ from submerge_aggregator.notify.over_apprise import open_service
 from submerge_aggregator.notify.sinks import urls_of
 from submerge_aggregator.operators.tls_files import operators_tls
 from submerge_aggregator.questions.views import socket_of
-from submerge_aggregator.storage.ballast import Ballast, ballast_of
-from submerge_aggregator.storage.room import room_for
+from submerge_aggregator.storage.room import Ballast, ballast_of, room_for
 from submerge_aggregator.store import APPLICATION_ID, FORM
 from submerge_client import clock
 from submerge_client.config.links import Endpoint

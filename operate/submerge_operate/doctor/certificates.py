@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from submerge import UsageError
 from submerge_client.kit import read_kit
-from submerge_client.uplink.identity import NodeIdentity, identity
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import NodeIdentity, Tls, identity
 from submerge_files.console.units import in_words, moment
 from submerge_operate.doctor.findings import DAY_S, Finding, fails, ok, warning
 

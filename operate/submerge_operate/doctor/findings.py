@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from submerge_files.console.printable import printable
+from submerge_files.console.units import printable
 
 State = Literal["ok", "warning", "fails"]
 

@@ -10,8 +10,7 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.operators.config import tokens_path
 from submerge_aggregator.operators.tls_files import operators_tls
 from submerge_aggregator.operators.tokens import Token, parse_tokens
-from submerge_client.uplink.identity import identity
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import Tls, identity
 from submerge_operate.doctor.findings import DAY_S, Finding, fails, ok, warning
 
 SOON_S = 14 * DAY_S

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from submerge.protocol.names import SERVER_DOMAIN
 from submerge.protocol.permission import Permission
 from submerge_client.config.links import Link
-from submerge_client.uplink.identity import alternatives
-from submerge_client.uplink.parent_name import ParentName, shown_by
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import ParentName, Tls, alternatives, shown_by
 from submerge_files.console.units import in_words, moment
 from submerge_operate.doctor.findings import Finding, warning
 

@@ -6,19 +6,24 @@ import functools
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
 from submerge.errors import UsageError
+from submerge.protocol.alarm_changes import diff
+from submerge.protocol.alarm_status import Alarm
+from submerge_client.alarms.event import alarm_of
 from submerge_files.console.admin_client import AdminClient, ListedFirst, console_of
 from submerge_files.console.options import (
     AggregatorOptions,
     aggregator_options,
+    default_option,
     flag_option,
     json_option,
 )
-from submerge_operate.fleet.alarms_past import past
+from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet.alarms_table import (
     CAUSES,
     line_of,
@@ -28,14 +33,149 @@ from submerge_operate.fleet.alarms_table import (
     value_lines,
 )
 from submerge_operate.fleet.orders import desired_state_command, when_applied
-from submerge_operate.fleet.watching import WATCH, LiveView, watch
+from submerge_operate.fleet.watch import WATCH, LiveView, looks, until_interrupted, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
     from submerge_aggregator.questions.alarm_views import AlarmView
-    from submerge_operate.fleet.alarms_follow import Event
+
+
+@click.command("past", epilog="Example: submerge alarms past --number 20 --config root.toml")
+@aggregator_options("Of this group only.")
+@default_option("--number", 50, "At most so many.", type=click.IntRange(min=1))
+@flag_option("--wide", "With node, onset, values, model, readings withheld, and who reported it.")
+@json_option("Print JSON, the newest first.")
+def past(at: AggregatorOptions, number: int, wide: bool, as_json: bool) -> None:
+    """List alarms that have ended or are judged, the newest first.
+
+    Nodes report the last eight of theirs; an aggregator keeps more, for as long as its history has
+    room ([history] max_bytes).
+    """
+    admin = at.admin()
+    groups = [at.group] if at.group is not None else admin.groups()
+    found = [alarm for group in groups for alarm in _newest(admin, group, number)]
+    found = sorted(found, key=lambda each: -_time_of(each))[:number]
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    views = _views(found)
+    if not views:
+        click.echo("no alarm is over")
+        return
+    console = console_of(wide=wide)
+    narrow = console.width < NARROW
+    console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
+
+
+def _newest(admin: AdminClient, group: str, number: int) -> list[dict[str, Any]]:
+    """Return the newest alarms of a group, page by page."""
+    found, before, more = list[dict[str, Any]](), dict[str, str](), True
+    while more and len(found) < number:
+        page = json.loads(admin.get("past-alarms", group, **before))
+        found += page["alarms"]
+        more = page["more"] and bool(page["alarms"])
+        if found:
+            before = {"before": repr(_time_of(found[-1])), "after": str(found[-1]["id"])}
+    return found[:number]
+
+
+def _time_of(alarm: dict[str, Any]) -> float:
+    """Return what the history sorts by: when an alarm ended, or began, if it is open."""
+    return float(alarm["ended"] or alarm["began"])
+
+
+def _views(found: list[dict[str, Any]]) -> list[AlarmView]:
+    import msgspec
+
+    from submerge_aggregator.questions.alarm_views import AlarmView
+
+    return msgspec.convert(found, type=list[AlarmView])
+
+
+EVERY_S = 1.5
+
+MOST = 10_000
+"""Alarms that are remembered, so that none is shown twice."""
+
+Event = Literal["start", "end", "gone"]
+"""It began; it is over; no node reports it any more while it was open: its node was forgotten."""
+
+
+class Followed:
+    """The alarms that were shown already."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Alarm, AlarmView]] | None = None
+        self._gone: frozenset[str] = frozenset()
+
+    def news(self, views: Sequence[AlarmView]) -> list[tuple[Event, AlarmView]]:
+        """Return what happened since the last look; at the first, the open alarms."""
+        seen = {each[0].name: each for each in zip(map(_alarm, views), views, strict=True)}
+        if self._known is None:
+            # What ended before the first look is not shown.
+            self._known = {name: each for name, each in seen.items() if not each[1].open}
+        known = self._known
+        changes = diff((each for each, _ in known.values()), (each for each, _ in seen.values()))
+        gone = frozenset(alarm.name for kind, alarm in changes if kind == "gone")
+        events: list[tuple[Event, AlarmView]] = []
+        for kind, alarm in changes:
+            if kind == "start" or kind == "end":
+                events.append((kind, seen[alarm.name][1]))
+            elif kind == "gone" and alarm.is_open and alarm.name not in self._gone:
+                events.append((kind, known[alarm.name][1]))
+        self._gone = gone
+        for name, each in seen.items():
+            # As the newest, so that it is dropped last. An alarm that is over stays over.
+            was = known.pop(name, each)
+            known[name] = each if was[1].open else was
+        while len(known) > max(MOST, len(seen)):
+            del known[next(iter(known))]
+        return sorted(events, key=lambda each: _when(*each))
+
+
+def follow(
+    look: Callable[[], Sequence[AlarmView] | None],
+    show: Callable[[Event, AlarmView], None],
+    complain: Callable[[str], None],
+    *,
+    wait: Callable[[float], object] = time.sleep,
+) -> None:
+    """Show events until Ctrl-C, also where a script's `&` has set SIGINT to be ignored.
+
+    For the main thread, as Python's signal handlers are.
+
+    look : asks the aggregator; None where no alarm changed since. An aggregator that stops
+        answering is complained of once, and asked again
+
+    Raises
+    ------
+    NoAnswer
+        If the first question gets no answer.
+    """
+    followed, away = Followed(), False
+    with until_interrupted():
+        for found in looks(look, EVERY_S, wait):
+            if isinstance(found, NoAnswer):
+                if not away:
+                    complain(f"{found} Asking again until it answers")
+                away = True
+                continue
+            away = False
+            for event, view in [] if found is None else followed.news(found):
+                show(event, view)
+
+
+def _when(event: Event, view: AlarmView) -> float:
+    return view.began if event == "start" else view.ended or view.began
+
+
+def _alarm(view: AlarmView) -> Alarm:
+    """Return the alarm of a view; its node has the group's name too, as names may recur."""
+    facts = {name: getattr(view, name) for name in view.__slots__}
+    return alarm_of(facts | {"node": f"{view.group}/{view.node}", "deviations": {}})
+
 
 NARROW = 120
 """On fewer columns an alarm may take several lines."""
@@ -222,7 +362,6 @@ def _drawn(listed: Listing) -> RenderableType:
 
 
 def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None:
-    from submerge_operate.fleet.alarms_follow import follow
 
     def show(event: Event, view: AlarmView) -> None:
         if as_json:

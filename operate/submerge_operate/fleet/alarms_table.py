@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from submerge_files.console.printable import name_text, printable
-from submerge_files.console.units import ago, figure, moment
+from submerge_files.console.units import ago, figure, moment, name_text, printable
 
 if TYPE_CHECKING:
     from rich.table import Table

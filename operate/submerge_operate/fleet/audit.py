@@ -19,8 +19,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_files.console.printable import printable
-from submerge_files.console.units import duration
+from submerge_files.console.units import duration, printable
 
 AGAIN_S = 0.5
 """Between two looks at a file that is followed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +23,63 @@ from submerge_files.console.options import (
     json_option,
     skip_option,
 )
-from submerge_files.console.printable import printable
-from submerge_files.console.units import duration
+from submerge_files.console.units import duration, moment, printable
+from submerge_files.drill.table import print_table
+from submerge_operate.fleet.orders import when_applied
 
 if TYPE_CHECKING:
     from submerge.history.knowledge import Learnt
+    from submerge_aggregator.questions.survey import DrillView
     from submerge_files.drill.files import DrillRequest, FileAnswer
     from submerge_files.score.model import Normal
+
+
+def ask_nodes(at: AggregatorOptions, nodes: Sequence[str], *, anyway: bool) -> None:
+    """Ask nodes for a drill; print when that reaches them."""
+    import msgspec
+
+    from submerge_aggregator.questions.alarm_views import DesiredStateView
+
+    admin = at.admin(instead="FILEs with --model, or ")
+    group = admin.group(at.group)
+    for node in nodes:
+        answer = admin.post("nodes", group, node, "drill", **({"anyway": "1"} if anyway else {}))
+        desired = msgspec.json.decode(answer, type=DesiredStateView)
+        click.echo(f"{node} of group {group} is to drill. {when_applied(desired)}")
+
+
+def show_answers(at: AggregatorOptions, plot: Path | None, *, as_json: bool) -> None:
+    """Print what nodes have found out, merged."""
+    import msgspec
+
+    from submerge_aggregator.questions.survey import DrillView
+
+    admin = at.admin(instead="FILEs with --model, or ")
+    answer = admin.get("drills", admin.group(at.group))
+    view = msgspec.json.decode(answer, type=DrillView)
+    if as_json:
+        click.echo(json.dumps(json.loads(answer), indent=2))
+    elif not view.nodes:
+        click.echo(
+            f"No node of group {view.group} has answered a drill yet: ask one with --ask NODE"
+        )
+    else:
+        _print(view)
+    if plot is not None and view.nodes:
+        from submerge_files.drill.plot import draw
+
+        draw(plot, view.channels)
+        click.echo(f"picture {plot}", err=True)
+
+
+def _print(view: DrillView) -> None:
+    print_table(view.channels, several=len(view.nodes) > 1)
+    for node in view.nodes:
+        by = "" if node.reported_by == node.node else f", by {node.reported_by}"
+        click.echo(
+            f"{node.node}{by}: {moment(node.at)}, {node.rows} rows, {node.tries} tries within"
+            f" {node.within} rows, {node.at_most_per_s * 604800:.3g} false a week"
+        )
 
 
 @click.command(
@@ -91,7 +142,7 @@ def command(
     """
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
-        from submerge_files.console.picture import check_target as check_picture
+        from submerge_files.console.options import check_target as check_picture
         from submerge_files.drill import plot as _  # noqa: F401
 
         check_picture(plot, inputs=files if model is None else (*files, model))
@@ -101,7 +152,6 @@ def command(
             raise UsageError("expected --model FILE of `submerge model save` with FILEs, got none")
         _on_files(files, model, plot, as_json=as_json, **options)
         return
-    from submerge_operate.fleet.drill_orders import ask_nodes, show_answers
 
     if ask:
         ask_nodes(at, ask, anyway=anyway)
@@ -124,7 +174,7 @@ def _on_files(
     **reading: Any,
 ) -> None:
     from submerge_files import model_file
-    from submerge_files.console.conditions import condition_of
+    from submerge_files.console.reading_options import condition_of
     from submerge_files.drill.files import DrillRequest
     from submerge_files.score.model import of_file
     from submerge_files.score.run import ScoreRequest
@@ -150,7 +200,7 @@ def _drill(
 ) -> tuple[list[FileAnswer], dict[str, None]]:
     from submerge_files.console.progress import advancing
     from submerge_files.drill.files import drill_files
-    from submerge_files.score.columns import lags_of
+    from submerge_files.score.table import lags_of
 
     notes = dict.fromkeys(normal.notes)
     channels = normal.schema.width // lags_of(normal.schema.names)

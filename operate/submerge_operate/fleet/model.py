@@ -3,26 +3,235 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import click
 
 from submerge.errors import UsageError
-from submerge_files.console.admin_client import AdminGroup
+from submerge_files.console.admin_client import (
+    AdminClient,
+    AdminGroup,
+    confirm,
+    console_of,
+    say_back,
+)
 from submerge_files.console.options import (
     FILE,
     AggregatorOptions,
     aggregator_options,
+    flag_option,
     json_option,
 )
-from submerge_operate.fleet.model_histories import forget, histories, push
-from submerge_operate.fleet.watching import WATCH, LiveView, watch
+from submerge_files.console.units import ago, figure, moment, name_text, printable
+from submerge_operate.fleet.watch import WATCH, LiveView, watch
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from submerge.protocol.summaries import Summary
+    from submerge_aggregator.questions.histories import HistoryView, PushedView
     from submerge_files.model_file import SavedModel
+
+LITTLE = 0.1
+"""Share of a weight: of less, a push warns."""
+
+
+def pushed_text(file: str, done: PushedView) -> str:
+    """Return what is at work after a push, in one line."""
+    history = done.history
+    cap = "" if history.most_rows is None else f", counted as at most {history.most_rows:,.0f}"
+    text = f"{printable(file)}: history {history.name} of group {history.group}, "
+    text += f"{history.rows:,} rows{cap}"
+    if done.replaces:
+        text += f", in place of {', '.join(done.replaces)}"
+    if not done.limits:
+        return f"{text}; it has no limits: nodes learn theirs as they report"
+    return f"{text}; its limits hold for nodes from their first rows on"
+
+
+def weight_warning(done: PushedView) -> str:
+    """Return a warning if the group's half-life leaves little of a history; empty if not."""
+    history, half = done.history, done.half_life_s
+    if history.left >= LITTLE or not half:
+        return ""
+    age = -math.log2(history.left) * half if history.left > 0 else math.inf
+    old = f"{ago(age)} old" if age < math.inf else "too old"
+    return (
+        f"warning: its last row is {old}, and the group has a half-life of {ago(half)}:"
+        f" {figure(100 * history.left)}% of its weight is left"
+    )
+
+
+def table_of(views: Sequence[HistoryView]) -> Table:
+    """Return histories as a table."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    several = len({view.group for view in views}) > 1
+    capped = any(view.most_rows is not None for view in views)
+    old = not all(view.current for view in views)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in [*(["group"] if several else []), "name"]:
+        table.add_column(heading, no_wrap=True)
+    for heading in ("rows", *(["weight cap"] if capped else [])):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("span", "machines", "files", "pushed", *(["state"] if old else [])):
+        table.add_column(heading, overflow="fold")
+    for view in views:
+        cells = [view.group] if several else []
+        cells += [view.name, f"{view.rows:,}"]
+        if capped:
+            cells.append("-" if view.most_rows is None else f"{view.most_rows:,.0f}")
+        files = [PurePath(file).name for file in view.files]
+        cells += [_span(view), _named(view.machines), _named(files), _day(view.pushed_s)]
+        if old:
+            cells.append("" if view.current else "old schema")
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _span(view: HistoryView) -> str:
+    if view.origin:
+        return f"of fleet {name_text(view.origin.partition(' ')[0])}"
+    if view.first_s is None or view.last_s is None:
+        return "-"
+    return f"{_day(view.first_s)} to {_day(view.last_s)}"
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return a single name, or how many there are."""
+    return name_text(names[0]) if len(names) == 1 else f"{len(names)}" if names else "-"
+
+
+def _day(seconds: float) -> str:
+    return moment(seconds).partition(" ")[0]
+
+
+ITS_GROUP = aggregator_options("Its group; needed where there are several.")
+
+
+@click.command(epilog="Example: submerge model push plant.model --config root.toml")
+@click.argument("file", type=FILE)
+@ITS_GROUP
+@click.option(
+    "--weight",
+    type=click.IntRange(1),
+    metavar="ROWS",
+    help="It counts for at most so many rows.  [default: for all that were learnt]",
+)
+@flag_option("--anyway", "Also if a node that reports here may have read the same rows.")
+@json_option("Print what has changed, as JSON.")
+def push(
+    at: AggregatorOptions, file: Path, weight: int | None, anyway: bool, as_json: bool
+) -> None:
+    """Give a root what is in FILE, so that it is part of its group's model.
+
+    FILE is what `submerge fit` has written, or `submerge model save` of another fleet. Each row
+    counts once: a file that holds all that an earlier one held takes its place, and a file that
+    holds a part of it is refused. The root keeps it in its store until `submerge model forget`.
+    Keep FILE: if that store is lost, it is pushed again.
+    """
+    from submerge_aggregator.questions.histories import PushedView
+
+    data = _bytes_of(file)
+    admin = at.admin()
+    query = {} if weight is None else {"weight": str(weight)}
+    query |= {"anyway": "1"} if anyway else {}
+    answer = admin.send(data, "histories", admin.group(at.group), **query)
+    import msgspec
+
+    done = msgspec.json.decode(answer, type=PushedView)
+    say_back(answer, pushed_text(file.name, done), as_json=as_json)
+    warning = weight_warning(done)
+    if warning:
+        click.echo(warning, err=True)
+
+
+@click.command(epilog="Example: submerge model histories --config root.toml")
+@aggregator_options("Of this group only.")
+@json_option("Print one JSON array: all that is known.")
+def histories(at: AggregatorOptions, as_json: bool) -> None:
+    """List the histories that a root merges beside the rows of its nodes."""
+    admin = at.admin()
+    groups = admin.groups() if at.group is None else [at.group]
+    found = [each for group in groups for each in _histories(admin, group)]
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(found).decode())
+        return
+
+    none = "no history has been pushed: the model is of what nodes report"
+    console_of(wide=False).print(table_of(found) if found else none)
+
+
+@click.command(epilog="Example: submerge model forget 3f1c9a0b77de --config root.toml")
+@click.argument("name")
+@ITS_GROUP
+@flag_option("--yes", "Do not ask first.")
+@json_option("Print what was forgotten, as JSON.")
+def forget(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
+    """Take history NAME out of the model, as if it had never been pushed.
+
+    NAME is in `submerge model histories`. What nodes have scored meanwhile they have scored by
+    the model of that time: limits from these scores stay.
+    """
+    admin = at.admin()
+    group = admin.group(at.group)
+    held = {each.name: each for each in _histories(admin, group)}
+    if name not in held:
+        known = ", ".join(held) or "none"
+        raise UsageError(f"expected a history of group {group} ({known}), got {name!r}")
+    rows = held[name].rows
+    if not yes:
+        confirm(
+            f"history {name} of group {group}: {rows:,} rows leave the model.\n"
+            "Only its model file can bring them back (submerge model push).",
+            "Forget it?",
+        )
+    answer = admin.post("histories", group, name, "forget")
+    done = f"history {name} of group {group} is forgotten: {rows:,} rows have left the model"
+    say_back(answer, done, as_json=as_json)
+
+
+def _bytes_of(file: Path) -> bytes:
+    """Return a model file that a root can merge.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    from submerge_aggregator.questions.histories import MOST_PUSHED_BYTES
+    from submerge_files.model_file import bytes_of, decoded
+
+    data = bytes_of(file)
+    learnt = decoded(data, str(file)).learnt
+    if learnt is None or learnt.summary is None:
+        raise UsageError(
+            f"expected what merges in {file}, got a model alone: write it with `submerge fit`, or"
+            " with `submerge model save` at a root"
+        )
+    if len(data) > MOST_PUSHED_BYTES:
+        raise UsageError(
+            f"expected at most {MOST_PUSHED_BYTES:,} bytes in {file}, got {len(data):,}: fit fewer"
+            " files together"
+        )
+    return data
+
+
+def _histories(admin: AdminClient, group: str) -> list[HistoryView]:
+    import msgspec
+
+    from submerge_aggregator.questions.histories import HistoryView
+
+    return msgspec.json.decode(admin.get("histories", group), type=list[HistoryView])
+
 
 AGGREGATOR = aggregator_options("Whose model; needed where there are several groups.")
 

@@ -14,7 +14,7 @@ import numpy as np
 from submerge import Array, Schema, Subspace
 from submerge.protocol.summaries import Summary
 from submerge.schema import differences
-from submerge_files.console.printable import name_text, printable
+from submerge_files.console.units import name_text, printable
 from submerge_files.model_file import SavedModel
 
 SEPARATED = 2.0

@@ -23,13 +23,11 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_files.console.printable import printable
-from submerge_operate.fleet.asked.commands import scores, settings
-from submerge_operate.fleet.nodes_below import nodes_below
-from submerge_operate.fleet.nodes_changes import changes
-from submerge_operate.fleet.nodes_found import FoundNode, find, order
-from submerge_operate.fleet.nodes_table import STATES, table_of
-from submerge_operate.fleet.watching import WATCH, LiveView, watch
+from submerge_files.console.units import printable
+from submerge_operate.fleet.node_places import FoundNode, find, nodes_below, order
+from submerge_operate.fleet.node_questions import scores, settings
+from submerge_operate.fleet.nodes_table import STATES, changes, table_of
+from submerge_operate.fleet.watch import WATCH, LiveView, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

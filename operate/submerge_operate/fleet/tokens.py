@@ -24,7 +24,7 @@ from submerge_files.console.options import (
     json_option,
 )
 from submerge_files.console.units import moment
-from submerge_operate.pki.issuing import span
+from submerge_operate.pki.issuance import span
 
 if TYPE_CHECKING:
     from submerge_aggregator.operators.tokens import Token
@@ -188,7 +188,7 @@ def _read(path: Path) -> Sequence[Token]:
 def _changing(path: Path) -> Iterator[list[Token]]:
     """Have the body change the tokens of a file, which is replaced as a whole."""
     from submerge_aggregator.operators.tokens import tokens_text
-    from submerge_client.atomic_file import atomic_file
+    from submerge_client.files import atomic_file
 
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)

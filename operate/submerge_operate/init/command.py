@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import socket
 import sys
+import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +17,63 @@ import click
 
 from submerge import UsageError
 from submerge.protocol.names import is_name
+from submerge_client.files import atomic_write
+
+
+def check_place(path: Path, *, replace: bool) -> None:
+    """Refuse a file that could not be written, before anything is listened to.
+
+    Raises
+    ------
+    UsageError
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"--config must be a file, got the folder {path}: add a name, box.toml")
+    if path.exists() and not replace:
+        raise UsageError(
+            f"{path} is there already: expected a new file; add --replace to write over it,"
+            " or name another with --config"
+        )
+    if not folder.is_dir():
+        raise UsageError(f"expected the folder of {path}, got none: make it (mkdir -p {folder})")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"expected to write {path}, got no permission in {folder.absolute()}:"
+            " change to a folder of yours, or name one with --config"
+        )
+
+
+def save(path: Path, text: str) -> None:
+    """Write a configuration that `submerge up` loads, whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        If it would not load, or cannot be written.
+    """
+    _check(text)
+    try:
+        atomic_write(path, text.encode())
+    except OSError as error:
+        raise UsageError(
+            f"expected to write {path}, got: {error.strerror}: name another place with --config"
+        ) from error
+
+
+def _check(text: str) -> None:
+    """Load it from a file of its own, without the environment, which may not be that of `up`."""
+    from submerge_operate.up.config import load
+
+    with tempfile.TemporaryDirectory(prefix="submerge-init-") as folder:
+        path = Path(folder) / "box.toml"
+        path.write_text(text, encoding="utf-8")
+        try:
+            load(path, {})
+        except UsageError as error:
+            why = str(error).replace(f"{path}: ", "")
+            raise UsageError(f"this cannot be configured: {why}") from error
+
 
 FOLDER = "kept"
 """Where a machine keeps what it knows, beside its configuration."""
@@ -90,11 +149,9 @@ def command(
     It looks at the source, lists its channels and what it would leave out, and asks before it
     writes. Without --from it asks for the source as well.
     """
-    from submerge_operate.init.listing import lines_of
     from submerge_operate.init.mqtt import BrokerOptions
-    from submerge_operate.init.saving import check_place, save
+    from submerge_operate.init.proposal import box_text, lines_of
     from submerge_operate.init.sources import propose
-    from submerge_operate.init.text import box_text
 
     check_place(path, replace=replace)
     asks = _asks(yes)

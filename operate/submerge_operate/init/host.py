@@ -5,7 +5,7 @@ from __future__ import annotations
 from submerge import UsageError
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.sensors import needs_extra
-from submerge_client.sensors.host_channels import USUAL
+from submerge_client.sensors.host import USUAL
 from submerge_operate.init.proposal import FoundChannel, Proposal
 
 PERIOD_S = 1.0

@@ -14,13 +14,12 @@ from typing import IO
 
 from submerge import UsageError
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
-from submerge_client.config.toml_text import quoted
+from submerge_client.config.tomlfile import quoted
 from submerge_client.sensors.lines import LineReader
-from submerge_client.sensors.mqtt.fields import as_number
-from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
+from submerge_client.sensors.mqtt.decoder import MOST_NAMES, Heard, as_number
 from submerge_client.sensors.ndjson import CHUNK, TIMES
 from submerge_client.sensors.program import Process, begin, check_command, end, has_ended
-from submerge_operate.init.choosing import STATE, choose
+from submerge_operate.init.choice import STATE, choose
 from submerge_operate.init.proposal import Proposal
 
 LISTEN_S = 10.0

@@ -14,6 +14,9 @@ device, and supported by all that check them: OpenSSL, as strict as Python 3.13 
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -25,10 +28,88 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from submerge import UsageError
-from submerge.protocol.names import server_name
+from submerge.protocol.names import SERVER_DOMAIN, server_name
 from submerge.protocol.permission import Permission
 from submerge.protocol.settings import check_names
-from submerge_operate.pki.hosts import alternative_names
+
+LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+HOST = re.compile(rf"({LABEL}\.)*(?!\d+$){LABEL}")
+"""A name in the DNS or of a container. Its last part is not a number, unlike an address's."""
+
+LONGEST = 253
+"""Characters of a DNS name."""
+
+
+def host_of(text: str) -> str:
+    """Return a name or an address in its normal form.
+
+    Raises UsageError if it is neither, for example with a port.
+
+    Examples
+    --------
+    >>> host_of("Root.Example.org"), host_of("FE80::0001")
+    ('root.example.org', 'fe80::1')
+    """
+    if (address := _address(text)) is not None:
+        return str(address)
+    host = text.lower()
+    if host.endswith(SERVER_DOMAIN):
+        raise UsageError(f"an aggregator's kit names it as {host} by itself: take out that host")
+    if len(host) > LONGEST or not HOST.fullmatch(host):
+        raise UsageError(
+            "expected a host's name or IP address, without scheme, port or wildcard,"
+            f" got {text[:80]!r}"
+        )
+    return host
+
+
+def hosts_of(texts: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    """Return the normal forms of several, each once, in their order."""
+    return tuple(dict.fromkeys(host_of(text) for text in texts))
+
+
+def alternative_names(
+    hosts: tuple[str, ...], uris: tuple[str, ...] = ()
+) -> x509.SubjectAlternativeName:
+    """Return hosts and URIs as a certificate's extension."""
+    addresses = ((host, _address(host)) for host in hosts)
+    names: list[x509.GeneralName] = [
+        x509.DNSName(host) if ip is None else x509.IPAddress(ip) for host, ip in addresses
+    ]
+    return x509.SubjectAlternativeName(names + [x509.UniformResourceIdentifier(u) for u in uris])
+
+
+def hosts_in(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return the hosts that a certificate is valid for; none for a client's.
+
+    The name under which an aggregator's children check it is not one of them.
+    """
+    names = _names_in(certificate)
+    hosts = (str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress))
+    return tuple(host for host in hosts if not host.endswith(SERVER_DOMAIN))
+
+
+def uris_in(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return the URIs in a certificate."""
+    names = _names_in(certificate)
+    return tuple(each.value for each in names if isinstance(each, x509.UniformResourceIdentifier))
+
+
+def _names_in(certificate: x509.Certificate) -> list[x509.GeneralName]:
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return []
+    return list(found.value)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        # A zone (%eth0) is only known on this machine, and not part of a certificate.
+        return None if "%" in text else ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
 
 BEHIND = timedelta(days=1)
 """How far a device's clock may be behind. A Pi has no clock battery: it starts with the time of
@@ -241,3 +322,41 @@ def _key_pem(key: ec.EllipticCurvePrivateKey, passphrase: bytes | None) -> bytes
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, protection
     )
+
+
+AFTER = timedelta(days=1)
+"""How long it outlives its authority."""
+
+
+def crl_of(authority: Authority, serials: Iterable[int], *, now: datetime, number: int) -> bytes:
+    """Return a list of serial numbers, in PEM form; `number` rises with each list.
+
+    Raises UsageError if the authority has ended: its lists and its certificates are worth nothing.
+    """
+    if now >= authority.until:
+        raise UsageError(f"expected a valid authority, got one that ended on {authority.until}")
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(authority.certificate.subject)
+        # A broker's clock may be behind, as a node's may.
+        .last_update(now - BEHIND)
+        .next_update(authority.until + AFTER)
+        .add_extension(x509.CRLNumber(number), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
+            critical=False,
+        )
+    )
+    for serial in sorted(serials):
+        entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
+        builder = builder.add_revoked_certificate(entry.build())
+    return builder.sign(authority.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def number_of(pem: bytes) -> int:
+    """Return the number of a list; raises UsageError if it is no list of ours."""
+    try:
+        extensions = x509.load_pem_x509_crl(pem).extensions
+        return extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise UsageError(f"expected a CRL in PEM form: {error}") from error

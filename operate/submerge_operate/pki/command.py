@@ -2,22 +2,343 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from submerge.errors import UsageError
+from submerge.protocol.names import is_reserved
+from submerge.protocol.settings import check_names
+from submerge_files.console.admin_client import console_of
 from submerge_files.console.options import FILE, FOLDER, default_option, flag_option
 from submerge_files.console.units import duration, span_text
-from submerge_operate.pki import issuing
-from submerge_operate.pki.broker_rules import acl
-from submerge_operate.pki.issued import SOON, Entry, timestamp
-from submerge_operate.pki.issuing import AS_JSON, DIRECTORY, LASTS, PASSPHRASE, KitRequest, open_pki
-from submerge_operate.pki.revoking import revoke
-from submerge_operate.pki.roles import GROUP, ROLE, SERVERS, permission_of, renewed
+from submerge_operate.fleet.nodes_table import ORDINARY
+from submerge_operate.pki import issuance
+from submerge_operate.pki.authority import certificate_of, fleet_of
+from submerge_operate.pki.directory import PUBLIC, PkiDirectory, read_contents, replace_file
+from submerge_operate.pki.issuance import (
+    AS_JSON,
+    DIRECTORY,
+    GROUP,
+    LASTS,
+    PASSPHRASE,
+    ROLE,
+    SERVERS,
+    KitRequest,
+    as_dict,
+    left,
+    open_pki,
+    permission_of,
+    renewed,
+)
+from submerge_operate.pki.issued import SOON, Entry, groups_of, role_of, state_of, timestamp
+from submerge_operate.pki.revocation_list import serial_text
+
+HEAD = """\
+# Made by `submerge pki acl`: a block for each kit, by its role and groups. Make it again after
+# kits were made, renewed with other roles, or revoked; Mosquitto reads it again on SIGHUP.
+"""
+
+PREFIX = "submerge/v1/+"
+
+SPECIAL = {
+    "dashboard": (f"read {PREFIX}/score/+", f"read {PREFIX}/alarm/#"),
+    "homeassistant": (
+        f"read {PREFIX}/alarm/#",
+        "read homeassistant/#",
+        "write homeassistant/status",
+    ),
+    "broker": ("read $SYS/#",),
+}
+"""What three names may do beside, as in deploy/mosquitto/acl; no client has it by its name."""
+
+
+def acl_text(entries: Iterable[Entry], revoked: Collection[str]) -> str:
+    """Return Mosquitto's rules for the nodes that have kits, but for those that are revoked."""
+    blocks = [HEAD]
+    for entry in entries:
+        if entry.node in revoked or is_reserved(entry.node):
+            why = "revoked" if entry.node in revoked else "a word of topics, and no node's name"
+            blocks.append(f"# {entry.node} is {why}.\n")
+            continue
+        role = "none: a kit from before roles" if entry.permission is None else _said(entry)
+        lines = [f"# role {role}", f"user {entry.node}"]
+        lines += [f"topic {rule}" for rule in rules_of(entry)]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def roster_text(entries: Iterable[Entry], revoked: Collection[str]) -> str:
+    """Return a list of what nodes may do, for aggregators: node, role, groups; with a heading.
+
+    Kits without a role are left out: what their nodes may do is decided elsewhere.
+    """
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("node", "role", "groups"))
+    for entry in entries:
+        if entry.permission is not None and entry.node not in revoked:
+            table.writerow((entry.node, entry.permission.role, " ".join(entry.permission.groups)))
+    return text.getvalue()
+
+
+def rules_of(entry: Entry) -> Iterator[str]:
+    """Yield what a node may write and read: `write submerge/v1/+/score/pump-3`."""
+    permission = entry.permission
+    if permission is None or permission.role in ("client", "aggregator"):
+        yield from _as_child(entry)
+    if permission is None or permission.role == "aggregator":
+        # All below its own name: messages of its children, and its answers.
+        yield f"readwrite {PREFIX}/{entry.node}/#"
+    yield f"read {PREFIX}/+/hello"
+    for group in _groups(entry):
+        yield f"read {PREFIX}/+/model/{group}"
+    if permission is None or permission.role == "reader":
+        yield from SPECIAL.get(entry.node, ())
+
+
+def _as_child(entry: Entry) -> Iterator[str]:
+    """Yield what a node needs that reports: over its parent, its scores and its alarms."""
+    node = entry.node
+    for group in _groups(entry):
+        yield f"write {PREFIX}/+/up/{node}/join/{group}"
+        yield f"write {PREFIX}/+/up/{node}/report/{group}"
+        yield f"write {PREFIX}/+/up/{node}/drill/{group}"
+        yield f"write {PREFIX}/+/up/{node}/reply/{group}"
+        yield f"write {PREFIX}/+/up/{node}/job/{group}"
+    yield f"write {PREFIX}/+/up/{node}/state"
+    yield f"read {PREFIX}/+/down/{node}/#"
+    yield f"write {PREFIX}/score/{node}"
+    yield f"write {PREFIX}/alarm/{node}"
+    yield f"write {PREFIX}/alarm/{node}/state"
+    # It describes its alarms to Home Assistant: sensors only, no switches.
+    yield f"write homeassistant/binary_sensor/{node}/+/config"
+    yield f"write homeassistant/sensor/{node}/+/config"
+
+
+def _groups(entry: Entry) -> tuple[str, ...]:
+    return (entry.permission.groups if entry.permission is not None else ()) or ("+",)
+
+
+def _said(entry: Entry) -> str:
+    if entry.permission is None or not entry.permission.groups:
+        return "" if entry.permission is None else f"{entry.permission.role}, all groups"
+    return f"{entry.permission.role}, groups {' '.join(entry.permission.groups)}"
+
+
+FOR_BROKER = 0o640
+"""Mosquitto warns of a file that everybody can read; its group is Mosquitto's."""
+
+
+@click.command(epilog="Example: submerge pki acl --out /etc/mosquitto/acl --roster roster.csv")
+@DIRECTORY
+@click.option("--out", type=FILE, help="Where to write it.  [default: standard output]")
+@click.option(
+    "--roster",
+    type=FILE,
+    help="Also write a list for aggregators ([listen] roster): node, role, groups.",
+)
+def acl(directory: Path, out: Path | None, roster: Path | None) -> None:
+    """Write Mosquitto's access control list: a block for each kit, by its role and groups.
+
+    A client writes below its own name, and reads answers to itself and models of its groups. An
+    aggregator also owns the topics below its name. A reader and an operator read models. Kits
+    without a role have what deploy/mosquitto/acl grants all nodes. Revoked nodes have nothing.
+    Write it again after `issue`, `renew` and `revoke`, and send Mosquitto SIGHUP.
+    """
+    pki = open_pki(directory)
+    record, revoked = pki.record(), pki.revocations().nodes
+    entries = [record[node] for node in sorted(record)]
+    text = acl_text(entries, revoked)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        replace_file(out, text.encode(), FOR_BROKER)
+    if roster is not None:
+        replace_file(roster, roster_text(entries, revoked).encode(), PUBLIC)
+
+
+LONGEST_WHY = 200
+"""Characters of a reason."""
+
+
+@click.command(epilog="Example: submerge pki revoke pump-3 --why 'stolen from the north gate'")
+@click.argument("nodes", nargs=-1, metavar="[NODE]...")
+@DIRECTORY
+@click.option(
+    "--serial",
+    "serials",
+    multiple=True,
+    metavar="HEX",
+    help="One certificate, by its serial number; may be repeated. Its node may have a new one.",
+)
+@click.option("--why", default="", help="For people: it is written beside each line.")
+@PASSPHRASE
+@AS_JSON
+def revoke(
+    nodes: tuple[str, ...],
+    directory: Path,
+    serials: tuple[str, ...],
+    why: str,
+    passphrase_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Shut out each NODE: all certificates with its name.
+
+    Writes DIR/revoked, a list for aggregators ([security] revoked), and DIR/crl.pem, the same
+    for brokers (`crlfile`). Bring both to their machines, and the broker a new ACL (`submerge
+    pki acl`); then send it SIGHUP. It refuses new connections of the node, and one that is open
+    can do nothing more. (With deploy/mosquitto/acl restart the broker instead: that ends it.)
+    Aggregators read their list by themselves. The node's kit here is deleted, and none is made
+    for it any more, but for `submerge pki renew NODE --reinstate`.
+
+    Without NODE and --serial both files are written again, for example after you edited the
+    list.
+    """
+    pki, at = open_pki(directory, passphrase_file), issuance.now()
+    for node in nodes:
+        check_names(node)
+    if len(why) > LONGEST_WHY or not why.isprintable():
+        raise UsageError(f"expected --why of at most {LONGEST_WHY} printable characters")
+    numbers = [serial_text(serial) for serial in serials]
+    with pki.issuing() as entries:
+        if not numbers:
+            _expect_known(nodes, entries.keys() | pki.revocations().nodes)
+        authority = pki.authority()
+        given = [each for node in nodes if node in entries for each in entries[node].serials]
+        comment = f"{timestamp(at)} {why}".rstrip()
+        revoked = pki.revocations().adding(
+            serials=[*numbers, *given], nodes=dict.fromkeys(nodes), comment=comment
+        )
+        pki.revoke(revoked, authority, entries, at=at)
+        for node in nodes:
+            pki.discard(node)
+    if as_json:
+        shown = {"revoked": str(pki.revoked), "crl": str(pki.crl)}
+        count = {"nodes": sorted(revoked.nodes), "serials": len(revoked.serials)}
+        click.echo(json.dumps(shown | count))
+        return
+    click.echo(
+        f"{pki.revoked}: nodes: {len(revoked.nodes)}, certificates: {len(revoked.serials)}; for"
+        " aggregators, [security] revoked"
+    )
+    click.echo(
+        f"{pki.crl}: the same for brokers, crlfile; then bring the broker a new ACL (submerge pki"
+        " acl), and send it SIGHUP"
+    )
+
+
+def _expect_known(nodes: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a name that has no certificate here: it may be a slip."""
+    for node in nodes:
+        if node not in known:
+            alike = "".join(
+                f" (a name like it: {name})" for name in get_close_matches(node, known, 1)
+            )
+            raise UsageError(
+                f"{node} is not in the record, so its certificates are not known here{alike}: add"
+                " --serial HEX (openssl x509 -noout -serial) if the name is right"
+            )
+
+
+class IssuedKits(NamedTuple):
+    """Kits, and the authority that has signed them.
+
+    until : The authority's end.
+    entries : By name.
+    place : Returns the path of a node's kit.
+    serial : Of a single kit; empty for a list.
+    revoked : Nodes that are revoked, as far as is known here.
+    """
+
+    fleet: str
+    until: datetime
+    entries: list[Entry]
+    place: Callable[[str], Path]
+    serial: str = ""
+    revoked: Collection[str] = ()
+
+    def as_dict(self, at: datetime) -> dict[str, object]:
+        """Return all fields for JSON."""
+        return {
+            "fleet": self.fleet,
+            "authority": {
+                "until": timestamp(self.until),
+                "left_s": (self.until - at).total_seconds(),
+                "state": state_of(self.until, at) or "holds",
+            },
+            "kits": [
+                as_dict(entry, self.place(entry.node), at) | {"revoked": entry.node in self.revoked}
+                for entry in self.entries
+            ],
+        }
+
+
+def of_all(pki: PkiDirectory) -> IssuedKits:
+    """Return all kits of an authority."""
+    authority = certificate_of(pki.certificate())
+    entries = pki.record()
+    return IssuedKits(
+        fleet_of(authority),
+        authority.not_valid_after_utc,
+        [entries[node] for node in sorted(entries)],
+        pki.kit,
+        revoked=pki.revocations().nodes,
+    )
+
+
+def of_kit(path: Path) -> IssuedKits:
+    """Return one kit, from its file."""
+    kit = read_contents(path)
+    return IssuedKits(kit.fleet, kit.ends, [kit.entry], lambda _: path, kit.entry.serial)
+
+
+def print_kits(shown: IssuedKits, at: datetime) -> None:
+    """Print kits as a table."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = console_of(wide=False)
+    ends = f"{shown.until:%Y-%m-%d} ({left(shown.until, at)})"
+    console.print(Text(f"fleet {shown.fleet}, its authority until {ends}"))
+    if not shown.entries:
+        console.print("no node has a kit yet: submerge pki issue NODE")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    # A long name may take a second line, but is never cut.
+    whole = all(len(entry.node) <= ORDINARY for entry in shown.entries)
+    table.add_column("node", no_wrap=whole, overflow="fold")
+    table.add_column("role", no_wrap=True)
+    table.add_column("groups", overflow="fold")
+    table.add_column("hosts", overflow="fold")
+    table.add_column("until", no_wrap=True)
+    table.add_column("left", justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for entry in shown.entries:
+        state = "revoked" if entry.node in shown.revoked else entry.state(at)
+        groups = " ".join(groups_of(entry.permission)) or "all"
+        cells = (
+            entry.node,
+            role_of(entry.permission) or "-",
+            groups if entry.permission is not None else "-",
+            " ".join(entry.hosts) or "-",
+            f"{entry.until:%Y-%m-%d}",
+            "-" if state == "ended" else left(entry.until, at),
+            state,
+        )
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    if shown.serial:
+        console.print(Text(f"serial {shown.serial}"))
+
 
 HOST = click.option(
     "--host",
@@ -51,7 +372,7 @@ command.add_command(acl)
     "--lasts",
     "10y",
     "How long it is valid (m is minutes); no certificate of a node ends later.",
-    type=issuing.span,
+    type=issuance.span,
     metavar="DURATION",
 )
 @PASSPHRASE
@@ -66,7 +387,7 @@ def init(
     pki = open_pki(directory, passphrase_file)
     from submerge_operate.pki.authority import Authority
 
-    at = issuing.now()
+    at = issuance.now()
     authority = Authority.create(fleet, now=at, lasts=lasts)
     pki.create(authority, at)
     if as_json:
@@ -111,9 +432,9 @@ def issue(
     check an aggregator's own name, and its hosts only while their own kits have no role.
     """
     pki = open_pki(directory, passphrase_file)
-    from submerge_operate.pki.hosts import hosts_of
+    from submerge_operate.pki.authority import hosts_of
 
-    at = issuing.now()
+    at = issuance.now()
     allowed = permission_of(role or "", groups, hosts=hosts)
     wanted = [KitRequest(node, hosts_of(hosts), lasts, allowed) for node in dict.fromkeys(nodes)]
     with pki.issuing() as entries:
@@ -123,12 +444,12 @@ def issue(
                     f"{node} has a kit, until {timestamp(entries[node].until)}: for a new one,"
                     f" submerge pki renew {node}"
                 )
-        made = issuing.make(pki, wanted, entries, at=at)
+        made = issuance.make(pki, wanted, entries, at=at)
     if as_json:
-        issuing.print_json(pki, at, {"made": made})
+        issuance.print_json(pki, at, {"made": made})
         return
     for entry in made:
-        click.echo(issuing.line_of(entry, pki.kit(entry.node), at))
+        click.echo(issuance.line_of(entry, pki.kit(entry.node), at))
 
 
 @command.command(epilog="Example: submerge pki renew --all --within 20d")
@@ -148,7 +469,7 @@ def issue(
 @flag_option("--reinstate", "Also a node that is revoked: its old certificates stay so.")
 @click.option(
     "--lasts",
-    type=issuing.span,
+    type=issuance.span,
     metavar="DURATION",
     help="How long it is valid: 90d, 1y, 10m (minutes).  [default: as the one before]",
 )
@@ -181,13 +502,13 @@ def renew(
     if within is None and all_nodes:
         within = SOON.total_seconds()
     pki = open_pki(directory, passphrase_file)
-    from submerge_operate.pki.hosts import hosts_of
+    from submerge_operate.pki.authority import hosts_of
 
-    at, moved = issuing.now(), hosts_of(hosts)
+    at, moved = issuance.now(), hosts_of(hosts)
     with pki.issuing() as entries:
         _check_known(nodes, entries)
         if reinstate:
-            issuing.reinstate(pki, nodes, entries, at=at)
+            issuance.reinstate(pki, nodes, entries, at=at)
         out = pki.revocations().nodes if all_nodes else ()
         names = [node for node in entries if node not in out] if all_nodes else nodes
         listed = [entries[node] for node in dict.fromkeys(names)]
@@ -199,16 +520,16 @@ def renew(
             # Another role than a server's has no hosts.
             kept = entry.hosts if role is None or role in SERVERS else ()
             wanted.append(KitRequest(entry.node, moved or kept, lasts or entry.lasts, allowed))
-        made = issuing.make(pki, wanted, entries, at=at)
+        made = issuance.make(pki, wanted, entries, at=at)
     if as_json:
-        issuing.print_json(pki, at, {"renewed": made, "left": left})
+        issuance.print_json(pki, at, {"renewed": made, "left": left})
         return
-    issuing.print_lines(pki, "renewed", made, at)
+    issuance.print_lines(pki, "renewed", made, at)
     if all_nodes and left and within is not None:
         # One line, as a nightly run leaves nearly all: a list would hide the renewed ones.
         click.echo(f"left as they are: {len(left)}, with {span_text(within)} or more to go")
-    issuing.print_lines(pki, "left", () if all_nodes else left, at)
-    issuing.note_without_role(made)
+    issuance.print_lines(pki, "left", () if all_nodes else left, at)
+    issuance.note_without_role(made)
     if not listed:
         click.echo(f"no node has a kit in {pki.path} yet")
 
@@ -241,7 +562,7 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
     Its kit here is deleted, and `renew --all` skips it. Its certificate stays valid until it
     ends: for a node that is lost or stolen use `submerge pki revoke NODE`.
     """
-    pki, at = open_pki(directory), issuing.now()
+    pki, at = open_pki(directory), issuance.now()
     with pki.issuing() as entries:
         for node in nodes:
             if node not in entries:
@@ -250,7 +571,7 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
         for entry in gone:
             pki.discard(entry.node)
     if as_json:
-        issuing.print_json(pki, at, {"retired": gone})
+        issuance.print_json(pki, at, {"retired": gone})
         return
     for entry in gone:
         serials = " ".join(f"--serial {serial}" for serial in entry.serials)
@@ -266,7 +587,7 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
     "--dir",
     "directory",
     type=FOLDER,
-    help=f"The authority's directory.  [default: {issuing.PKI}]",
+    help=f"The authority's directory.  [default: {issuance.PKI}]",
 )
 @AS_JSON
 def show(kit: Path | None, directory: Path | None, as_json: bool) -> None:
@@ -277,12 +598,11 @@ def show(kit: Path | None, directory: Path | None, as_json: bool) -> None:
     """
     if kit is not None and directory is not None:
         raise UsageError("--dir is for all kits of an authority, got a file as well")
-    pki = open_pki(directory or issuing.PKI)
-    from submerge_operate.pki import report as pki_report
+    pki = open_pki(directory or issuance.PKI)
 
-    at = issuing.now()
-    found = pki_report.of_kit(kit) if kit is not None else pki_report.of_all(pki)
+    at = issuance.now()
+    found = of_kit(kit) if kit is not None else of_all(pki)
     if as_json:
         click.echo(json.dumps(found.as_dict(at)))
     else:
-        pki_report.print_kits(found, at)
+        print_kits(found, at)

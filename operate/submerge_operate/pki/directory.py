@@ -10,22 +10,128 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.x509.oid import NameOID
 
 from submerge import UsageError
-from submerge_client.atomic_file import sync_folder
+from submerge.protocol.permission import Permission
+from submerge_client.files import atomic_file, sync_folder
+from submerge_client.kit import HEAD, read_kit
 from submerge_operate.pki import issued
-from submerge_operate.pki.authority import Authority, Certified
-from submerge_operate.pki.crl import crl_of, number_of
-from submerge_operate.pki.files import PRIVATE, PUBLIC, replace_file, unwritable
-from submerge_operate.pki.issued import Entry
-from submerge_operate.pki.kit_file import text_of
-from submerge_operate.pki.revoked import RevocationList, parse_revoked
+from submerge_operate.pki.authority import (
+    Authority,
+    Certified,
+    crl_of,
+    fleet_of,
+    hosts_in,
+    number_of,
+    serial_of,
+    uris_in,
+)
+from submerge_operate.pki.issued import Entry, timestamp
+from submerge_operate.pki.revocation_list import RevocationList, parse_revoked
+
+
+class KitContents(NamedTuple):
+    """A kit's certificate, and the fleet and the end of its authority."""
+
+    entry: Entry
+    fleet: str
+    ends: datetime
+
+
+def text_of(certified: Certified, authority: Authority) -> bytes:
+    """Return a kit's text."""
+    head = (
+        HEAD,
+        f"node: {certified.node}",
+        f"fleet: {authority.fleet}",
+        f"until: {timestamp(certified.until)}",
+        *_allowed(certified.permission),
+    )
+    text = "".join(f"{line}\n" for line in head).encode()
+    return text + certified.key + certified.certificate + authority.pem
+
+
+def read_contents(path: Path) -> KitContents:
+    """Return the contents of a kit whose parts belong together.
+
+    Raises UsageError if it cannot be read or is not a kit, or its key or authority is of another
+    certificate.
+    """
+    kit = read_kit(path)
+    try:
+        key = serialization.load_pem_private_key(kit.key, None)
+        own = x509.load_pem_x509_certificate(kit.cert)
+        authority = x509.load_pem_x509_certificate(kit.authority)
+        (named,) = own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    except (ValueError, TypeError) as error:
+        raise _unfit(path, str(error)) from error
+    if key.public_key() != own.public_key():
+        raise _unfit(path, "a key that is not its certificate's")
+    try:
+        own.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature) as error:
+        raise _unfit(path, "an authority that has not signed its certificate") from error
+    node = str(named.value)
+    if node != kit.node:
+        raise _unfit(path, f"a certificate of {node}, but a head of {kit.node}")
+    until = own.not_valid_after_utc
+    lasts = until - own.not_valid_before_utc
+    try:
+        permission = Permission.of(uris_in(own))
+    except UsageError as error:
+        raise _unfit(path, str(error)) from error
+    entry = Entry(node, hosts_in(own), serial_of(own), until, lasts, permission)
+    return KitContents(entry, fleet_of(authority), authority.not_valid_after_utc)
+
+
+def _allowed(permission: Permission | None) -> Iterator[str]:
+    """Yield lines of the head on role and groups; a kit without a role has none."""
+    if permission is not None:
+        yield f"role: {permission.role}"
+        yield f"groups: {' '.join(permission.groups) or 'all'}"
+
+
+def _unfit(path: Path, got: str) -> UsageError:
+    return UsageError(f"expected a kit, as `submerge pki issue` writes it, got {got} in {path}")
+
+
+PRIVATE, PUBLIC = 0o600, 0o644
+
+
+def replace_file(path: Path, data: bytes, mode: int) -> None:
+    """Write a file, whole or not at all. It keeps the owner of the file that it replaces.
+
+    Raises UsageError if it cannot be written.
+    """
+    try:
+        with atomic_file(path, mode=mode) as file:
+            with suppress(FileNotFoundError, PermissionError):
+                # A node's user keeps owning its kit when root renews it.
+                before = path.stat()
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            file.write(data)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> Exception:
+    """Return the error for a path that cannot be written."""
+    if error.errno == errno.ENOSPC:
+        return error  # not a mistake of the input: the command line reports it
+    return UsageError(f"cannot write {path}: {error.strerror}")
 
 
 class PkiDirectory:

@@ -16,21 +16,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from submerge_aggregator import limits
 from submerge_aggregator.assembly import server_of
 from submerge_aggregator.http.endpoints import Endpoints
-from submerge_aggregator.limits import allocator
 from submerge_client.agent import Agent
 from submerge_client.assembly import build_agent, check_outside
 from submerge_client.command import ending_signals
-from submerge_client.memory.lazy_import import UNUSED, deferred
-from submerge_operate.up.box_state import has_started
+from submerge_client.memory import UNUSED, deferred
+from submerge_operate.up import newcomers
 from submerge_operate.up.config import BoxConfig
 from submerge_operate.up.folder import check_addresses, check_name, new_folder
-from submerge_operate.up.line import page_line
-from submerge_operate.up.newcomers import files
-from submerge_operate.up.newcomers.looking import EVERY_S, Looking, Pace
-from submerge_operate.up.newcomers.newcomer import newcomers_of
-from submerge_operate.up.telling import Telling
+from submerge_operate.up.line import Telling, has_started, page_line
+from submerge_operate.up.newcomers import EVERY_S, Looking, Pace, newcomers_of
 from submerge_proto.implementation import check_compiled
 
 LATE = UNUSED - {"asyncio"}
@@ -58,7 +55,7 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
     with new_folder(config.folder):
         check_name(config.client.state, config.node)
         while True:
-            accepted = files.read(config.folder / files.ACCEPTED)
+            accepted = newcomers.read(config.folder / newcomers.ACCEPTED)
             now = config.with_channels(each.channel for each in accepted)
             status = asyncio.run(_run(now, tell, pace, as_json=as_json))
             if status is not None:
@@ -152,7 +149,7 @@ async def _look(looking: Looking, agent: Agent) -> None:
 @asynccontextmanager
 async def _trimming() -> AsyncIterator[None]:
     """Return free pages to the kernel now and then."""
-    trimming = asyncio.create_task(allocator.keep_trimmed())
+    trimming = asyncio.create_task(limits.keep_trimmed())
     try:
         yield
     finally:

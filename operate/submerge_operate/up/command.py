@@ -53,16 +53,15 @@ def command(
 
     --install writes a unit for systemd, of the user or, for root, of the system.
     """
-    from submerge_client import logs
-    from submerge_client.memory import allocator
+    from submerge_client import logs, memory
 
-    allocator.limit(arenas=2)
+    memory.limit(arenas=2)
     logs.begin("warning", as_json=log_json)  # for warnings about the configuration
     if order is not None:
         sys.exit(_order(order, path))
     config = _load(path, os.environ)
     if accepted:
-        from submerge_operate.up.newcomers.accept import accept
+        from submerge_operate.up.newcomers import accept
 
         accept(config, accepted, click.echo)
         return
@@ -92,7 +91,7 @@ def _load(path: Path, environ: Mapping[str, str]) -> BoxConfig:
 
     if path == DEFAULT and not path.exists():
         raise UsageError("no box.toml here: submerge init writes one")
-    from submerge_client.memory.lazy_import import UNUSED, deferred
+    from submerge_client.memory import UNUSED, deferred
 
     with deferred(UNUSED - {"asyncio"}):
         from submerge_operate.up import box  # noqa: F401 - what is missing is said first

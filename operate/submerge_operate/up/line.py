@@ -1,16 +1,143 @@
-"""Line: how a machine is, in one line for a person, or in one of JSON for a program."""
+"""Line: how a machine is, in one line for a person or in one of JSON, and when there is one."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from logging import WARNING
 from typing import Any, Literal
 
+import numpy as np
+
+from submerge.aggregator.node import AggregatorNode
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.monitor import NewestScore, newest_score
+from submerge.client.node import ClientNode
 from submerge.protocol.alarm_status import Alarm, Deviation
-from submerge_files.console.printable import name_text
-from submerge_files.console.units import ago, figure
-from submerge_operate.up.box_state import BoxState
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import Counts
+from submerge_aggregator.questions import survey
+from submerge_client.agent import Agent, NewestValues
+from submerge_client.config.sensor_kind import SensorKind
+from submerge_client.logs import say
+from submerge_files.console.units import ago, figure, name_text
+from submerge_operate.up.config import BoxConfig
+
+# What is read of it here are values that it replaces whole, so no lock is needed: a number may be
+# a moment older than the one beside it.
+
+
+Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
+"""A question to the root: what it holds of a node, by incarnation; sealed ones are under ""."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxState:
+    """How a machine is.
+
+    rows : Read since the program began.
+    learnt, withheld : Readings of all its lives: learnt, and seen but not learnt.
+    measured : Readings that measure the scale of the channels; None once it is settled.
+    ready_in_s : Time until the scale is measured, at the present rate; -1 if unknown.
+    waits_on : Channels without a value, for which rows wait that would measure the scale.
+    score : None before the first row was scored.
+    waits_for : What limits wait for, in words; empty if they wait for time only, or are there.
+    provisional : Whether limits are those of a first look: they do not keep the configured rate of
+        alarms.
+    armed_in_s : Time until they keep it; -1 if unknown.
+    alarms : That it remembers, open ones and ended ones, the newest first.
+    absent : Channels that had no value in the rows before the line.
+    never : Those of them that have had none since the program began.
+    quiet_s : For how long there was no row; 0 while that is usual.
+    advice : What to look at then, if there was none ever.
+    """
+
+    rows: int
+    learnt: int
+    withheld: int
+    measured: int | None = None
+    ready_in_s: float = -1.0
+    waits_on: tuple[str, ...] = ()
+    score: NewestScore | None = None
+    waits_for: str = ""
+    provisional: bool = False
+    armed_in_s: float = -1.0
+    alarms: tuple[Alarm, ...] = ()
+    absent: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    quiet_s: float = 0.0
+    advice: str = ""
+
+    @property
+    def open(self) -> tuple[Alarm, ...]:
+        """Alarms that are open."""
+        return tuple(each for each in self.alarms if each.is_open)
+
+
+def has_started(client: ClientNode) -> bool:
+    """Return whether a client has read what it keeps: before that there is nothing to say."""
+    return hasattr(client, "current")
+
+
+def held_of(group: str, name: str) -> Held:
+    """Return the question of what a root holds of a node.
+
+    Readings of an earlier schema count for nothing: those that it measured are counted by their
+    successor, and what was measured of other channels settles nothing.
+    """
+
+    def question(node: AggregatorNode, now: Now) -> dict[str, Counts]:
+        held: dict[str, Counts] = {}
+        for view in survey.nodes(node, now, group, name):
+            for each in (sealed for sealed in view.sealed if sealed.schema == "current"):
+                held[""] = held.get("", Counts()) + Counts(each.learnt, each.withheld)
+            for row in (row for row in view.rows if row.schema == "current"):
+                held[row.incarnation] = Counts(row.learnt, row.withheld)
+        return held
+
+    return question
+
+
+def measured_of(client: ClientNode) -> int | None:
+    """Return how many readings measure the scale; None once it is settled."""
+    current = client.current
+    if client.monitor is not None or current.learns:
+        return None
+    # Before its schema is settled the root holds everything under an earlier one.
+    return client.finals.measured_by(current.fingerprint) + current.counts.learnt
+
+
+def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState:
+    """Return how a machine is.
+
+    held : what its root holds, as `held_of` asks; of the running incarnation the client knows more
+    """
+    current, monitor = client.current, client.monitor
+    total = current.counts
+    for incarnation, counts in held.items():
+        if incarnation != str(current.incarnation):
+            total += counts
+    learnt, withheld = total.learnt, total.withheld
+    if monitor is None:
+        return BoxState(rows, learnt, withheld, measured_of(client))
+    detector, waiting = monitor.detector, monitor.waiting
+    limits = AlarmLimits() if detector is None else detector.limits
+    return BoxState(
+        rows,
+        learnt,
+        withheld,
+        score=newest_score(monitor),
+        waits_for="" if waiting is None else waiting.words.replace("the group's", "its"),
+        provisional=bool(limits.known) and not limits.promised,
+        armed_in_s=limits.armed_in_s,
+        alarms=monitor.alarms,
+    )
+
 
 Occasion = Literal["minute", "first scores", "alarm began", "alarm ended", "end"]
 """Why there is a line."""
@@ -200,3 +327,197 @@ def _short(value: float) -> float:
 
 def _local(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+LEAST_MEASURED_S, POINTS = 5.0, 60
+"""Seconds between two points, and how many are remembered: the rate is that of five minutes, or of
+sixty rows where they come more seldom."""
+
+
+class MeasuringPace:
+    """The rate of measured rows.
+
+    period_s : Seconds between rows; 0 if unknown.
+    """
+
+    def __init__(self, period_s: float = 0.0) -> None:
+        self._every = max(LEAST_MEASURED_S, period_s)
+        self._points: deque[tuple[float, int]] = deque(maxlen=POINTS)
+
+    def take(self, measured: int, now: float) -> None:
+        """Take the number of rows so far, at a time on any steady clock."""
+        if self._points and measured < self._points[-1][1]:
+            self._points.clear()  # other channels are measured now
+        if not self._points or now >= self._points[-1][0] + self._every:
+            self._points.append((now, measured))
+
+    def left_s(self, measured: int, needed: int, now: float) -> float:
+        """Return the time until there are `needed` rows; -1 if none has come of late."""
+        if measured >= needed:
+            return 0.0
+        if not self._points:
+            return -1.0
+        at, before = self._points[0]
+        return (needed - measured) * (now - at) / (measured - before) if measured > before else -1.0
+
+
+PERIODS, LEAST_S = 3.0, 30.0
+"""Periods and seconds without a row that are nothing to speak of."""
+
+
+class Arrivals:
+    """What has come from a sensor since the line before.
+
+    names : Of the channels.
+    now : Seconds on any steady clock.
+
+    absent : Channels without a value in all rows between the last two calls of `mark`.
+    never : Those of them that have had none since the start.
+    """
+
+    def __init__(self, names: Sequence[str], sensor: SensorKind, now: float) -> None:
+        self._names = tuple(names)
+        self._sensor = sensor
+        self._usual_s = max(LEAST_S, PERIODS * sensor.every_s)
+        self._rows = self._marked = 0
+        self._at = now
+        self.absent: tuple[str, ...] = ()
+        self.never: tuple[str, ...] = ()
+
+    def look(self, rows: int, now: float) -> None:
+        """Take the number of rows so far."""
+        if rows != self._rows:
+            self._rows, self._at = rows, now
+
+    def mark(self, rows: int, newest: NewestValues) -> None:
+        """Take the newest values; without rows nothing is known."""
+        if rows > self._marked:
+            gone = np.flatnonzero(newest.at <= self._marked)
+            self.absent = tuple(self._names[place] for place in gone)
+            self.never = tuple(self._names[place] for place in gone if not newest.at[place])
+            self._marked = rows
+
+    def quiet_s(self, now: float) -> float:
+        """Return for how long there was no row; 0 while that is usual."""
+        passed = now - self._at
+        return passed if passed > self._usual_s else 0.0
+
+    @property
+    def advice(self) -> str:
+        """What to look at when there was no row at all."""
+        if self._rows:
+            return ""
+        return self._sensor.advice
+
+
+Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]
+"""Asks the root's machine."""
+
+FIRST_S = 5.0
+"""Until the first line."""
+
+EVERY_S = 60.0
+"""Between two lines, if nothing happens."""
+
+BEREFT = (
+    "what it has learnt and the limits of alarms begin again from what client.state holds; if"
+    " root.db was moved, stop this program and put it back"
+)
+
+LOOK_S = 1.0
+"""Between two looks at the client."""
+
+
+class Telling:
+    """Says how a machine is.
+
+    ask : Asks the root.
+    tell : Takes each line.
+    bereft : The root's store is new, and the client is not: what is gone with the old one is said
+        once.
+    """
+
+    def __init__(
+        self,
+        config: BoxConfig,
+        agent: Agent,
+        ask: Ask,
+        tell: Callable[[str], None],
+        *,
+        as_json: bool = False,
+        bereft: bool = False,
+    ) -> None:
+        self._agent, self._ask, self._tell = agent, ask, tell
+        names = [channel.name for channel in config.schema.sensed]
+        self._arrivals = Arrivals(names, config.sensor, time.monotonic())
+        self._question = held_of(config.group, config.node)
+        units = {channel.name: channel.unit for channel in config.schema.sensed}
+        self._needed = config.aggregator.settings.scaling_rows
+        self._line = partial(json_of if as_json else text_of, units=units, needed=self._needed)
+        self._pace = MeasuringPace(config.sensor.every_s)
+        self._fills = config.gaps == "fill"
+        self._scored, self._bereft = False, bereft
+        self._alarms: dict[str, bool] | None = None  # open or not, by name; None before any look
+
+    async def run(self) -> None:
+        """Write lines until cancelled."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + FIRST_S
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if not has_started(self._agent.node):
+                continue
+            self._arrivals.look(self._agent.rows, time.monotonic())
+            measured = measured_of(self._agent.node)
+            if measured is not None:
+                self._pace.take(measured, time.monotonic())
+            occasion = self._news() or ("minute" if loop.time() >= due else None)
+            if occasion is not None:
+                due = loop.time() + EVERY_S
+                await self.write(occasion)
+
+    async def write(self, occasion: Occasion) -> None:
+        """Write a line."""
+        state, arrivals = await self._state(), self._arrivals
+        if occasion == "minute":
+            arrivals.mark(self._agent.rows, self._agent.newest)
+        now = time.monotonic()
+        state = replace(state, absent=arrivals.absent, never=arrivals.never)
+        state = replace(state, quiet_s=arrivals.quiet_s(now), advice=arrivals.advice)
+        if state.measured is not None:
+            # A gap is filled with its channel's mean; one that has never come has none.
+            waits_on = arrivals.never if self._fills else arrivals.absent
+            left_s = -1.0 if waits_on else self._pace.left_s(state.measured, self._needed, now)
+            state = replace(state, ready_in_s=left_s, waits_on=waits_on)
+        if self._bereft:
+            self._bereft = False
+            known = state.learnt + state.withheld
+            facts = {"readings_gone": max(0, self._agent.node.lifetime - known), "kept": known}
+            say("root.db was not there", level=WARNING, **facts, meaning=BEREFT)
+        self._tell(self._line(state, time.time(), occasion))
+
+    async def _state(self) -> BoxState:
+        """Return how it is; asked again where an incarnation ended in between."""
+        while True:
+            before = self._agent.node.current.incarnation
+            held = await self._ask(self._question)
+            state = state_of(self._agent.rows, self._agent.node, held)
+            if self._agent.node.current.incarnation == before:
+                return state
+
+    def _news(self) -> Occasion | None:
+        """Return what has happened since the last look."""
+        monitor = self._agent.node.monitor
+        if monitor is None:
+            return None
+        alarms = {each.name: each.is_open for each in monitor.alarms}
+        # What was there at the start is none.
+        before = alarms if self._alarms is None else self._alarms
+        is_first = not self._scored and newest_score(monitor) is not None
+        self._alarms, self._scored = alarms, self._scored or is_first
+        if any(is_open and not before.get(name) for name, is_open in alarms.items()):
+            return "alarm began"
+        ended = {name for name, is_open in before.items() if is_open} | (alarms.keys() - before)
+        if any(not alarms.get(name) for name in ended):
+            return "alarm ended"
+        return "first scores" if is_first else None

@@ -5,6 +5,7 @@ A module of its own: it imports the aggregator's code, which a client does not l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from submerge import PeerError, Schema
@@ -14,11 +15,49 @@ from submerge.aggregator.rows.influence import GroupTime
 from submerge.aggregator.rows.ledger import Membership
 from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.aggregator.upward import Lineage
+from submerge.history.knowledge import Learnt
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState
+from submerge.protocol.history import History
+from submerge_proto.files import learnt
 from submerge_proto.kept.client import RecordForm, pin, pin_of, report, report_of
-from submerge_proto.kept.histories import history, history_of
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import alarms, forms, parts, summaries
+
+
+def history(value: History) -> pb.History:
+    """Return a history as a message."""
+    held = Learnt(
+        value.model,
+        value.summary,
+        sketches=value.sketches,
+        chunks=value.chunks,
+        origin=value.origin,
+    )
+    most = value.most_rows if value.most_rows < math.inf else 0.0
+    return pb.History(learnt=learnt.packed(held), most_rows=most, pushed_s=value.pushed)
+
+
+def history_of(message: pb.History) -> History:
+    """Return the history in a message."""
+    most = parts.real("most_rows", message.most_rows)
+    return history_from(
+        learnt.unpacked(message.learnt).learnt,
+        most_rows=most or math.inf,
+        pushed=parts.real("pushed", message.pushed_s),
+    )
+
+
+def history_from(saved: Learnt, *, most_rows: float = math.inf, pushed: float = 0.0) -> History:
+    """Return what a model file holds as a history.
+
+    Raises PeerError if it holds nothing that merges: it was saved below a root.
+    """
+    if saved.summary is None:
+        raise PeerError("it holds nothing that merges: it was saved at an aggregator below a root")
+    if not most_rows >= 0:
+        raise PeerError(f"expected a number of rows, got {most_rows!r}")
+    known = saved.model, saved.summary, saved.sketches, saved.chunks, saved.origin
+    return History(*known, most_rows=most_rows, pushed=pushed)
 
 
 def _store(value: StoreIdentity) -> pb.StoreIdentity:

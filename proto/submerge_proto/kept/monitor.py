@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
-from submerge import PeerError
+import numpy as np
+
+from submerge import Array, PeerError
 from submerge.client.alarms.blocks import KeptBlocks
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.alarms.highest import HighestSoFar
@@ -16,11 +18,127 @@ from submerge.protocol.messages import Model
 from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
+from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.stuck import Habits, RunLengths
-from submerge_proto.kept import channels
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import alarms, forms, parts, scores
+
+Known = TypeVar("Known", Habits, RunLengths)
+
+HABITS = {
+    "weight": "weight",
+    "mean": "mean",
+    "scatter": "scatter",
+    "error": "error",
+    "learnt": "learnt",
+    "others": "others",
+    "others_then": "others_then",
+    "stuck": "stuck",
+}
+"""Names of columns in records, in their order there, and the fields of `Habits`.
+
+The names on the left are bytes on disks and never change.
+"""
+
+RUN_LENGTHS = {
+    "last": "last",
+    "lowest": "lowest",
+    "highest": "highest",
+    "run": "run",
+    "longest": "longest",
+    "at_lowest": "at_lowest",
+    "at_highest": "at_highest",
+}
+"""The same of `RunLengths`."""
+
+
+def channel_mean(value: OwnMean) -> pb.OwnMean:
+    """Return a node's own mean."""
+    return pb.OwnMean(
+        rows=floats(value.rows),
+        features=b"" if value.features is None else floats(value.features),
+        weight=value.weight,
+        count=value.count,
+        span_s=value.span_s,
+    )
+
+
+def mean_of(message: pb.OwnMean) -> OwnMean:
+    """Return a node's own mean."""
+    return OwnMean(
+        floats_of("a mean", message.rows),
+        floats_of("a mean", message.features) if message.features else None,
+        parts.real("weight", message.weight),
+        message.count,
+        parts.real("span_s", message.span_s),
+    )
+
+
+def residual_scale(value: ResidualScale) -> pb.ResidualScale:
+    """Return the typical errors of channels as a message."""
+    squares, weight = floats(value.squares), floats(value.weight)
+    return pb.ResidualScale(squares=squares, weight=weight, span_s=value.span_s)
+
+
+def residual_scale_of(message: pb.ResidualScale) -> ResidualScale:
+    """Return the typical errors of channels that a message holds."""
+    squares, weight = floats_of("squares", message.squares), floats_of("weight", message.weight)
+    if len(squares) != len(weight):
+        raise PeerError(f"expected as many weights as {len(squares)} squares", kind="shape")
+    return ResidualScale(squares, weight, parts.real("span_s", message.span_s))
+
+
+def columns(value: Habits | RunLengths) -> Iterable[pb.Column]:
+    """Return what is known of each channel, field by field."""
+    fields = HABITS if isinstance(value, Habits) else RUN_LENGTHS
+    return (
+        pb.Column(name=name, values=floats(getattr(value, field))) for name, field in fields.items()
+    )
+
+
+def columns_of(messages: Any, none: Callable[[int], Known]) -> Known | None:
+    """Return what is known of each channel; None if nothing is.
+
+    A name that this version does not know is skipped: a later version wrote it. A field without
+    a column has its value from before the first row: an earlier version wrote the record.
+
+    none : makes the value from before the first row, for a number of channels
+    """
+    if not len(messages):
+        return None
+    known = none(len(messages[0].values) // 8)
+    fields = HABITS if isinstance(known, Habits) else RUN_LENGTHS
+    for each in messages:
+        field = fields.get(each.name)
+        if field is not None:
+            known = known._replace(**{field: _column(each, getattr(known, field))})
+    return known
+
+
+def _column(message: pb.Column, before: Any) -> Any:
+    """Return a number for each channel, of the type of `before`; NaN only where that has NaN."""
+    array = np.frombuffer(message.values, "<f8")
+    if len(array) != len(before):
+        raise PeerError(
+            f"{message.name}: expected {len(before)} channels, got {len(array)}", kind="shape"
+        )
+    if np.isinf(array).any() or (np.isnan(array).any() and not np.isnan(before).all()):
+        raise PeerError(f"{message.name} must be finite", kind="not_finite")
+    return array.astype(before.dtype)
+
+
+def floats(array: Array) -> bytes:
+    """Return numbers as bytes."""
+    return np.ascontiguousarray(array, dtype="<f8").tobytes()
+
+
+def floats_of(what: str, data: bytes) -> Array:
+    """Return finite numbers."""
+    array = np.frombuffer(data, "<f8")
+    if not np.isfinite(array).all():
+        raise PeerError(f"{what} must be finite", kind="not_finite")
+    return array
 
 
 def model_of(message: wire.Model) -> Model:
@@ -53,18 +171,18 @@ def monitor(value: MonitorState) -> pb.NodeMonitor:
         desired=alarms.desired(value.desired),
     )
     if value.run_lengths is not None:
-        message.run_lengths.extend(channels.columns(value.run_lengths))
+        message.run_lengths.extend(columns(value.run_lengths))
     if value.habits is not None:
-        message.habits.extend(channels.columns(value.habits))
+        message.habits.extend(columns(value.habits))
     if value.residual_scale is not None:
-        message.residual_scale.CopyFrom(channels.residual_scale(value.residual_scale))
+        message.residual_scale.CopyFrom(residual_scale(value.residual_scale))
     for field, mean in ((message.own, value.own), (message.held, value.held)):
         if mean is not None:
-            field.CopyFrom(channels.mean(mean))
+            field.CopyFrom(channel_mean(mean))
     if value.level is not None:
         message.level.CopyFrom(_level(value.level))
     if value.offset is not None:
-        message.offset = channels.floats(value.offset)
+        message.offset = floats(value.offset)
     if value.reference is not None:
         message.reference.CopyFrom(forms.model(value.reference))
     return message
@@ -72,8 +190,8 @@ def monitor(value: MonitorState) -> pb.NodeMonitor:
 
 def monitor_of(message: pb.NodeMonitor) -> MonitorState:
     """Return the monitor that a message holds."""
-    own = channels.mean_of(message.own) if message.HasField("own") else None
-    held = channels.mean_of(message.held) if message.HasField("held") else None
+    own = mean_of(message.own) if message.HasField("own") else None
+    held = mean_of(message.held) if message.HasField("held") else None
     reference = model_of(message.reference) if message.HasField("reference") else None
     fingerprint = parts.fingerprint(message.fingerprint)
     if reference is None and held is not None:
@@ -90,24 +208,24 @@ def monitor_of(message: pb.NodeMonitor) -> MonitorState:
         desired=alarms.desired_of(message.desired),
         reference=reference,
         held=held,
-        run_lengths=channels.columns_of(message.run_lengths, RunLengths.none),
-        habits=channels.columns_of(message.habits, Habits.none),
-        residual_scale=channels.residual_scale_of(message.residual_scale)
+        run_lengths=columns_of(message.run_lengths, RunLengths.none),
+        habits=columns_of(message.habits, Habits.none),
+        residual_scale=residual_scale_of(message.residual_scale)
         if message.HasField("residual_scale")
         else None,
         level=_level_of(message.level) if message.HasField("level") else None,
-        offset=channels.floats_of("an offset", message.offset) if message.offset else None,
+        offset=floats_of("an offset", message.offset) if message.offset else None,
     )
 
 
 def _level(value: NewLevel) -> pb.NewLevel:
-    half = None if value.half is None else channels.mean(value.half)
-    return pb.NewLevel(mean=channels.mean(value.mean), half=half, calm_s=value.calm_s)
+    half = None if value.half is None else channel_mean(value.half)
+    return pb.NewLevel(mean=channel_mean(value.mean), half=half, calm_s=value.calm_s)
 
 
 def _level_of(message: pb.NewLevel) -> NewLevel:
-    half = channels.mean_of(message.half) if message.HasField("half") else None
-    return NewLevel(channels.mean_of(message.mean), half, parts.real("calm_s", message.calm_s))
+    half = mean_of(message.half) if message.HasField("half") else None
+    return NewLevel(mean_of(message.mean), half, parts.real("calm_s", message.calm_s))
 
 
 def _shape(mean: OwnMean) -> tuple[int, int]:
@@ -119,7 +237,7 @@ def _detector(value: DetectorState) -> pb.DetectorState:
         alarms=map(alarms.alarm, value.alarms),
         held_s=value.held_s,
         frozen=_values(value.frozen),
-        blame=channels.floats(value.blame),
+        blame=floats(value.blame),
         excused=value.excused,
         raised=value.raised,
         confirmed=value.confirmed,
@@ -133,7 +251,7 @@ def _detector_of(message: pb.DetectorState) -> DetectorState:
         alarms.alarms_of(message.alarms, 1 + REMEMBERED),
         parts.real("held_s", message.held_s),
         _values_of(message.frozen),
-        channels.floats_of("blame", message.blame),
+        floats_of("blame", message.blame),
         tuple(message.excused),
         message.raised,
         message.confirmed,

@@ -33,7 +33,7 @@ from submerge.protocol.messages import (
 )
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2, jobs_pb2
-from submerge_proto.wire import bounds, drills, forms, parts, questions
+from submerge_proto.wire import bounds, forms, parts, questions
 
 Kind = Literal[
     "join",
@@ -111,9 +111,9 @@ def encode(message: Message, *, coarse: bool = False) -> bytes:
         case Model():
             return pb.WatchResponse(model=forms.model(message)).SerializeToString()
         case DrillReport():
-            return drills.report(message).SerializeToString()
+            return questions.report(message).SerializeToString()
         case DrillTaken():
-            return drills.taken(message).SerializeToString()
+            return questions.taken_drill(message).SerializeToString()
         case Question():
             return questions.question(message).SerializeToString()
         case QuestionReply():
@@ -216,8 +216,8 @@ _READERS: dict[Kind, tuple[Any, Callable[[Any], Message]]] = {
     "report": (pb.ReportRequest, forms.report_of),
     "answer": (pb.ReportResponse, forms.answer_of),
     "watch": (pb.WatchResponse, forms.model_of),
-    "drill": (pb.DrillRequest, drills.report_of),
-    "drilled": (pb.DrillResponse, drills.taken_of),
+    "drill": (pb.DrillRequest, questions.report_of),
+    "drilled": (pb.DrillResponse, questions.taken_drill_of),
     "question": (pb.Question, questions.question_of),
     "reply": (pb.ReplyRequest, questions.reply_of),
     "replied": (pb.ReplyResponse, questions.taken_of),

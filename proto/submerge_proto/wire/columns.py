@@ -16,12 +16,12 @@ import numpy as np
 
 from submerge import Array, PeerError, Subspace
 from submerge_proto.v1 import summary_pb2 as pb
-from submerge_proto.wire.channel_energies import held_by
 from submerge_proto.wire.sizes import (
     LEAST,
     check_channels,
     check_numbers,
     check_sizes,
+    held_by,
     saturated,
     saturated_on_disk,
 )

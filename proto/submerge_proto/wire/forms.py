@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from submerge import PeerError
+import numpy as np
+
+from submerge import Array, PeerError
+from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import MOST_WIDENED
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
+    EarlierSums,
     Hello,
     Incarnation,
     Join,
@@ -22,19 +27,175 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.names import LAST_SECOND
-from submerge.protocol.score_trail import NO_TRAIL
+from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
+from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2
-from submerge_proto.wire import (
-    alarms,
-    earlier_sums,
-    factors,
-    parts,
-    scores,
-    summaries,
-    trails,
-)
-from submerge_proto.wire.columns import MOST_RANK
+from submerge_proto.v1 import summary_pb2 as v1_pb
+from submerge_proto.wire import alarms, parts, scores, summaries
+from submerge_proto.wire.columns import MOST_RANK, bytes_of
+from submerge_proto.wire.parts import number
+
+# Noise that float32 cannot hold is brought within its range first. An honest root gives each
+# channel a noise of at least a ten-thousandth of its variance (`LEAST` of `pca.factor`), and what
+# factors hold of a channel is never more than its variance.
+
+
+LEAST, LARGEST = float(np.finfo(np.float32).tiny), float(np.float32(3e38))
+"""Least and largest noise, and largest loading: squares of such quotients are float64."""
+
+STEEP = 1e8
+"""Largest part of a channel that factors hold, over its noise."""
+
+
+def packed(factors: Factors) -> v1_pb.Factors:
+    """Return factors as a message."""
+    noise = bytes_of(np.clip(factors.noise, LEAST, LARGEST), "<f4")
+    if factors.loadings is None:
+        return v1_pb.Factors(noise=noise)
+    loadings = np.clip(factors.loadings.T, -LARGEST, LARGEST)
+    return v1_pb.Factors(noise=noise, loadings=bytes_of(loadings, "<f4"))
+
+
+def unpacked(messages: Sequence[v1_pb.Factors], summary: Summary | None) -> tuple[Factors, ...]:
+    """Return the factors that messages hold, for each part of a summary; () if there are none.
+
+    Raises PeerError if they do not go with the summary.
+    """
+    if not messages:
+        return ()
+    subspaces = () if summary is None else summary.parts
+    if len(messages) != len(subspaces):
+        raise PeerError(
+            f"expected factors for each of {len(subspaces)} subspaces, got {len(messages)}",
+            kind="shape",
+        )
+    known = tuple(_one(each, part.dim) for each, part in zip(messages, subspaces, strict=True))
+    for factors, part in zip(known, subspaces, strict=True):
+        held = np.square(factors.loadings_of(part)).sum(axis=1)
+        if not (held <= STEEP * factors.noise).all():
+            raise PeerError(
+                f"expected noise of at least {1 / STEEP:g} of what factors hold of a channel, got"
+                f" {(factors.noise / np.maximum(held, LEAST)).min():.3g}",
+                kind="range",
+            )
+    return known
+
+
+def _one(message: v1_pb.Factors, dim: int) -> Factors:
+    noise = _numbers(message.noise)
+    if len(noise) != dim:
+        raise PeerError(f"expected the noise of {dim} channels, got {len(noise)}", kind="shape")
+    if not (noise >= LEAST).all() or not (noise <= LARGEST).all():
+        raise PeerError(f"noise must be {LEAST:g} to {LARGEST:g}", kind="range")
+    if not message.loadings:
+        return Factors(noise)
+    loadings = _numbers(message.loadings)
+    k, rest = divmod(len(loadings), dim)
+    if rest or not k <= min(dim, MOST_RANK):
+        raise PeerError(
+            f"expected loadings of {dim} channels, got {len(loadings)} numbers", kind="shape"
+        )
+    if not (np.abs(loadings) <= LARGEST).all():
+        raise PeerError(f"loadings must be at most {LARGEST:g} either way", kind="range")
+    return Factors(noise, loadings.reshape(k, dim).T)
+
+
+def _numbers(data: bytes) -> Array:
+    """Return float32 numbers, as float64."""
+    if len(data) % 4:
+        raise PeerError(f"factors: expected float32, got {len(data)} bytes", kind="shape")
+    return np.frombuffer(data, "<f4").astype(np.float64)
+
+
+# Sums in either would count readings twice, so such a report is refused.
+
+
+def put(
+    message: pb.ReportRequest, sums: EarlierSums | None, *, coarse: bool = False, kept: bool = False
+) -> None:
+    """Put sums into a report, as `summaries.put`; those that have faded to nothing are left out."""
+    if sums is None:
+        return
+    holder = pb.ReportRequest()
+    summaries.put(holder, sums.summary, coarse=coarse, kept=kept)
+    if holder.HasField("subspace"):
+        message.earlier.fingerprint = bytes.fromhex(sums.fingerprint)
+        message.earlier.subspace.CopyFrom(holder.subspace)
+        message.earlier.counts.CopyFrom(parts.counts(sums.counts))
+
+
+def of(message: pb.ReportRequest, *, kept: bool = False) -> EarlierSums | None:
+    """Return the sums that a report holds; None if it has none.
+
+    Raises PeerError if no honest node could have written them.
+    """
+    if not message.HasField("earlier"):
+        return None
+    earlier = message.earlier
+    fingerprint = parts.fingerprint(earlier.fingerprint)
+    holder = pb.ReportRequest()
+    if earlier.HasField("subspace"):
+        holder.subspace.CopyFrom(earlier.subspace)
+    summary = summaries.of(holder, fingerprint, kept=kept)
+    if summary is None:
+        raise PeerError("expected sums of an earlier schema, got no subspace", kind="shape")
+    return EarlierSums(fingerprint, summary, parts.counts_of(earlier.counts))
+
+
+def check(report: Report) -> None:
+    """Refuse sums in a report that cannot have them, or of more readings than it counts."""
+    sums = report.earlier
+    if sums is None:
+        return
+    if not report.fence:
+        raise PeerError("a client has no sums of an earlier schema, got some", kind="shape")
+    if report.summary is not None:
+        raise PeerError("expected a summary, or sums of an earlier schema, got both", kind="shape")
+    if sums.fingerprint == report.fingerprint:
+        raise PeerError("expected sums of an earlier schema, got the report's own", kind="shape")
+    part, whole = sums.counts, report.counts
+    pairs = (
+        *((part.learnt, whole.learnt), (part.withheld, whole.withheld)),
+        *((part.lost, whole.lost), (part.moved, whole.moved)),
+    )
+    if any(few > many for few, many in pairs):
+        raise PeerError(
+            f"expected earlier sums of at most {whole.learnt} readings, got {part.learnt}",
+            kind="range",
+        )
+
+
+# A level is any byte, so that a later version may say more with it.
+
+
+def trail(value: ScoreTrail) -> pb.ScoreTrail:
+    """Return a trail as a message."""
+    return pb.ScoreTrail(last_minute=value.last, levels=value.levels)
+
+
+def trail_of(message: pb.ReportRequest) -> ScoreTrail:
+    """Return the trail that a report has.
+
+    Raises PeerError if an aggregator sends one, if its length is wrong, or if a minute is before
+    1970 or after the year 9999.
+    """
+    if message.fence:
+        raise PeerError("expected a trail of scores from a client only, got an aggregator's")
+    minute = number("last_minute", message.trail.last_minute, LAST_MINUTE)
+    levels = message.trail.levels
+    if not 1 <= len(levels) <= MINUTES:
+        raise PeerError(
+            f"a trail of scores has 1 to {MINUTES} levels, got {len(levels)}", kind="shape"
+        )
+    if len(levels) > minute + 1:
+        raise PeerError(
+            f"a trail of scores begins in 1970 or later, got {len(levels)} levels until minute"
+            f" {minute} since then",
+            kind="range",
+        )
+    return ScoreTrail(minute, levels)
+
 
 NO_INCARNATION = Incarnation(0, 0)
 """In a model's header: a model belongs to a group, and to no incarnation."""
@@ -125,8 +286,8 @@ def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.Rep
     if value.alarm_status is not None:
         message.alarm_status.CopyFrom(alarms.alarm_status(value.alarm_status))
     if value.trail.levels and not kept:
-        message.trail.CopyFrom(trails.trail(value.trail))
-    earlier_sums.put(message, value.earlier, coarse=coarse, kept=kept)
+        message.trail.CopyFrom(trail(value.trail))
+    put(message, value.earlier, coarse=coarse, kept=kept)
     return message
 
 
@@ -152,11 +313,11 @@ def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
         certified_until=_certified_until_of(message.certified_until_s),
         alarm_status=alarms.alarm_status_of(message.alarm_status) if has("alarm_status") else None,
-        trail=trails.trail_of(message) if has("trail") else NO_TRAIL,
-        earlier=earlier_sums.of(message, kept=kept),
+        trail=trail_of(message) if has("trail") else NO_TRAIL,
+        earlier=of(message, kept=kept),
     )
     _check_readings(report)
-    earlier_sums.check(report)
+    check(report)
     if report.alarm_status is not None and not report.fence:
         alarms.check_own(report.alarm_status, report.stamp.node)
     return report
@@ -253,7 +414,7 @@ def model(value: Model) -> pb.Model:
     if value.widened > 1:
         message.widened = min(value.widened, MOST_WIDENED)
     if message.HasField("subspace"):  # a summary that has faded to nothing is left out
-        message.factors.extend(map(factors.packed, value.factors))
+        message.factors.extend(map(packed, value.factors))
     message.block_s = value.block_s
     if value.limits is not None:
         message.limits.CopyFrom(scores.limits(value.limits))
@@ -293,7 +454,7 @@ def model_of(message: pb.Model) -> Model:
         created=parts.real("created_s", message.created_s),
         expires=parts.real("expires_s", message.expires_s),
         maxima=maxima,
-        factors=factors.unpacked(message.factors, summary),
+        factors=unpacked(message.factors, summary),
         rank=parts.number("rank", message.rank, MOST_RANK),
         widened=_widened_of(message.widened),
         block_s=scores.block_s_of(message.block_s),

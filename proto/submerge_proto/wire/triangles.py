@@ -19,7 +19,6 @@ from submerge import Array, PeerError
 from submerge._linalg import Storage
 from submerge.pca.whole_scatter import WholeScatter, triangle
 from submerge_proto.v1 import summary_pb2 as pb
-from submerge_proto.wire.channel_energies import ROUNDING, consistent
 from submerge_proto.wire.columns import (
     array_of,
     bytes_of,
@@ -29,10 +28,12 @@ from submerge_proto.wire.columns import (
 )
 from submerge_proto.wire.sizes import (
     LARGEST,
+    ROUNDING,
     WITHIN,
     check_channels,
     check_numbers,
     check_sizes,
+    consistent,
     factor_within,
 )
 

@@ -26,14 +26,11 @@ from submerge.protocol.messages import (
 from submerge.protocol.permission import Permission
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
-from submerge_aggregator.admission.control import MOST_COUNTED, AdmissionControl
+from submerge_aggregator.admission.control import MOST_COUNTED, AdmissionControl, standing_of
 from submerge_aggregator.admission.decision import AdmissionRules
-from submerge_aggregator.admission.revoked import RevokedList
-from submerge_aggregator.admission.roster import RosterEntry
-from submerge_aggregator.admission.standing import standing_of
+from submerge_aggregator.admission.roster import RevokedList, RosterEntry
 from submerge_aggregator.batch import Asked, Down
-from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.downlink.identity import UNPROVEN, PeerIdentity
+from submerge_aggregator.downlink import UNPROVEN, Inbound, PeerIdentity
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_proto.wire import codec

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from submerge.protocol.messages import Join, Stamp
 from submerge.protocol.permission import GROUP_URI, ROLE_URI, ROLES, Permission
 from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection
-from submerge_aggregator.admission.revoked import RevokedList
-from submerge_aggregator.admission.roster import RosterEntry
-from submerge_aggregator.downlink.identity import PeerIdentity, Proof
+from submerge_aggregator.admission.roster import RevokedList, RosterEntry
+from submerge_aggregator.downlink import PeerIdentity, Proof
 from support.nodes import GROUP, new_incarnation, report
 
 NODE, SERIAL, FENCE = "site-1", 0x5A0F, b"f" * 16

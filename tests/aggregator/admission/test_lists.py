@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge.protocol.permission import ROLES
-from submerge_aggregator.admission.revoked import RevokedList, parse_revoked
-from submerge_aggregator.admission.roster import RosterEntry, parse_roster
+from submerge_aggregator.admission.roster import (
+    RevokedList,
+    RosterEntry,
+    parse_revoked,
+    parse_roster,
+)
 
 names = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=8)
 entries = st.builds(

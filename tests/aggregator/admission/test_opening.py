@@ -9,10 +9,10 @@ import pytest
 
 from submerge import UsageError
 from submerge.protocol.permission import Permission
-from submerge_aggregator.admission.opening import make_admission
+from submerge_aggregator.admission.control import make_admission
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.downlink.identity import PeerIdentity
-from submerge_client.config.decoding import decoded
+from submerge_aggregator.downlink import PeerIdentity
+from submerge_client.config.tomlfile import decoded
 
 KIT = {"kit": "root.kit"}
 MQTTS = {"mqtt": {"url": "mqtts://broker"}}

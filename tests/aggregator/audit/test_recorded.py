@@ -20,8 +20,7 @@ from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.audit import batch_entries
 from submerge_aggregator.audit.batch_entries import AGAIN_S
 from submerge_aggregator.audit.log import AuditLog
-from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.downlink.identity import PeerIdentity
+from submerge_aggregator.downlink import Inbound, PeerIdentity
 from submerge_aggregator.refusals import HARMLESS, MINUTE_S, REASONS, Refusals
 from submerge_aggregator.worker import AGAIN_S as STORE_AGAIN_S
 from submerge_aggregator.worker import CommitWorker

@@ -14,8 +14,7 @@ import pytest
 from submerge import SubmergeError, UsageError
 from submerge.protocol.machine import Now
 from submerge_aggregator.backup import checking
-from submerge_aggregator.backup.checking import StoreCopy, check_models, read_copy
-from submerge_aggregator.backup.copy_file import CopyDamaged
+from submerge_aggregator.backup.checking import CopyDamaged, StoreCopy, check_models, read_copy
 from submerge_aggregator.store import FORM, Store
 from support.backups import config_of, configuration, copied
 from support.house import SCHEMA, House, Time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submerge_aggregator.downlink.handshakes import LIFE_S, MOST_KNOWN, PATIENCE_S, Handshakes
+from submerge_aggregator.downlink.over_grpc import LIFE_S, MOST_KNOWN, PATIENCE_S, Handshakes
 
 LATER = PATIENCE_S + 1.0
 

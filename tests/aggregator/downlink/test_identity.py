@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.protocol.permission import Permission
-from submerge_aggregator.downlink.identity import PeerIdentity, identity_of, serial_of_pem
+from submerge_aggregator.downlink import PeerIdentity, identity_of, serial_of_pem
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 

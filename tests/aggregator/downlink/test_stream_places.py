@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge.protocol.messages import Answer, Incarnation, Reason, Stamp
-from submerge_aggregator.downlink.identity import UNPROVEN
-from submerge_aggregator.downlink.over_grpc import GrpcDownlink
-from submerge_aggregator.downlink.readings import LEAST_PLACES, SHARES, CallsUnderWay, ReadingLimits
-from submerge_aggregator.downlink.report_streams import (
+from submerge_aggregator.downlink import UNPROVEN
+from submerge_aggregator.downlink.message_calls import (
     CallSender,
     OpenReportStream,
     ReportStreams,
     turns_away,
 )
+from submerge_aggregator.downlink.over_grpc import GrpcDownlink
+from submerge_aggregator.downlink.readings import LEAST_PLACES, SHARES, CallsUnderWay, ReadingLimits
 from submerge_proto.wire import codec
 
 ANSWER = codec.encode(Answer(Stamp("c", "g", Incarnation(1, 1), 1), Reason.ACK))

@@ -10,8 +10,8 @@ import pytest
 
 from submerge.pca.subspace import Subspace
 from submerge.protocol.messages import Counts
-from submerge_aggregator.history import past
-from submerge_aggregator.history.versions import angle_between, version_row
+from submerge_aggregator.history import answers
+from submerge_aggregator.history.recorder import angle_between, version_row
 from support.alarmed import ROWS, alarm, message
 from support.house import SCHEMA, House
 from support.nodes import EPOCH, GROUP
@@ -53,7 +53,7 @@ def test_they_outlive_the_report_that_brought_them(tmp_path: Path) -> None:
 
 def test_pages_of_one_moment_lose_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Page after page, each alarm comes once, also where more ended at one time than fit a page."""
-    monkeypatch.setattr(past, "MOST_ALARMS", 2)
+    monkeypatch.setattr(answers, "MOST_ALARMS", 2)
     with House(tmp_path, history_bytes=MIB) as house:
         for node, ended in {"a": 5.0, "b": 6.0, "c": 6.0, "d": 6.0, "e": 8.0}.items():
             message(house, node, alarm(node=node, ended=ended))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from submerge_aggregator.history import recorder as recorders
-from submerge_aggregator.history.entries import TrailHeard
+from submerge_aggregator.history.file import TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder, HistoryUnavailable
 from support.disks import small_disk
 from support.patience import PATIENCE_S
@@ -139,7 +139,7 @@ FULL = """
 import logging, resource, signal, sys
 from pathlib import Path
 from submerge_aggregator.history import recorder as recorders
-from submerge_aggregator.history.entries import TrailHeard
+from submerge_aggregator.history.file import TrailHeard
 recorders.AGAIN_S = 0.0
 logging.getLogger("submerge").addHandler(logging.StreamHandler())
 logging.getLogger("submerge").setLevel("INFO")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from submerge_aggregator.history.entries import ModelHeard, TrailHeard
-from submerge_aggregator.history.file import HistoryFile
+from submerge_aggregator.history.file import HistoryFile, ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder, HistoryUnavailable
 from support.patience import PATIENCE_S
 

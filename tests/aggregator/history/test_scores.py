@@ -14,7 +14,7 @@ from submerge.protocol.score_trail import ScoreTrail
 from submerge_aggregator.http import admin
 from submerge_aggregator.page.calls import InsideCalls
 from submerge_aggregator.page.fleet_tree import FleetTrees
-from submerge_aggregator.page.score_trees import ScoreTrees
+from submerge_aggregator.page.watched import ScoreTrees
 from support.house import House
 from support.nodes import GROUP
 from support.paged import Paged

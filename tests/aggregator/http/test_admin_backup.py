@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from submerge_aggregator.backup import jobs
-from submerge_aggregator.backup.checking import read_copy
-from submerge_aggregator.backup.copy_file import FORM
+from submerge_aggregator.backup.checking import COPY_FORM, read_copy
 from submerge_aggregator.backup.last_backup import LastBackup
 from submerge_aggregator.batch import Tallies
 from submerge_aggregator.http.metrics import Numbers, exposition
@@ -55,7 +54,7 @@ def test_a_copy_comes_in_pieces(tmp_path, house, monkeypatch):
 
     assert view["bytes"] == len(data)
     assert view["copied"] == view["total"] == read_copy(tmp_path / "copy").identity.bytes
-    assert b"\nsubmerge backup %d " % FORM in data
+    assert b"\nsubmerge backup %d " % COPY_FORM in data
     behind = house.asks("GET", f"/backup/{view['name']}/{10**30}")
     assert (200, b"") == (behind.status, behind.body)
     assert 200 == house.asks("POST", f"/backup/{view['name']}/end").status

@@ -10,7 +10,7 @@ import pytest
 
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.messages import Reason
-from submerge_aggregator.questions import bans
+from submerge_aggregator.questions import survey
 from submerge_aggregator.store import Store
 from submerge_client import logs
 from submerge_proto.kept import records
@@ -96,7 +96,7 @@ def test_what_cannot_be_is_one_line(house, path, status, why):
 
 def test_bans_are_bounded(house, monkeypatch):
     """None is forgotten for another: the order is refused."""
-    monkeypatch.setattr(bans, "MOST_BANNED", 1)
+    monkeypatch.setattr(survey, "MOST_BANNED", 1)
     house.asks("POST", "/bans/c/ban")
 
     assert 200 == house.asks("POST", "/bans/c/ban").status

@@ -11,7 +11,7 @@ import pytest
 
 from submerge.errors import UsageError
 from submerge.history.fit import Fitted
-from submerge_aggregator.http import admin_histories
+from submerge_aggregator.http import admin
 from submerge_aggregator.store import Store
 from submerge_client import logs
 from submerge_proto.files.learnt import packed, unpacked
@@ -168,7 +168,7 @@ def test_what_the_group_refuses_is_its_line(house, day):
 
 def test_a_file_is_bounded(house, day, monkeypatch):
     """Before it is read."""
-    monkeypatch.setattr(admin_histories, "MOST_PUSHED_BYTES", 100)
+    monkeypatch.setattr(admin, "MOST_PUSHED_BYTES", 100)
     answer = house.asks("POST", HISTORIES, histories.file_of(day))
 
     assert (400, True) == (answer.status, "at most 100 bytes" in answer.json["error"])
@@ -176,7 +176,7 @@ def test_a_file_is_bounded(house, day, monkeypatch):
 
 def test_a_refusal_between_the_question_and_the_order_is_an_error(house, day, monkeypatch):
     """Another operator was faster: what was asked for is not there."""
-    check, seen = admin_histories.histories.check_push, []
+    check, seen = admin.histories.check_push, []
 
     def first_yes(node, now, order):
         found = check(node, now, order)
@@ -184,7 +184,7 @@ def test_a_refusal_between_the_question_and_the_order_is_an_error(house, day, mo
         seen.append(node.step(rival, now))
         return found
 
-    monkeypatch.setattr(admin_histories.histories, "check_push", first_yes)
+    monkeypatch.setattr(admin.histories, "check_push", first_yes)
     answer = house.asks("POST", HISTORIES, histories.file_of(day))
 
     assert (1, 400, True) == (len(seen), answer.status, "nothing new" in answer.json["error"])
@@ -196,7 +196,7 @@ def test_what_cannot_be_kept_is_refused_before_it_is_ordered(house, day, monkeyp
     def fails(_):
         raise UsageError("cannot be kept")
 
-    monkeypatch.setattr(admin_histories.kept, "history", fails)
+    monkeypatch.setattr(admin.kept, "history", fails)
     assert 400 == house.asks("POST", HISTORIES, histories.file_of(day)).status
     assert [] == house.asks("GET", HISTORIES).json
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from submerge_aggregator.http import bounded
+from submerge_aggregator.http import serving as bounded
 from submerge_aggregator.http.serving import Serving
 from support.patience import PATIENCE_S
 

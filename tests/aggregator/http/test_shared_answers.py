@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from submerge import SubmergeError
-from submerge_aggregator.http.shared_answers import MOST_KEPT, AskedTooMuch, SharedAnswers
+from submerge_aggregator.http.admin_tree import MOST_KEPT, AskedTooMuch, SharedAnswers
 
 
 class Node:

@@ -10,8 +10,8 @@ import pytest
 from submerge.jobs.machine import ChildrenKnown
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.admission.decision import AdmissionRules
-from submerge_aggregator.admission.revoked import RevokedList
-from submerge_aggregator.jobs.below import children_of
+from submerge_aggregator.admission.roster import RevokedList
+from submerge_aggregator.jobs.runtime import children_of
 
 GROUP = "room"
 

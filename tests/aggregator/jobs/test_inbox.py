@@ -11,10 +11,8 @@ from submerge.jobs.machine import JobPiece, JobPieceTaken
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.jobs.inbox import JobInbox
-from submerge_aggregator.jobs.runtime import JobRuntime
-from submerge_aggregator.limits.budget import SHARES, MessageBudget
-from submerge_aggregator.rate_limit import RateLimit
+from submerge_aggregator.jobs.runtime import JobInbox, JobRuntime
+from submerge_aggregator.limits import SHARES, MessageBudget, RateLimit
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_proto.wire import jobs

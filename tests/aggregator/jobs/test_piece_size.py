@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submerge_aggregator.limits.message_size import LEAST
+from submerge_aggregator.limits import LEAST
 from submerge_proto.wire import jobs
 from support.job_table import job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_aggregator.limits.budget import SHARES, SHORT, MessageBudget
+from submerge_aggregator.limits import SHARES, SHORT, MessageBudget
 
 LIMIT = 8 * SHORT * SHARES
 

@@ -10,7 +10,7 @@ from submerge import Schema
 from submerge.protocol.messages import Counts, EarlierSums
 from submerge.protocol.summaries import MOST_TIMES
 from submerge_aggregator.config import GroupConfig
-from submerge_aggregator.limits.message_size import LEAST, UNKNOWN, has_room, largest_message
+from submerge_aggregator.limits import LEAST, UNKNOWN, has_room, largest_message
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sizes import FENCES, GRPC_LIMIT, JOIN, MQTT_LIMIT, size_of_report
 from submerge_client.config.summary import SummaryConfig

@@ -21,7 +21,7 @@ from submerge_aggregator.notify.over_apprise import (
     open_service,
 )
 from submerge_aggregator.notify.urls import SecretUrl
-from submerge_client.alarms.post import HttpAnswer
+from submerge_client.alarms.webhook import HttpAnswer
 from support.alarms import alarm
 from support.programs import until
 

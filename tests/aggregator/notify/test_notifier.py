@@ -12,12 +12,11 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.notify.notifier import AlarmNotifier
+from submerge_aggregator.notify.notifier import AlarmNotifier, Subtree
 from submerge_aggregator.notify.sinks import make_notifier
-from submerge_aggregator.notify.subtree import Subtree
 from submerge_client import logs
 from submerge_client.alarms import Sinks
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from support.alarmed import ROWS, alarm, alarm_status, message, passes_on
 from support.house import House
 from support.nodes import EPOCH

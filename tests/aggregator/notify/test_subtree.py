@@ -7,7 +7,7 @@ import math
 import pytest
 
 from submerge.protocol.alarm_status import Alarm
-from submerge_aggregator.notify.subtree import OLD_S, Subtree
+from submerge_aggregator.notify.notifier import OLD_S, Subtree
 from support.alarmed import alarm
 from support.nodes import EPOCH
 

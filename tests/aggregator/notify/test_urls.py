@@ -12,7 +12,7 @@ import pytest
 from submerge import UsageError
 from submerge_aggregator.notify.config import AppriseConfig
 from submerge_aggregator.notify.urls import MOST_BYTES, SecretUrl, read_urls
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/s3cret"
 

@@ -12,9 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from submerge_aggregator.operators.access import FAILED_BURST, FAILED_PER_S, OperatorAccess
+from submerge_aggregator.operators.access import (
+    BURST,
+    FAILED_BURST,
+    FAILED_PER_S,
+    OperatorAccess,
+    OrderLog,
+)
 from submerge_aggregator.operators.identify import Denial, Operator, Peer
-from submerge_aggregator.operators.order_log import BURST, OrderLog
 
 NETWORK = Peer(address="10.0.0.7")
 DENIED = Denial(401, "wrong_token", "no")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.admission.decision import AdmissionRules
-from submerge_aggregator.admission.revoked import RevokedList
+from submerge_aggregator.admission.roster import RevokedList
 from submerge_aggregator.operators.identify import (
     DENIALS,
     Denial,

@@ -6,8 +6,7 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator.admission.watched_file import LOOK_S
-from submerge_aggregator.operators.known_tokens import KnownTokens
-from submerge_aggregator.operators.tokens import Token, digest_of, tokens_text
+from submerge_aggregator.operators.tokens import KnownTokens, Token, digest_of, tokens_text
 
 
 def token(name: str, secret: str = "") -> Token:

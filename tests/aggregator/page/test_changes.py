@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from submerge_aggregator.page.changes import Changes
+from submerge_aggregator.page.watched import Changes
 
 
 class Calls:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from submerge_aggregator.page.fleet_rows import STATES
+from submerge_aggregator.page.fleet_tree import STATES
 from support.paged import Paged
 
 pytestmark = pytest.mark.slow

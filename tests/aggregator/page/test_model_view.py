@@ -8,7 +8,7 @@ import pytest
 
 from submerge import PeerError
 from submerge.schema import Channel, Schema
-from submerge_aggregator.page.model_view import MOST_CHANNELS, ModelView, model_view
+from submerge_aggregator.page.data import MOST_CHANNELS, ModelView, model_view
 from support.house import House
 
 HOSTILE = [

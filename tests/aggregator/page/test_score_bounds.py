@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from submerge_aggregator.history.views import NodeLevels, ScoresPage
-from submerge_aggregator.page import score_trees
+from submerge_aggregator.page import watched
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.fleet_tree import AT_ONCE, FleetTree, FleetTrees
-from submerge_aggregator.page.score_trees import MOST_KEPT, ScoreTrees
+from submerge_aggregator.page.watched import MOST_KEPT, ScoreTrees
 
 NOON = 1_700_000_000.0
 PAGE = 100
@@ -51,8 +51,8 @@ def test_pages_that_never_end_are_asked_for_until_there_are_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was said until then is shown, and that there is more."""
-    monkeypatch.setattr(score_trees, "MOST", 5 * PAGE)
-    monkeypatch.setattr(score_trees, "MOST_SHOWN", PAGE)
+    monkeypatch.setattr(watched, "MOST", 5 * PAGE)
+    monkeypatch.setattr(watched, "MOST_SHOWN", PAGE)
     endless = Endless()
     endless.goes_on.set()
     found = msgspec.json.decode(asyncio.run(trees_of(endless).body("g", 24)))
@@ -63,7 +63,7 @@ def test_pages_that_never_end_are_asked_for_until_there_are_enough(
 
 def test_many_pictures_at_once_ask_no_more_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader who asks for every number of hours is refused; others' questions have their turn."""
-    monkeypatch.setattr(score_trees, "MOST", PAGE)
+    monkeypatch.setattr(watched, "MOST", PAGE)
     endless = Endless()
 
     async def asks() -> list[bytes | BaseException]:

@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from submerge_aggregator.history.views import NodeLevels, ScoresPage
-from submerge_aggregator.page import score_trees
+from submerge_aggregator.page import watched
 from submerge_aggregator.page.calls import CallRefused
-from submerge_aggregator.page.fleet_rows import FleetRow, row_of
-from submerge_aggregator.page.fleet_tree import FleetTree, FleetTrees
-from submerge_aggregator.page.score_trees import FRESH_S, ScoreTrees, step_of
+from submerge_aggregator.page.fleet_tree import FleetRow, FleetTree, FleetTrees, row_of
+from submerge_aggregator.page.watched import FRESH_SCORES_S, ScoreTrees, step_of
 from submerge_aggregator.questions.views import NodeView
 
 NOON = 1_700_000_000.0
@@ -97,7 +96,7 @@ def test_many_who_look_cost_as_much_as_one() -> None:
 
     assert 1 == len(asyncio.run(five()))
     once = len(fleet.asked)
-    fleet.at += FRESH_S - 1
+    fleet.at += FRESH_SCORES_S - 1
     body(trees)
     assert once == len(fleet.asked)
     fleet.at += 1
@@ -107,7 +106,7 @@ def test_many_who_look_cost_as_much_as_one() -> None:
 
 def test_the_worst_are_shown_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that there are more."""
-    monkeypatch.setattr(score_trees, "MOST_SHOWN", 2)
+    monkeypatch.setattr(watched, "MOST_SHOWN", 2)
     found = body(trees_of(Fleet()))
 
     assert ["n200", "n90"] == [each["node"] for each in found["nodes"]]

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from submerge_aggregator.history.views import NodeLevels, ScoresPage
-from submerge_aggregator.page import fleet_tree, score_trees
+from submerge_aggregator.page import fleet_tree, watched
 from submerge_aggregator.page.fleet_tree import NOT_ASKED, FleetTrees
-from submerge_aggregator.page.score_trees import ScoreTrees
+from submerge_aggregator.page.watched import ScoreTrees
 from submerge_aggregator.questions.views import NodesPage, NodeView
 
 NOON = 1_700_000_000.0
@@ -37,7 +37,7 @@ class Calls:
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """No time is left once the root has said what it has."""
-    for module in (fleet_tree, score_trees):
+    for module in (fleet_tree, watched):
         monkeypatch.setattr(module, "ASKS_S", 0.0)
     return Calls()
 

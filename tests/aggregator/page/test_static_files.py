@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from submerge_aggregator.page.drawing import TEMPLATES
-from submerge_aggregator.page.files import FOLDER, StaticFiles
-from submerge_aggregator.page.fleet_rows import STATES
+from submerge_aggregator.page.drawing import FOLDER, TEMPLATES, StaticFiles
+from submerge_aggregator.page.fleet_tree import STATES
 
 MOST_BYTES = 300_000
 MOST_LINES = 400

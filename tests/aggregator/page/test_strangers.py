@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from submerge_aggregator.operators.scopes import ROUTES
-from submerge_aggregator.page.hosts import Hosts, is_loopback
+from submerge_aggregator.page.gate import Hosts, is_loopback
 from submerge_aggregator.page.opening import page_app
 from support.paged import Paged
 from support.patience import PATIENCE_S

@@ -13,9 +13,9 @@ import pytest
 
 from submerge import Channel, Schema
 from submerge.features import Gaussian, RandomFourier
-from submerge_bridges.export import command, recipe, writers
+from submerge_bridges.export import command, recipe
 from submerge_bridges.export.c_source import c_source
-from submerge_bridges.export.exported_model import recipe_of
+from submerge_bridges.export.command import recipe_of
 from submerge_bridges.export.javascript import javascript
 from submerge_files import model_file
 from support import exported, pump_files
@@ -40,7 +40,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_help_knows_every_language():
     """The choices are written beside the writers, which load NumPy."""
-    assert tuple(writers.WRITERS) == command.LANGUAGES
+    assert tuple(command.WRITERS) == command.LANGUAGES
     assert recipe.SCORES == command.SCORES
 
 
@@ -48,7 +48,7 @@ def test_help_knows_every_language():
 def test_each_language_says_who_made_it(house, language):
     """Only an exported file is written over, and it is known by its first bytes."""
     saved = model_file.read(house / "pump.model")
-    data = writers.WRITERS[language].write(recipe_of(saved), writers.ExportOptions())
+    data = command.WRITERS[language].write(recipe_of(saved), command.ExportOptions())
 
     assert command.MADE_BY.encode() in data[: command.HEAD]
 

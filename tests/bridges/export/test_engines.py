@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from submerge_bridges.export.exported_model import recipe_of
+from submerge_bridges.export.command import recipe_of
 from submerge_bridges.export.recipe import Recipe
 from support import exported, pump_files
 from support.export_engines import run_onnx

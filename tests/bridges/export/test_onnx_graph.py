@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from submerge import SubmergeError, UsageError
-from submerge_bridges.export.exported_model import recipe_of
-from submerge_bridges.export.golden import golden_rows
-from submerge_bridges.export.interpreter import SCORED, ExportState, step
-from submerge_bridges.export.onnx_graph import model
-from submerge_bridges.export.onnx_graph.model import onnx_model
+from submerge_bridges.export import onnx_graph
+from submerge_bridges.export.command import recipe_of
+from submerge_bridges.export.interpreter import SCORED, ExportState, golden_rows, step
+from submerge_bridges.export.onnx_graph import onnx_model
 from submerge_bridges.export.recipe import AlarmRecipe, Recipe
 from support import exported, pump_files
 from support.export_engines import run_onnx
@@ -105,13 +104,13 @@ def test_names_are_data(recipe: Recipe):
 def test_the_same_recipe_gives_the_same_bytes(recipe: Recipe):
     """So that two exports can be compared. A user finds who made the file at its beginning."""
     assert onnx_model(recipe) == onnx_model(recipe)
-    assert model.MADE_BY.encode() in onnx_model(recipe)[:1000]
+    assert onnx_graph.MADE_BY.encode() in onnx_model(recipe)[:1000]
 
 
 def test_a_model_that_computes_otherwise_is_not_written(recipe: Recipe, monkeypatch):
     """The golden rows are checked before there is a file."""
     other = golden_rows(replace(recipe, excess=1.001))
-    monkeypatch.setattr(model, "golden_rows", lambda *_, **__: other)
+    monkeypatch.setattr(onnx_graph, "golden_rows", lambda *_, **__: other)
 
     with pytest.raises(SubmergeError, match="distance of golden row 0"):
         onnx_model(recipe)

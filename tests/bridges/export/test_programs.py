@@ -14,7 +14,7 @@ import pytest
 
 from submerge import UsageError
 from submerge_bridges.export.c_source import c_source
-from submerge_bridges.export.exported_model import recipe_of
+from submerge_bridges.export.command import recipe_of
 from submerge_bridges.export.javascript import javascript
 from submerge_bridges.export.recipe import Recipe
 from submerge_files.model_file import SavedModel

@@ -11,7 +11,7 @@ from submerge import UsageError
 from submerge.history.detection import HistoryDetector
 from submerge.history.recording import Recorded
 from submerge.history.settings import SOON
-from submerge_bridges.export.exported_model import recipe_of
+from submerge_bridges.export.command import recipe_of
 from submerge_bridges.export.interpreter import (
     GAPS,
     SCORED,

@@ -16,8 +16,8 @@ from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_client.agent import Agent
 from submerge_client.alarms import Sinks
-from submerge_client.disk import RecordStore
-from submerge_client.sensors.lags import Lags
+from submerge_client.checkpoint import RecordStore
+from submerge_client.sensors.gather import Lags
 from support.alarms import HISTORY, Log, alarm
 from support.scored import scored_rows
 

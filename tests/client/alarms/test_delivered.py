@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import REMEMBERED, Deviation
-from submerge_client.alarms.delivered import MOST, Delivered, undelivered
-from submerge_client.alarms.journal import Journal
+from submerge_client.alarms.journal import MOST, Delivered, Journal, undelivered
 from support.alarms import HISTORY, Log, alarm
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "alarms" / "journal-1.json"

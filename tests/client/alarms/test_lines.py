@@ -16,8 +16,7 @@ from submerge.protocol.alarm_status import Deviation
 from submerge_client.alarms import ndjson
 from submerge_client.alarms.event import alarm_of, sentence, stamp
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.ndjson import File, LineSink, Stream
-from submerge_client.alarms.standard_output import write_whole
+from submerge_client.alarms.ndjson import File, LineSink, Stream, write_whole
 from submerge_client.assembly import _score_writer
 from submerge_client.config.client_config import ScoresConfig
 from support.alarms import BEGAN, HISTORY, RISKY, Killed, Killer, Log, alarm

@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms import delivered as module
-from submerge_client.alarms.delivered import MOST, Delivered, undelivered
-from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import REPEATED_S, payload_of
-from submerge_client.alarms.post import HttpAnswer
-from submerge_client.alarms.webhook import WebhookDelivery
-from submerge_client.config.alarm_sinks import WebhookConfig
+from submerge_client.alarms import journal as module
+from submerge_client.alarms.journal import MOST, Delivered, Journal, undelivered
+from submerge_client.alarms.webhook import REPEATED_S, HttpAnswer, WebhookDelivery, payload_of
+from submerge_client.config.alarms import WebhookConfig
 from support.alarms import BEGAN, alarm
 
 

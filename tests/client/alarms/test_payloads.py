@@ -11,10 +11,10 @@ from submerge import __version__
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import CAUSES
 from submerge_client.alarms import event
-from submerge_client.alarms.discovery import configs, state
 from submerge_client.alarms.event import event_facts, stamp
-from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, payload_of
-from submerge_client.config.alarm_sinks import WebhookConfig
+from submerge_client.alarms.over_mqtt import configs, state
+from submerge_client.alarms.webhook import LEASE_S, REPEATED_S, payload_of
+from submerge_client.config.alarms import WebhookConfig
 from support.alarms import BEGAN, HISTORY, alarm
 
 START, END = AlarmEvent("start", alarm(0)), AlarmEvent("end", alarm(0, over=True))

@@ -11,10 +11,16 @@ import pytest
 
 from submerge_client.alarms.event import stamp
 from submerge_client.alarms.journal import Journal
-from submerge_client.alarms.payloads import LEASE_S, REPEATED_S, payload_of
-from submerge_client.alarms.post import HttpAnswer
-from submerge_client.alarms.webhook import CAP_S, Webhook, WebhookDelivery
-from submerge_client.config.alarm_sinks import WebhookConfig
+from submerge_client.alarms.webhook import (
+    CAP_S,
+    LEASE_S,
+    REPEATED_S,
+    HttpAnswer,
+    Webhook,
+    WebhookDelivery,
+    payload_of,
+)
+from submerge_client.config.alarms import WebhookConfig
 from support.alarms import BEGAN, HISTORY, RISKY, Killed, Killer, Log, alarm
 from support.patience import PATIENCE_S
 

@@ -13,9 +13,9 @@ from submerge import Channel
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import MOST_BODY, Incarnation, Question
 from submerge_aggregator.questions.foreign_replies import read_recent, read_values
-from submerge_client.asked.replies import ClientReplies, no_replies
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
+from submerge_client.replies import ClientReplies, no_replies
 from support.drilled import SCHEMA, SETTINGS, SixChannels
 
 NOW = Now(0.0, 0.0)
@@ -82,7 +82,7 @@ def test_names_and_units_of_channels_are_cut_and_printable():
 
 def test_a_wide_node_sends_as_many_rows_as_there_is_room_for(monkeypatch):
     """The newest ones."""
-    monkeypatch.setattr("submerge_client.asked.replies.MOST_BODY", 2000)
+    monkeypatch.setattr("submerge_client.replies.MOST_BODY", 2000)
     client = SixChannels()
     body, _ = asks("values", node(client), share_values=True)
     values = read_values(body, "n", "g")

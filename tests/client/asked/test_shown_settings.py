@@ -14,11 +14,18 @@ from msgspec.structs import fields
 
 from submerge.protocol.messages import MOST_BODY
 from submerge_aggregator.config import AggregatorConfig
-from submerge_client.asked.shown_settings import HIDDEN, settings_reply, shown_settings
 from submerge_client.config.client_config import ClientConfig, load
-from submerge_client.config.decoding import decoded
-from submerge_client.config.hints import choices, is_section
-from submerge_client.config.sections import AnyText, Name, Secret, Section, Text
+from submerge_client.config.sections import (
+    AnyText,
+    Name,
+    Secret,
+    Section,
+    Text,
+    choices,
+    is_section,
+)
+from submerge_client.config.tomlfile import decoded
+from submerge_client.replies import HIDDEN, settings_reply, shown_settings
 from submerge_operate.up.config import BoxConfig
 
 CLIENT = {

@@ -11,9 +11,9 @@ import pytest
 
 from submerge import UsageError
 from submerge_client.alarms.factory import links_of, sinks_of
-from submerge_client.config.alarm_sinks import BrokerConfig, WebhookConfig
+from submerge_client.config.alarms import BrokerConfig, WebhookConfig
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 
 MQTT = {"url": "mqtt://broker.example", "insecure": True, "fleet": "f"}
 GRPC = {"url": "grpc://parent", "insecure": True}
@@ -295,7 +295,7 @@ RUN = """
 import io, json, sys
 from submerge_client.alarms.factory import sinks_of
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 sinks_of(decoded(json.loads(sys.argv[1]), ClientConfig), io.BytesIO()).close()
 print(*sys.modules)
 """

@@ -12,9 +12,9 @@ from submerge import SAPCA, Schema, UsageError
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
 from submerge_client.config.sample import sample
 from submerge_client.config.summary import LearntSummary
+from submerge_client.config.tomlfile import decoded
 from submerge_client.trial import _memory_line, trial_lines
 from support.samples import variants
 

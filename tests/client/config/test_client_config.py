@@ -22,7 +22,6 @@ from submerge.protocol.settings import ClientSettings
 from submerge.stats.quantile_sketch import QuantileSketch, packed
 from submerge_client.config import client_config as config
 from submerge_client.config.client_config import ClientConfig, load
-from submerge_client.config.decoding import decoded
 from submerge_client.config.links import RetryConfig, UplinkConfig
 from submerge_client.config.sample import sample
 from submerge_client.config.schemas import SchemaConfig
@@ -35,6 +34,7 @@ from submerge_client.config.sensors import (
     NdjsonSensor,
 )
 from submerge_client.config.sizes import MAXIMA, SCORES, SKETCHES, TRAIL, size_of_report
+from submerge_client.config.tomlfile import decoded
 from submerge_proto.wire import alarms, codec, scores
 from support.alarm_statuses import most_peaks, most_vigil
 from support.samples import settings_of, spoken_of, variants

@@ -22,8 +22,8 @@ from submerge.features import (
     TensorSketch,
 )
 from submerge_client.config.client_config import ClientConfig
-from submerge_client.config.decoding import decoded
 from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.tomlfile import decoded
 from submerge_client.trial import trial_lines
 
 CHANNELS = [f"c{i}" for i in range(9)]

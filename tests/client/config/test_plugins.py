@@ -10,11 +10,11 @@ import pytest
 
 from submerge_aggregator.notify.config import NotifyConfig
 from submerge_client.alarms.factory import journal_of, line_sinks, names_of
-from submerge_client.asked.shown_settings import shown_settings
 from submerge_client.config.alarms import AlarmsConfig
-from submerge_client.config.decoding import decoded
 from submerge_client.config.plugins import plugin, plugins
 from submerge_client.config.sections import BadSetting
+from submerge_client.config.tomlfile import decoded
+from submerge_client.replies import shown_settings
 
 GROUPS = ("submerge.commands", "submerge.clusters", "submerge.roots", "submerge.sensors")
 
@@ -48,7 +48,7 @@ def test_ours_come_first_and_of_two_versions_the_first(monkeypatch, tmp_path):
 
 
 PAGER = """
-from submerge_client.config.alarm_sinks import SinkKind
+from submerge_client.config.alarms import SinkKind
 
 class Pager(SinkKind, frozen=True, kw_only=True, tag_field="kind", tag="pager"):
     number: str

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
-from submerge_client.config.toml_text import quoted, schema_lines
+from submerge_client.config.tomlfile import quoted, schema_lines
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 channels = st.builds(

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge_client.datasets import Flow, read, text
-from submerge_client.datasets.fields import cure
 from submerge_client.datasets.instants import is_time, to_seconds
 from submerge_client.datasets.source import Source
-from submerge_client.datasets.text_form import form_of
+from submerge_client.datasets.text import cure, form_of
 
 instants = st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100, 1, 1))
 zones = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))

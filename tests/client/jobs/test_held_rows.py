@@ -14,7 +14,7 @@ from submerge.judge.decision import Decision
 from submerge.judge.prepare import prepare
 from submerge.protocol.machine import Scored
 from submerge.schema import Channel, Scaling
-from submerge_client.jobs.held_rows import HeldSample
+from submerge_client.jobs import HeldSample
 
 SCHEMA = Schema((Channel("a", "K"), Channel("b", "K")), scaling=Scaling((10.0, 20.0), (2.0, 4.0)))
 ROWS = np.array([[12.0, 24.0], [14.0, 28.0], [16.0, 32.0]])

@@ -14,9 +14,8 @@ from submerge.jobs.machine import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import Parcel, all_of
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_client import clock
-from submerge_client.jobs import member_thread
-from submerge_client.jobs.held_rows import HeldSample
-from submerge_client.jobs.member_thread import ClientJobs
+from submerge_client import jobs as member_thread
+from submerge_client.jobs import ClientJobs, HeldSample
 from submerge_client.uplink import TooLarge
 from submerge_proto.wire import jobs
 from support.patience import until

@@ -13,9 +13,7 @@ import pytest
 from submerge.jobs.point_budget import PointBudget
 from submerge.protocol.machine import Keep, Now
 from submerge_client import clock
-from submerge_client.jobs.held_rows import HeldSample
-from submerge_client.jobs.member_thread import ClientJobs
-from submerge_client.jobs.shared_points import SharedPoints
+from submerge_client.jobs import ClientJobs, HeldSample, SharedPoints
 
 NOW = Now(5.0, time.time())
 

@@ -7,8 +7,8 @@ import pytest
 
 from submerge import UsageError
 from submerge.protocol.names import RandomSource
-from submerge_client.memory import entropy
-from submerge_client.memory.entropy import SystemEntropy
+from submerge_client import memory
+from submerge_client.memory import SystemEntropy
 
 
 @pytest.mark.parametrize("source", [SystemEntropy(), np.random.default_rng(0)])
@@ -28,7 +28,7 @@ def test_a_source_draws_within_its_bounds(source: RandomSource) -> None:
 @pytest.mark.parametrize(("drawn", "expected"), [(b"\x00", 0.0), (b"\xff", 1.0 - 2.0**-53)])
 def test_the_ends_of_the_range_are_exact(monkeypatch, drawn, expected) -> None:
     """A wait is never its ceiling itself."""
-    monkeypatch.setattr(entropy.os, "urandom", lambda n: drawn * n)
+    monkeypatch.setattr(memory.os, "urandom", lambda n: drawn * n)
 
     assert expected == SystemEntropy().random()
 
@@ -43,7 +43,7 @@ def test_each_number_below_a_bound_is_drawn(source: RandomSource, high) -> None:
 def test_a_number_that_is_too_large_is_drawn_again(monkeypatch) -> None:
     """All numbers are as likely: 3, of [0, 4), is not made 0 of [0, 3)."""
     drawn = iter([3, 255, 2])
-    monkeypatch.setattr(entropy.os, "urandom", lambda n: next(drawn).to_bytes(n, "little"))
+    monkeypatch.setattr(memory.os, "urandom", lambda n: next(drawn).to_bytes(n, "little"))
 
     assert 2 == SystemEntropy().integers(3)
 

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from submerge_client.memory.lazy_import import UNUSED, deferred
+from submerge_client.memory import UNUSED, deferred
 
 LAZILY = """
 import sys
-from submerge_client.memory.lazy_import import deferred
+from submerge_client.memory import deferred
 
 with deferred():
     {body}

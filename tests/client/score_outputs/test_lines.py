@@ -19,8 +19,7 @@ from submerge.protocol.summaries import Subspaces
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import READY_S, ResidualScale
 from submerge.stats.score_limits import Limits
-from submerge_client.score_outputs.lines import ScoreLines
-from submerge_client.score_outputs.several import ScoredBlock
+from submerge_client.score_outputs.lines import ScoredBlock, ScoreLines
 from support.alarms import alarm
 from support.scored import scored_rows
 

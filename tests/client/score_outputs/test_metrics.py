@@ -11,8 +11,8 @@ import pytest
 
 from submerge import Channel, Schema
 from submerge.stats.score_limits import Limits
+from submerge_client.score_outputs.lines import ScoredBlock
 from submerge_client.score_outputs.metrics import ScoreMetrics
-from submerge_client.score_outputs.several import ScoredBlock
 from submerge_client.sensors.influx.line_protocol import ParsedLine, parse
 from submerge_client.sensors.influx.outlet import MetricOutlet
 from support.alarms import alarm

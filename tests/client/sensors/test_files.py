@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_client.config.decoding import decoded
 from submerge_client.config.sensors import FileSensor
+from submerge_client.config.tomlfile import decoded
 from submerge_client.sensors.files import BEHIND_S, TOGETHER_S, FileReplay
 
 nan = np.nan

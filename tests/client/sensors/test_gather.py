@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from submerge_client.sensors import ndjson
 from submerge_client.sensors.gather import AHEAD, BLOCK, RowGatherer
-from submerge_client.sensors.pace import MANY_BYTES, SPAN_S, ReadPace
+from submerge_client.sensors.lines import MANY_BYTES, SPAN_S, ReadPace
 from support.patience import until
 
 

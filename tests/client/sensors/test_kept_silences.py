@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from submerge_client.sensors.kept_silences import WRITE_S, KeptSilences
-from submerge_client.sensors.silences import FIRST_S, MOST_S, Silences
+from submerge_client.sensors.grid import FIRST_S, MOST_S, WRITE_S, KeptSilences, Silences
 
 CHANNELS = ("bath/t", "hall/t")
 

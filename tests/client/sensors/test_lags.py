@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_client.sensors.lags import Lags
+from submerge_client.sensors.gather import Lags
 
 
 def embedded(rows: np.ndarray, lags: int) -> np.ndarray:

@@ -87,7 +87,7 @@ def test_a_kind_loads_what_it_needs_alone() -> None:
     """Neither paho-mqtt nor psutil nor scipy weighs on a client that reads a file."""
     code = (
         "import sys, submerge_client.sensors, submerge_client.sensors.files, "
-        "submerge_client.sensors.ndjson, submerge_client.sensors.lags\n"
+        "submerge_client.sensors.ndjson, submerge_client.sensors.gather\n"
         "print(*{name.split('.')[0] for name in sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submerge_client.sensors.grid import Grid
-from submerge_client.sensors.silences import FIRST_S, HALF_LIFE_S, MOST_S, Silences
+from submerge_client.sensors.grid import FIRST_S, HALF_LIFE_S, MOST_S, Grid, Silences
 
 PERIOD_S = 10.0
 LEAST_S = 300.0

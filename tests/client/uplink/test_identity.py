@@ -10,8 +10,7 @@ import pytest
 from submerge import UsageError
 from submerge.protocol.messages import Hello, Incarnation
 from submerge_client.kit import HEAD, read_kit
-from submerge_client.uplink.identity import Credentials, check_name, identity
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import Credentials, Tls, check_name, identity
 from support.certified import Certified
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from submerge_client.uplink.broker import Broker, Publication
-from submerge_client.uplink.job_queue import JobQueue, JobRoom
-from submerge_client.uplink.line import LATER, WINDOW, BrokerConnection
+from submerge_client.uplink import JobQueue, JobRoom
+from submerge_client.uplink.line import LATER, WINDOW, Broker, BrokerConnection, Publication
 
 
 def test_the_oldest_goes_first():

@@ -10,9 +10,7 @@ import pytest
 from submerge.protocol.names import RESERVED
 from submerge.protocol.permission import Permission
 from submerge_client.kit import read_kit
-from submerge_client.uplink.identity import identity
-from submerge_client.uplink.parent_name import ParentName
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import ParentName, Tls, identity
 from submerge_proto.wire import topics
 from support.certified import Certified
 

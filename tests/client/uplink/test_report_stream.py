@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from submerge_client.uplink.report_stream import ReportsOnStream, StreamedReport
+from submerge_client.uplink.over_grpc import ReportsOnStream, StreamedReport
 from support.patience import until
 
 PATIENCE_S = 1000.0

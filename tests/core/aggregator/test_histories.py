@@ -19,7 +19,7 @@ from submerge.protocol.machine import Flush, ForgetHistory, PushHistory, Reading
 from submerge.protocol.settings import AlarmSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
-from submerge_aggregator.questions.learnt import learnt
+from submerge_aggregator.questions.histories import learnt
 from support.nodes import EPOCH, GROUP, Host, Table
 
 NAMES = tuple("abcdef")

@@ -19,7 +19,7 @@ from submerge.history.fit import fit
 from submerge.history.layout import CellGrid, most_cells
 from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
-from submerge_files.fit.saving import learnt_of
+from submerge_files.model_file import learnt_of
 from support.six_channels import (
     EPOCH,
     NAMES,

@@ -28,7 +28,7 @@ from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from submerge.stats.score_limits import Limits
 from submerge_client.config.sizes import size_of_model
-from submerge_proto.wire import codec, columns, factors
+from submerge_proto.wire import codec, columns, forms
 from support import oracle, oracle_factor
 from support.strategies import rows_of, streams
 from support.wire import a_model
@@ -240,7 +240,7 @@ def test_factors_that_travelled_say_nearly_the_same(kind, dim, seed):
     X = rows_of(kind, 8 * dim, dim, seed=seed)
     model, rows = summed(X, max(1, dim // 2)), X[:5] - X.mean(axis=0)
     found = (of_whole(X, dim // 2),)
-    arrived = factors.unpacked([factors.packed(each) for each in found], model)
+    arrived = forms.unpacked([forms.packed(each) for each in found], model)
 
     first, then = (Precision.of(model, each).measure(rows)[1] for each in (*found, *arrived))
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from submerge_files.console.ways import NoAnswer
-from submerge_operate.fleet import watching
-from submerge_operate.fleet.watching import LiveView, differences, watch
+from submerge_operate.fleet.watch import WATCH_S, LiveView, differences, watch
 
 ANSWERS: list[str | None] = ["one", "one", None, None, "two"]
 """What looks find; None: no answer."""
@@ -97,4 +96,4 @@ def test_differences_are_what_is_new_other_or_gone():
 
 
 def test_the_time_between_looks_is_stated():
-    assert 1.0 <= watching.WATCH_S <= 10.0
+    assert 1.0 <= WATCH_S <= 10.0

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from submerge.history.recording import TimeSpan
-from submerge_files.fit.comparison import WEEK, compare
+from submerge_files.fit.run import WEEK, compare
 from submerge_files.fit.time_spans import Label
 
 FAULTS = [Label(TimeSpan(100.0 * i, 100.0 * i + 50), f"fault {i}") for i in range(1, 5)]

@@ -9,7 +9,7 @@ from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
 from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
-from submerge_files.fit.drill import drill
+from submerge_files.fit.run import drill
 from support.six_channels import EPOCH, PERIOD, SCALE, learnt, normal, recorded
 
 

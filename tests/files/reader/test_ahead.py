@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from submerge_files.reader.ahead import ahead
+from submerge_files.reader.recordings import ahead
 
 
 class Reader:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_files.reader.column_ranges import FOLDED, ColumnRanges
+from submerge_files.reader.selection import FOLDED, ColumnRanges
 
 VALUES = st.sampled_from([-9.0, -1.0, 0.0, 1.0, 2.0, 7.0, float("nan")])
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_client.datasets.day_order import DAY_FIRST, MONTH_FIRST, orders_of, slashed_seconds
+from submerge_client.datasets.instants import DAY_FIRST, MONTH_FIRST, orders_of, slashed_seconds
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.time_form import compact_seconds, parsed_by
 

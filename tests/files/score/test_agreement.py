@@ -24,10 +24,8 @@ from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
-from submerge_client.checkpoint import CheckpointFile
-from submerge_client.disk import RecordStore
-from submerge_client.score_outputs.lines import ScoreLines
-from submerge_client.score_outputs.several import ScoredBlock
+from submerge_client.checkpoint import CheckpointFile, RecordStore
+from submerge_client.score_outputs.lines import ScoredBlock, ScoreLines
 from submerge_files.model_file import save
 from submerge_proto.wire import codec
 from support.commands import shell

@@ -23,8 +23,8 @@ from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console import progress
-from submerge_files.score.columns import lags_of
-from submerge_files.score.peaks import MOST_POINTS, HighestPoints
+from submerge_files.score.plot import MOST_POINTS, HighestPoints
+from submerge_files.score.table import lags_of
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA as HOUSE_SCHEMA
 from support.house import House

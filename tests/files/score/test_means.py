@@ -15,7 +15,7 @@ from submerge.client.monitor_state import MonitorState
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.node_mean import OwnMean
-from submerge_files.score.level import deviations_of
+from submerge_files.score.mean import deviations_of
 from submerge_files.score.model import of_file
 from submerge_files.score.run import RowBlock, first_rows
 from submerge_files.score.table import Carried

@@ -14,7 +14,7 @@ import pytest
 from submerge.errors import SubmergeError
 from submerge_aggregator.backup import jobs
 from submerge_files.console import admin_client
-from submerge_operate.backup import fetching, keeping
+from submerge_operate import backup
 from support.backups import configuration
 from support.commands import shell, stands_at_its_socket
 from support.disks import small_disk
@@ -92,7 +92,7 @@ def test_a_folder_gets_dated_copies_and_keeps_the_newest(tmp_path, submerge, mon
         (folder / name).write_text("")
     for day in (3, 1, 2, 4):
         moment = f"2026-01-0{day}T000000Z"
-        monkeypatch.setattr(keeping.time, "strftime", lambda *_, moment=moment: moment)
+        monkeypatch.setattr(backup.time, "strftime", lambda *_, moment=moment: moment)
         done = submerge("backup", "--config", config, "--to", folder, "--keep", 2)
         assert 0 == done.status, done.err
 
@@ -105,7 +105,7 @@ def test_the_new_copy_stays_though_the_clock_went_back(tmp_path):
     files = [tmp_path / f"root-2026-01-0{day}T000000Z.backup" for day in (1, 2, 3)]
     for each in files:
         each.touch()
-    gone = keeping.remove_older(files[0], "root", 2)
+    gone = backup.remove_older(files[0], "root", 2)
 
     assert [files[1]] == gone
     assert [files[0].name, files[2].name] == names(tmp_path)
@@ -118,7 +118,7 @@ def test_what_a_killed_command_has_begun_goes_after_a_day(tmp_path):
     for each in (whole, *parts):
         each.touch()
     os.utime(parts[0], (0, 0))
-    keeping.remove_older(whole, "root", 1)
+    backup.remove_older(whole, "root", 1)
 
     assert [parts[1].name, whole.name] == names(tmp_path)
 
@@ -192,13 +192,13 @@ def test_a_copy_that_was_changed_on_its_way_is_not_kept(tmp_path, submerge, monk
 
 def test_a_file_that_came_in_between_stays(tmp_path, house, submerge, monkeypatch):
     """A copy takes its time."""
-    receive = fetching._receive
+    receive = backup._receive
 
     def slowly(admin, file):
         receive(admin, file)
         (tmp_path / "a").write_text("mine")
 
-    monkeypatch.setattr(fetching, "_receive", slowly)
+    monkeypatch.setattr(backup, "_receive", slowly)
     done = submerge("backup", "--store", house.store, "--to", tmp_path / "a")
 
     assert (2, "mine") == (done.status, (tmp_path / "a").read_text())

@@ -7,7 +7,7 @@ import pytest
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.storage.room import LEAST_PAGES, LOGGED_BYTES, MOST_PAGES, room_for
 from submerge_aggregator.store import Store
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from submerge_operate.doctor import aggregator, machine
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from submerge.protocol.alarm_status import Deviation
-from submerge_aggregator.history import past
+from submerge_aggregator.history import answers as past
 from submerge_aggregator.questions.alarm_views import (
     AlarmView,
     DeviationView,
@@ -20,7 +20,7 @@ from submerge_aggregator.questions.alarm_views import (
 )
 from submerge_files.console import admin_client
 from submerge_files.console.ways import NoAnswer
-from submerge_operate.fleet.alarms_follow import Followed, follow
+from submerge_operate.fleet.alarms import Followed, follow
 from submerge_operate.fleet.alarms_table import (
     line_of,
     lines_of,
@@ -492,7 +492,7 @@ def test_one_that_is_not_there_at_all_is_a_failure():
 
 def test_memory_is_bounded_and_reported_alarms_stay_in_it(monkeypatch):
     """Those that are reported now are never forgotten: they would begin again."""
-    monkeypatch.setattr("submerge_operate.fleet.alarms_follow.MOST", 4)
+    monkeypatch.setattr("submerge_operate.fleet.alarms.MOST", 4)
     followed = Followed()
     followed.news([])
     for i in range(20):

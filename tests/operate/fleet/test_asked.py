@@ -7,9 +7,8 @@ import json
 
 from rich.console import Console
 
-from submerge_client.asked.shapes import Blamed, KindScores, RecentReply
-from submerge_operate.fleet.asked.scores_table import new_rows, table_of
-from submerge_operate.fleet.asked.settings_lines import setting_lines
+from submerge_client.replies import Blamed, KindScores, RecentReply
+from submerge_operate.fleet.node_questions import new_rows, setting_lines, table_of
 
 
 def reply(at: list[float], **fields: object) -> RecentReply:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge.protocol.alarm_status import Deviation
 from submerge.schema import Channel, Schema
-from submerge_files.console.printable import MOST_LETTERS, name_text
+from submerge_files.console.units import MOST_LETTERS, name_text
 from support.alarmed import alarm, alarm_status
 from support.commands import shell, stands_at_its_socket
 from support.hostile_names import HOSTILE, MARK

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from submerge.history.fit import Fitted
-from submerge_aggregator.questions import history_views
-from submerge_aggregator.questions.history_views import HistoryView, PushedView
+from submerge_aggregator.questions import histories as history_views
+from submerge_aggregator.questions.histories import HistoryView, PushedView
 from submerge_files.console.admin_client import console_of
-from submerge_operate.fleet.history_words import pushed_text, table_of, weight_warning
+from submerge_operate.fleet.model import pushed_text, table_of, weight_warning
 from submerge_proto.wire import codec
 from support import histories
 from support.commands import shell, stands_at_its_socket

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from submerge_operate.fleet.alarms_follow import follow
-from submerge_operate.fleet.watching import watch
+from submerge_operate.fleet.alarms import follow
+from submerge_operate.fleet.watch import watch
 from support.commands import shell, stands_at_its_socket
 from support.house import House
 from support.nodes import new_incarnation

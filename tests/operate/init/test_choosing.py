@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from submerge_client.sensors.mqtt.decoder import Heard
 from submerge_client.sensors.mqtt.descriptions import DescribedField
-from submerge_client.sensors.mqtt.heard import Heard
-from submerge_client.sensors.mqtt.name_patterns import NamePatterns
-from submerge_operate.init import choosing
-from submerge_operate.init.choosing import Choice, choose, exclusions
+from submerge_client.sensors.mqtt.topics import NamePatterns
+from submerge_operate.init import choice as choosing
+from submerge_operate.init.choice import Choice, choose, exclusions
 from submerge_operate.init.mqtt import period_of
 from submerge_operate.init.proposal import FoundChannel
 

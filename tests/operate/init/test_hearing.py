@@ -10,8 +10,8 @@ import pytest
 from submerge_client.config.topic_patterns import wrong_with
 from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
 from submerge_client.sensors.tally import ProblemTally, no_log
-from submerge_operate.init.choosing import choose, exclusions
-from submerge_operate.init.hearing import Hearing
+from submerge_operate.init.choice import choose, exclusions
+from submerge_operate.init.devices import Hearing
 
 BRIDGE = json.dumps(
     [
@@ -75,7 +75,7 @@ def test_what_was_not_asked_for_is_not_described() -> None:
 
 def test_a_broker_with_many_topics_takes_bounded_memory(monkeypatch) -> None:
     """Further first levels are passed over."""
-    monkeypatch.setattr("submerge_operate.init.hearing.MOST_PATTERNS", 10)
+    monkeypatch.setattr("submerge_operate.init.devices.MOST_PATTERNS", 10)
     hearing = Hearing(["#"])
     hearing.begin()
     for i in range(100):

@@ -18,8 +18,8 @@ from submerge import UsageError
 from submerge_client.config.links import Link
 from submerge_client.config.sensors import HostSensor, MqttSensor, NdjsonSensor, ProgramSensor
 from submerge_client.sensors import host, open_sensor
-from submerge_operate.init import broker, command, program
-from submerge_operate.init.hearing import Hearing
+from submerge_operate.init import command, mqtt, program
+from submerge_operate.init.devices import Hearing
 from submerge_operate.up.config import load
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "init"
@@ -76,7 +76,7 @@ def devices(monkeypatch) -> list[tuple[Any, ...]]:
             hearing.take("zigbee2mqtt/bath", json.dumps(message).encode(), retained=False)
         return hearing
 
-    monkeypatch.setattr(broker, "hear", hear)
+    monkeypatch.setattr(mqtt, "hear", hear)
     return asked
 
 
@@ -238,7 +238,7 @@ def test_a_table_without_numbers_is_refused(folder) -> None:
 
 def test_a_folder_without_permission_is_refused(monkeypatch) -> None:
     """Before anything is listened to."""
-    monkeypatch.setattr("submerge_operate.init.saving.os.access", lambda *_: False)
+    monkeypatch.setattr("submerge_operate.init.command.os.access", lambda *_: False)
     assert "no permission" in refused("--from", "host", "--yes")
 
 
@@ -255,7 +255,7 @@ def test_a_broker_that_says_nothing_is_refused(monkeypatch) -> None:
     """What there is to do depends on whether anything came."""
     silent = Hearing(["x/#"])
     silent.begin()
-    monkeypatch.setattr(broker, "hear", lambda *_, **__: silent)
+    monkeypatch.setattr(mqtt, "hear", lambda *_, **__: silent)
     assert "expected messages on x/#, got none" in refused(
         *("--from", "mqtt://b", "--topics", "x/#", "--yes")
     )
@@ -267,7 +267,5 @@ def test_a_broker_that_says_nothing_is_refused(monkeypatch) -> None:
 
 def test_an_error_number_says_nothing_to_a_person() -> None:
     """The words behind it do."""
-    error = broker._unreachable(
-        Link(url="mqtt://b", insecure=True), "[Errno 111] Connection refused"
-    )
+    error = mqtt._unreachable(Link(url="mqtt://b", insecure=True), "[Errno 111] Connection refused")
     assert "got: Connection refused: nothing listens there" in str(error)

@@ -6,7 +6,7 @@ import pytest
 
 from submerge_client.sensors.mqtt.descriptions import DescribedField
 from submerge_client.sensors.mqtt.topics import TopicPattern
-from submerge_operate.init.systems import FORMS, first_level, is_reading, patterns_of
+from submerge_operate.init.devices import FORMS, first_level, is_reading, patterns_of
 
 
 def at(topic: str) -> DescribedField:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge.protocol.permission import ROLES, Permission
-from submerge_operate.pki.acl import acl_text, roster_text, rules_of
+from submerge_operate.pki.command import acl_text, roster_text, rules_of
 from submerge_operate.pki.issued import Entry
 from submerge_proto.wire import topics
 from support.commands import shell

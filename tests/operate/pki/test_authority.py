@@ -15,9 +15,15 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge_client.kit import read_kit
-from submerge_operate.pki.authority import BEHIND, Authority
-from submerge_operate.pki.hosts import alternative_names, host_of, hosts_in, hosts_of
-from submerge_operate.pki.kit_file import read_contents, text_of
+from submerge_operate.pki.authority import (
+    BEHIND,
+    Authority,
+    alternative_names,
+    host_of,
+    hosts_in,
+    hosts_of,
+)
+from submerge_operate.pki.directory import read_contents, text_of
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR, DAY, YEAR = timedelta(hours=1), timedelta(days=1), timedelta(days=365)

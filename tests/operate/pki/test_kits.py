@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from submerge_operate.pki.kit_file import read_contents
+from submerge_operate.pki.directory import read_contents
 from support.commands import shell
 
 

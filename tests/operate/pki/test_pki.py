@@ -12,8 +12,8 @@ import pytest
 
 from submerge_files.console import admin_client
 from submerge_operate.pki import directory as pki_directory
-from submerge_operate.pki import issuing
-from submerge_operate.pki.kit_file import read_contents
+from submerge_operate.pki import issuance
+from submerge_operate.pki.directory import read_contents
 from support.commands import shell
 
 DAY = timedelta(days=1)
@@ -32,7 +32,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(issuing, "now", clock)
+    monkeypatch.setattr(issuance, "now", clock)
     return clock
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_operate.pki import issuing
-from submerge_operate.pki.revoked import RevocationList, parse_revoked, serial_text
+from submerge_operate.pki import issuance
+from submerge_operate.pki.revocation_list import RevocationList, parse_revoked, serial_text
 from support.commands import shell
 
 DAY = timedelta(days=1)
@@ -32,7 +32,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(issuing, "now", clock)
+    monkeypatch.setattr(issuance, "now", clock)
     return clock
 
 

@@ -10,7 +10,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from submerge.protocol.names import RESERVED, server_name
 from submerge.protocol.permission import Permission
-from submerge_operate.pki.kit_file import read_contents
+from submerge_operate.pki.directory import read_contents
 from support.commands import shell
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from submerge_client.agent import NewestValues
 from submerge_client.config.sensors import HostSensor, MqttSensor, NdjsonSensor
-from submerge_client.sensors.newest_values import NewestValues
-from submerge_operate.up.arrivals import Arrivals
+from submerge_operate.up.line import Arrivals
 
 NAMES = ("a/heat", "b/heat")
 MQTT = MqttSensor(url="mqtt://b", insecure=True, topics=("z/+",), period_s=60.0)

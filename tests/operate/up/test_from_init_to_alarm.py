@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from submerge_operate.init import broker, command
-from submerge_operate.init.hearing import Hearing
+from submerge_operate.init import command, mqtt
+from submerge_operate.init.devices import Hearing
 from submerge_operate.up.config import BoxConfig, load
-from submerge_operate.up.newcomers import files
-from submerge_operate.up.newcomers.looking import Looking
-from submerge_operate.up.newcomers.newcomer import newcomers_of
+from submerge_operate.up.newcomers import ACCEPTED, Looking, newcomers_of, read
 from support.zigbee import BASE, DAY_S, MINUTE_S, NEW, NEW_NAME, Household
 from support.zigbee_box import VirtualBox, named
 from support.zigbee_faults import Fault, with_fault
@@ -55,7 +53,7 @@ def proposed(folder, monkeypatch, messages) -> BoxConfig:
         return hearing
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(broker, "hear", hear)
+    monkeypatch.setattr(mqtt, "hear", hear)
     options = ("--from", "mqtt://localhost", "--topics", f"{BASE}/#", "--yes", "--node", "home")
     result = CliRunner().invoke(command.command, options, catch_exceptions=False)
     assert 0 == result.exit_code, result.output
@@ -82,10 +80,8 @@ def test_a_fault_is_named_by_a_machine_that_nothing_was_typed_for(tmp_path, monk
         box.hear(due, now)
         looking.look(now)
         if looking.grows:
-            grown.append(
-                (now / DAY_S, [each.name for each in files.read(tmp_path / files.ACCEPTED)][-3:])
-            )
-            accepted = files.read(tmp_path / files.ACCEPTED)
+            grown.append((now / DAY_S, [each.name for each in read(tmp_path / ACCEPTED)][-3:]))
+            accepted = read(tmp_path / ACCEPTED)
             more = config.with_channels(each.channel for each in accepted)
             box = VirtualBox(more, step_s=300.0, before=box)
             looking = Looking(

@@ -10,7 +10,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from submerge_client.sensors.mqtt.comings import NEW, RENAMED, SILENT, SPEAKS
+from submerge_client.sensors.mqtt.readings import NEW, RENAMED, SILENT, SPEAKS
 from support.zigbee import BASE, DAY_S, DEVICES, NEW_NAME, Household
 from support.zigbee import NEW as ATTIC
 from support.zigbee import RENAMED as STUDY

@@ -12,8 +12,7 @@ import pytest
 
 from submerge import UsageError
 from submerge_operate.up.config import load
-from submerge_operate.up.install import UnitFolder, install, uninstall
-from submerge_operate.up.unit import unit_name, unit_text
+from submerge_operate.up.install import UnitFolder, install, uninstall, unit_name, unit_text
 
 BOX = """
 node = "desk"

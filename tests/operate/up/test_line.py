@@ -10,8 +10,7 @@ import pytest
 
 from submerge.client.monitor import NewestScore
 from submerge.protocol.alarm_status import Alarm, Deviation
-from submerge_operate.up.box_state import BoxState
-from submerge_operate.up.line import json_of, text_of
+from submerge_operate.up.line import BoxState, json_of, text_of
 
 AT = 1767225600.0
 UNITS = {"flow": "l/min", "heat": ""}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submerge_operate.up.measuring import MeasuringPace
+from submerge_operate.up.line import MeasuringPace
 
 
 def test_the_time_left_is_that_of_the_present_rate():

@@ -31,7 +31,7 @@ MOST_MIB = 70.0
 TELLING = """
 import atexit, sys
 import submerge_operate.up.config as config
-import submerge_operate.up.telling as telling
+import submerge_operate.up.line as telling
 config.OFTEN_S, telling.EVERY_S = 0.5, 1.0
 atexit.register(lambda: print("modules:", *sorted(sys.modules), file=sys.stderr))
 from submerge_operate.cli import main

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from submerge import UsageError
-from submerge_client.config.decoding import decoded
+from submerge_client.config.tomlfile import decoded
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.ways import Https
 from submerge_operate.up.config import BoxConfig

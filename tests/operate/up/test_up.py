@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 OFTEN = """
 import submerge_operate.up.config as config
-import submerge_operate.up.telling as telling
+import submerge_operate.up.line as telling
 config.OFTEN_S, telling.FIRST_S, telling.EVERY_S = 0.3, 0.3, 0.3
 from submerge_operate.cli import main
 main()

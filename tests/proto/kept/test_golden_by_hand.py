@@ -8,8 +8,7 @@ import pytest
 
 from submerge import EnergyRank, FixedRank, SapcaRank, dumps, loads
 from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.delivered import Delivered
-from submerge_client.alarms.journal import Journal
+from submerge_client.alarms.journal import Delivered, Journal
 from submerge_files import model_file
 from support import golden_by_hand, golden_engines, golden_learnt
 from support.golden_kept import BY_HAND, ENGINES, FOLDER, of_that_version

@@ -19,8 +19,8 @@ from submerge.stats import block_maxima
 from submerge.stats.stuck import Habits, RunLengths
 from submerge_aggregator.store import FORM
 from submerge_proto.kept import aggregator as kept_by_aggregator
-from submerge_proto.kept import channels, monitor, records
 from submerge_proto.kept import client as kept_by_client
+from submerge_proto.kept import monitor, records
 from submerge_proto.v1 import kept_pb2
 from submerge_proto.wire import codec
 from support.field_numbers import filled, places, reached, set_places
@@ -102,8 +102,8 @@ def test_what_was_read_is_written_alike(file):
 
 def test_each_field_that_is_kept_has_a_name_on_the_disk():
     """One name each: a field that is renamed, or new, without a name would be lost in silence."""
-    assert list(Habits._fields) == list(channels.HABITS.values())
-    assert list(RunLengths._fields) == list(channels.RUN_LENGTHS.values())
+    assert list(Habits._fields) == list(monitor.HABITS.values())
+    assert list(RunLengths._fields) == list(monitor.RUN_LENGTHS.values())
     assert list(block_maxima.KINDS) == list(monitor.STATISTICS.values())
 
 

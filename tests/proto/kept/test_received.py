@@ -15,7 +15,7 @@ from submerge.protocol.report_bytes import digest
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
 from submerge.protocol.summaries import Subspaces
 from submerge_proto.kept import records
-from submerge_proto.kept.received import ReceivedReports
+from submerge_proto.kept.records import ReceivedReports
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import codec

@@ -29,7 +29,7 @@ from submerge.stats.moments import Moments
 from submerge.stats.stuck import RunLengths
 from submerge_proto.files.learnt import packed, unpacked
 from submerge_proto.kept import records
-from submerge_proto.kept.histories import history_from
+from submerge_proto.kept.aggregator import history_from
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from support import golden_learnt, histories

@@ -13,7 +13,8 @@ from submerge import PeerError, Schema, Subspace, merge
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Report
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from submerge_proto.wire import channel_energies, codec, columns, forms, triangles
+from submerge_proto.wire import codec, columns, forms, triangles
+from submerge_proto.wire import sizes as channel_energies
 from submerge_proto.wire.sizes import LARGEST, saturated
 from support.strategies import streams
 from support.wild import wild, wild_whole

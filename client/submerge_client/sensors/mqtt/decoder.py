@@ -1,4 +1,4 @@
-"""Decoder: what a message of a broker means, and the numbers in texts.
+"""Decoder: what a message of a broker means: its fields, their numbers, and who is away.
 
 Messages come from any device of the network: a decoder checks everything, takes a message whole or
 not at all, and keeps bounded state.
@@ -6,11 +6,164 @@ not at all, and keeps bounded state.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from submerge import PeerError
+from submerge.pca.subspace import LARGEST
+from submerge_client.sensors.mqtt.topics import TopicPlace
+
+# Names come from any device of the network, so their number is bounded: further ones are counted
+# only.
+
+
+MOST_NAMES = 2048
+"""Fields that are remembered."""
+
+
+@dataclass(slots=True)
+class HeardField:
+    """A field of a device.
+
+    name : `device/field`.
+    count : Readings of it.
+    changes : Readings that differed from the one before.
+    first_s, last_s : When the first and the last came, in seconds on the caller's clock.
+    lowest, highest, last : Of its values.
+    unit : "" while none is known.
+    falls : Readings that were lower than the one before.
+    longest_s : The longest time between two readings.
+    mean, squares : Of its values, and the sum of their squared differences from it.
+    """
+
+    name: str
+    count: int
+    changes: int
+    first_s: float
+    last_s: float
+    lowest: float
+    highest: float
+    last: float
+    unit: str = ""
+    falls: int = 0
+    longest_s: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of its values; 0 after one reading."""
+        return math.sqrt(self.squares / self.count)
+
+    @property
+    def every_s(self) -> float | None:
+        """The mean time between readings; None before the second."""
+        return (self.last_s - self.first_s) / (self.count - 1) if self.count > 1 else None
+
+
+class Heard:
+    """The fields that were heard.
+
+    most : Names that are remembered.
+
+    fields : By name, in the order in which they were first heard.
+    crowded : Readings of names beyond `most`.
+    """
+
+    def __init__(self, most: int = MOST_NAMES) -> None:
+        self._most = most
+        self._units: dict[str, str] = {}
+        self.fields: dict[str, HeardField] = {}
+        self.crowded = 0
+
+    def add(self, name: str, value: float, now: float, *, unit: str = "") -> bool:
+        """Take a reading that an engine can take; return whether it is the first of its name."""
+        if not abs(value) <= LARGEST:
+            return False
+        known = self.fields.get(name)
+        if known is None:
+            if len(self.fields) >= self._most:
+                self.crowded += 1
+                return False
+            unit = unit or self._units.get(name, "")
+            self.fields[name] = HeardField(
+                name, 1, 0, now, now, value, value, value, unit, mean=value
+            )
+            return True
+        known.count += 1
+        known.changes += value != known.last
+        known.falls += value < known.last
+        known.longest_s = max(known.longest_s, now - known.last_s)
+        known.last_s, known.last = now, value
+        known.lowest, known.highest = min(known.lowest, value), max(known.highest, value)
+        known.unit = unit or known.unit
+        off = value - known.mean
+        known.mean += off / known.count
+        known.squares += off * (value - known.mean)
+        return False
+
+    def copies(self, wanted: Callable[[str], bool]) -> list[HeardField]:
+        """Return the fields whose names are wanted, as they are now."""
+        return [replace(field) for name, field in self.fields.items() if wanted(name)]
+
+    def set_unit(self, name: str, unit: str) -> None:
+        """Take a unit from a description, which may come before the first reading."""
+        if name in self.fields:
+            self.fields[name].unit = unit
+        elif len(self._units) < self._most or name in self._units:
+            self._units[name] = unit
+
+
+AWAY = {
+    "availability": ("offline",),
+    "LWT": ("offline",),
+    "status": ("offline",),
+    "online": ("false",),
+    "$state": ("lost", "disconnected"),
+}
+"""The last level of a topic, and the words by which a device is away."""
+
+
+class Departed(NamedTuple):
+    """Devices that are away.
+
+    scopes : how the names of their channels begin, each with the separator that follows
+    """
+
+    scopes: tuple[str, ...]
+
+    def covers(self, name: str) -> bool:
+        """Return whether a channel is one of theirs."""
+        return any(f"{name}{scope[-1]}".startswith(scope) for scope in self.scopes)
+
+
+def says_presence(topic: str) -> bool:
+    """Return whether a topic is one of those that say where a device is."""
+    return topic.rsplit("/", 1)[-1] in AWAY
+
+
+def departed(topic: str, place: TopicPlace, content: Any) -> Departed:
+    """Return what a message ends; without scopes if it ends nothing.
+
+    topic, place : the message's topic, and what it stands for
+    content : as `fields.content_of` returns it
+    """
+    last = topic.rsplit("/", 1)[-1]
+    state = content.get("state") if isinstance(content, dict) else content
+    if not isinstance(state, str) or state.lower() not in AWAY.get(last, ()):
+        return Departed(())
+    field = place.field.removesuffix(last).removesuffix(".")
+    if not field:
+        return Departed((f"{place.device}/",))
+    return Departed((f"{place.device}/{field}.",))
+
 
 LARGEST_PAYLOAD = 1 << 16
 """Bytes; longer messages are refused."""
@@ -98,3 +251,115 @@ def seconds_of(value: Any) -> float | None:
     if abs(value) > LATEST_S:
         value /= 1000
     return float(value) if abs(value) <= LATEST_S else None
+
+
+DEEPEST = 8
+"""Levels of objects and arrays in a message."""
+
+MOST_FIELDS = 512
+"""Values in a message, of any kind."""
+
+LONGEST_NAME = 128
+"""Characters of a field's path, and of a device."""
+
+
+def content_of(payload: bytes | bytearray) -> Any:
+    """Return a payload's content: of JSON, or else its text.
+
+    Raises MalformedMessage if it is neither, or too long.
+    """
+    check_size(payload)
+    try:
+        text = bytes(payload).decode().strip()
+    except UnicodeDecodeError as error:
+        raise MalformedMessage(f"expected text, got other bytes: {error}") from None
+    if text[:1] not in ("{", "[", '"'):
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise MalformedMessage(f"expected JSON, got {text[:20]!r}...: {error}") from None
+
+
+def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return the numbers in a content, each with its path.
+
+    content : As `content_of` returns it.
+    states : Numbers for texts, and for `true` and `false`.
+
+    Raises MalformedMessage if it is larger than the limits.
+    """
+    found = list[tuple[str, float]]()
+    for path, value in leaves_of(content):
+        number = as_number(value, states)
+        if number is not None:
+            found.append((path, number))
+    return found
+
+
+def words_of(content: Any) -> list[tuple[str, str]]:
+    """Return the booleans and texts in a content that are no numbers, each with its path.
+
+    Raises MalformedMessage as `fields_of`.
+    """
+    words = list[tuple[str, str]]()
+    for path, value in leaves_of(content):
+        if isinstance(value, bool):
+            words.append((path, "true" if value else "false"))
+        elif isinstance(value, str) and value.strip() and number_of(value) is None:
+            words.append((path, value.strip()))
+    return words
+
+
+def leaves_of(content: Any) -> list[tuple[str, Any]]:
+    """Return the values in a content that have no parts, each with its path.
+
+    Raises MalformedMessage if it is larger than the limits.
+    """
+    found = list(islice(_leaves(content, "", 0), MOST_FIELDS + 1))
+    if len(found) > MOST_FIELDS:
+        raise MalformedMessage(f"expected {MOST_FIELDS} fields at most, got more")
+    return found
+
+
+def at(path: Sequence[str], content: Any) -> Any:
+    """Return what is at a path in a content; None if there is nothing."""
+    for key in path:
+        if isinstance(content, dict):
+            content = content.get(key)
+        elif isinstance(content, list) and key.isdecimal() and int(key[:4]) < len(content):
+            content = content[int(key[:4])]
+        else:
+            return None
+    return content
+
+
+def as_number(value: Any, states: Mapping[str, float]) -> float | None:
+    """Return the number that a value stands for; None if it stands for none."""
+    if isinstance(value, bool):
+        return states.get("true" if value else "false")
+    if isinstance(value, str):
+        number = states.get(value.strip())
+        return number_of(value) if number is None else number
+    if isinstance(value, int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    return None
+
+
+def _leaves(content: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+    if not isinstance(content, dict | list):
+        yield path, content
+        return
+    if depth == DEEPEST:
+        raise MalformedMessage(f"expected {DEEPEST} levels of objects at most, got more")
+    items = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in items:
+        inner = f"{path}.{key}" if path else str(key)
+        if len(inner) > LONGEST_NAME or not inner.isprintable():
+            raise MalformedMessage(
+                f"expected names of {LONGEST_NAME} printable characters at most, got {inner[:40]!r}"
+            )
+        yield from _leaves(value, inner, depth + 1)

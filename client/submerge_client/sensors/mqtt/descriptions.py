@@ -4,7 +4,7 @@
    a tree of properties with types, units and categories.
 2. Home Assistant's discovery has a message for each field, with the topic of its state, its unit,
    and a template with the field's path. Tasmota, Shelly, ESPHome and others can publish it.
-3. Tasmota's own discovery has two messages for each device (`tasmota`).
+3. Tasmota's own discovery has two messages for each device.
 
 Other messages, and parts that have another form, say nothing. Births of Sparkplug B have units
 themselves (`sparkplug_payload`).
@@ -20,15 +20,124 @@ from typing import Any, NamedTuple
 import msgspec
 
 from submerge_client.config.topic_patterns import DEVICE
-from submerge_client.sensors.mqtt import tasmota
-from submerge_client.sensors.mqtt.decoder import MalformedMessage
-from submerge_client.sensors.mqtt.fields import DEEPEST, LONGEST_NAME
+from submerge_client.sensors.mqtt.decoder import DEEPEST, LONGEST_NAME, MalformedMessage, leaves_of
+
+SUBSCRIPTION = "tasmota/discovery/#"
+
+MOST_DEVICES = 512
+"""Devices of which one message has come and the other has not."""
+
+MOST_WAITING = 4096
+"""Readings that wait for the topic of their device, over all of them."""
+
+UNITS = {
+    **dict.fromkeys(("Power", "ActivePower"), "W"),
+    **dict.fromkeys(("Current", "CurrentNeutral"), "A"),
+    **dict.fromkeys(("Humidity", "Moisture", "Battery"), "%"),
+    **dict.fromkeys(("Illuminance", "Ambient"), "lx"),
+    **dict.fromkeys(("PM1", "PM2.5", "PM10", "CF1", "CF2.5", "CF10"), "µg/m³"),
+    **dict.fromkeys(("CarbonDioxide", "eCO2"), "ppm"),
+    **dict.fromkeys(("Total", "Today", "Yesterday", "Energy"), "kWh"),
+    **dict.fromkeys(("ExportActive", "ImportActive"), "kWh"),
+    **dict.fromkeys(("ExportReactive", "ImportReactive"), "kvarh"),
+    "ApparentPower": "VA",
+    "ReactivePower": "var",
+    "Voltage": "V",
+    "Frequency": "Hz",
+    "PhaseAngle": "°",
+    "Distance": "cm",
+    "TVOC": "ppb",
+    "Weight": "kg",
+}
+"""By the last word of a reading's path, without a number at its end."""
+
+LONGEST_TOPIC = 2 * LONGEST_NAME
+
+SPOKEN = {
+    **dict.fromkeys(("Temperature", "DewPoint"), "TempUnit"),
+    **dict.fromkeys(("Pressure", "SeaPressure"), "PressureUnit"),
+    "Speed": "SpeedUnit",
+}
+"""The words whose unit stands in the message, and where."""
+
+
+class TasmotaDiscovery:
+    """Puts both messages of each device together."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, str] = {}
+        # Not the messages: they may be large, and any device of the network can publish them.
+        self._readings: dict[str, list[tuple[str, str, str]]] = {}
+
+    def take(self, topic: str, content: Any) -> Iterator[tuple[str, str, str, str]]:
+        """Yield topic, path, unit and kind of each reading of a device that is known now."""
+        *_, device, what = topic.split("/")
+        if len(device) > LONGEST_NAME or not isinstance(content, dict):
+            return
+        if what == "config":
+            if device in self._topics or len(self._topics) < MOST_DEVICES:
+                self._topics[device] = _topic_of(content)
+        elif what == "sensors":
+            readings = _readings_in(content.get("sn"))
+            self._readings.pop(device, None)
+            if self._topics.get(device) or self._has_room(readings):
+                self._readings[device] = readings
+        if self._topics.get(device):
+            for reading in self._readings.pop(device, ()):
+                yield self._topics[device], *reading
+
+    def _has_room(self, readings: list[tuple[str, str, str]]) -> bool:
+        waiting = sum(map(len, self._readings.values()))
+        return len(self._readings) < MOST_DEVICES and waiting + len(readings) <= MOST_WAITING
+
+
+def _topic_of(config: dict[str, Any]) -> str:
+    """Return the topic of a device's readings; "" if the message does not say it."""
+    full, prefixes = config.get("ft"), config.get("tp")
+    if not isinstance(full, str) or not isinstance(prefixes, list) or len(prefixes) != 3:
+        return ""
+    words = {"prefix": prefixes[2], "topic": config.get("t"), "hostname": config.get("hn")}
+    mac = config.get("mac")
+    words["id"] = mac[-6:] if isinstance(mac, str) else ""
+    for word, text in words.items():
+        # Each word may stand there many times, and each of them may be long.
+        if len(full) > LONGEST_TOPIC:
+            return ""
+        full = full.replace(f"%{word}%", text[:LONGEST_TOPIC] if isinstance(text, str) else "")
+    return f"{full.rstrip('/')}/SENSOR" if len(full) <= LONGEST_TOPIC else ""
+
+
+def _readings_in(content: Any) -> list[tuple[str, str, str]]:
+    """Return path, unit and kind of each reading."""
+    found = ((path, _unit(path, content), _kind(value)) for path, value in leaves_of(content))
+    return [each for each in found if each[-1]]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number"
+    return "state" if value in ("ON", "OFF") else ""
+
+
+def _unit(path: str, readings: Any) -> str:
+    words = [word for word in path.split(".") if not word.isdecimal()]
+    if not words:
+        return ""
+    dotted = path.rpartition(f".{words[-1]}.")[2]  # PM2.5 has a dot of its own
+    last = f"{words[-1]}.{dotted}" if f"{words[-1]}.{dotted}" in UNITS else words[-1]
+    word = re.sub(r"(?<=[a-z])\d+$", "", last)  # Temperature1
+    unit = readings.get(SPOKEN[word]) if word in SPOKEN and isinstance(readings, dict) else None
+    if isinstance(unit, str):
+        unit = unit[:LONGEST_NAME]
+        return f"°{unit}" if SPOKEN[word] == "TempUnit" else unit
+    return UNITS.get(word, "")
+
 
 SUBSCRIPTIONS = (
     "+/bridge/devices",
     "homeassistant/+/+/config",
     "homeassistant/+/+/+/config",
-    tasmota.SUBSCRIPTION,
+    SUBSCRIPTION,
 )
 """Where they are published."""
 
@@ -44,7 +153,7 @@ MOST_AWAY = 4
 """Topics of one field that say whether its device is away."""
 
 _BRIDGE, _CONFIG = "/bridge/devices", "/config"
-_TASMOTA = tasmota.SUBSCRIPTION.removesuffix("#")
+_TASMOTA = SUBSCRIPTION.removesuffix("#")
 _NUMBERS = ("sensor", "number")
 _STATES = ("binary_sensor", "switch", "lock", "select")
 _PUBLISHED = 1
@@ -98,7 +207,7 @@ class Descriptions:
     """Reads descriptions; those of Tasmota have two messages for a device."""
 
     def __init__(self) -> None:
-        self._tasmota = tasmota.TasmotaDiscovery()
+        self._tasmota = TasmotaDiscovery()
 
     def take(self, topic: str, payload: bytes | bytearray) -> list[DescribedField]:
         """Return the fields that a message describes.

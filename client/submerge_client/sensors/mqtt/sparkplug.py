@@ -20,9 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from submerge_client.sensors.mqtt.away import Departed
-from submerge_client.sensors.mqtt.decoder import MalformedMessage, RebirthRequest
-from submerge_client.sensors.mqtt.fields import LONGEST_NAME, as_number
+from submerge_client.sensors.mqtt.decoder import (
+    LONGEST_NAME,
+    Departed,
+    MalformedMessage,
+    RebirthRequest,
+    as_number,
+)
 from submerge_client.sensors.mqtt.sparkplug_payload import (
     BOOLEAN,
     DATE_TIME,

@@ -10,8 +10,12 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from submerge_client.sensors.mqtt.decoder import MalformedMessage, check_size, seconds_of
-from submerge_client.sensors.mqtt.fields import LONGEST_NAME
+from submerge_client.sensors.mqtt.decoder import (
+    LONGEST_NAME,
+    MalformedMessage,
+    check_size,
+    seconds_of,
+)
 from submerge_proto import sparkplug_pb2 as pb
 
 BOOLEAN, DATE_TIME = 11, 13

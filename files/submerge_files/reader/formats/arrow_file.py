@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,19 +20,148 @@ from typing import Any
 
 import numpy as np
 
-from submerge import UsageError
+from submerge import Array, UsageError
+from submerge_client.datasets.instants import MICRO, is_time
 from submerge_client.datasets.source import Source, refusal
 from submerge_client.datasets.table import check_distinct
-from submerge_files.reader.formats.arrow_columns import (
-    check_types,
-    column_of,
-    kind_of,
-    numbers_in,
-    strings_in,
-)
-from submerge_files.reader.formats.arrow_sizes import DAMAGE, unpacked_sizes
 from submerge_files.reader.formats.remote_path import is_remote
 from submerge_files.reader.formats.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
+
+
+class DamagedHeader(Exception):
+    """A header lacks what it must have."""
+
+
+DAMAGE = (struct.error, IndexError, DamagedHeader)
+"""What reading a damaged header raises."""
+
+_DICTIONARY, _BATCH = 2, 3
+"""Kinds of message that have buffers: `MessageHeader` of the format's Message.fbs."""
+
+
+def unpacked_sizes(pa: Any, path: str, skip: int) -> Iterator[int]:
+    """Yield the bytes of each batch, unpacked.
+
+    skip : Where the messages begin: after a file's first bytes.
+    """
+    with pa.memory_map(path) as mapped:
+        mapped.seek(skip)
+        for message in pa.ipc.MessageReader.open_stream(mapped):
+            yield _size(memoryview(message.metadata), memoryview(message.body or b""))
+
+
+def _size(header: memoryview, body: memoryview) -> int:
+    message = struct.unpack_from("<I", header, 0)[0]
+    kind = _field(header, message, 1)
+    if kind is None or header[kind] not in (_DICTIONARY, _BATCH):
+        return 0
+    batch = _table(header, message, 2)
+    if header[kind] == _DICTIONARY:
+        batch = _table(header, batch, 1)
+    listed = _field(header, batch, 2)
+    if listed is None:
+        return 0
+    packed = _field(header, batch, 3) is not None
+    start = listed + struct.unpack_from("<I", header, listed)[0]
+    count = struct.unpack_from("<I", header, start)[0]
+    total = 0
+    for i in range(count):
+        offset, length = struct.unpack_from("<qq", header, start + 4 + 16 * i)
+        size = struct.unpack_from("<q", body, offset)[0] if packed and length else length
+        # A packed buffer of size -1 is stored as it is.
+        total += max(size, 0) if size != -1 else length
+    return total
+
+
+def _table(header: memoryview, table: int, number: int) -> int:
+    """Return where a table's field, itself a table, begins."""
+    at = _field(header, table, number)
+    if at is None:
+        raise DamagedHeader("it lacks fields")
+    return int(at + struct.unpack_from("<I", header, at)[0])
+
+
+def _field(header: memoryview, table: int, number: int) -> int | None:
+    """Return where a table's field is, or None if it has its default."""
+    vtable = table - struct.unpack_from("<i", header, table)[0]
+    if 4 + 2 * number >= struct.unpack_from("<H", header, vtable)[0]:
+        return None
+    offset = struct.unpack_from("<H", header, vtable + 4 + 2 * number)[0]
+    return table + offset if offset else None
+
+
+EXTENSION = b"ARROW:extension:name"
+INDEX = "__index_level_"
+
+
+def check_types(pa: Any, path: Path, schema: Any) -> None:
+    """Refuse columns of an extension type, registered or not."""
+    for field in schema:
+        if isinstance(field.type, pa.BaseExtensionType) or EXTENSION in (field.metadata or {}):
+            raise refusal(
+                f"{path}, column {field.name}",
+                expected="a plain Arrow type",
+                got=f"the extension type {field.type}",
+                hint="write it again without that column, or cast it",
+            )
+
+
+def kind_of(pa: Any, type_: Any) -> Kind:
+    """Return what a type holds."""
+    types = pa.types
+    if types.is_dictionary(type_):
+        return kind_of(pa, type_.value_type)
+    if types.is_timestamp(type_) or types.is_date(type_):
+        return Kind.TIMES
+    if types.is_string(type_) or types.is_large_string(type_) or str(type_) == "string_view":
+        return Kind.TEXT
+    if types.is_null(type_):
+        return Kind.EMPTY
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return Kind.NUMBERS if any(test(type_) for test in numeric) else Kind.OTHER
+
+
+def column_of(pa: Any, field: Any, arrays: Sequence[Any] | None) -> ColumnHead:
+    """Return a column with its first values, which are None for types that are not read."""
+    kind = kind_of(pa, field.type)
+    heading = not field.name.startswith(INDEX)
+    if arrays is None:
+        return ColumnHead(field.name, kind, heading=heading)
+    values = tuple(value for array in arrays for value in strings_in(array))[:HEAD_ROWS]
+    full = [value for value in values if value and value != "nan"]
+    typed = kind == Kind.TIMES
+    if not full:
+        kind = Kind.EMPTY
+    elif kind == Kind.TEXT and all(map(is_time, full)):
+        kind = Kind.TIMES
+    return ColumnHead(field.name, kind, values, typed=typed, heading=heading)
+
+
+def numbers_in(pa: Any, array: Any) -> Array:
+    """Return a column (n,) as float64, NaN for null; times in seconds since 1970."""
+    column: Array
+    if pa.types.is_float64(array.type):
+        column = array.to_numpy(zero_copy_only=False)
+        return column
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if kind_of(pa, array.type) == Kind.TIMES:
+        stamps = array.cast(pa.timestamp("us", tz=getattr(array.type, "tz", None)), safe=False)
+        counts = stamps.cast(pa.int64())
+        seconds = counts.fill_null(0).to_numpy(zero_copy_only=False) / MICRO
+        if array.null_count:
+            seconds[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        return np.asarray(seconds)
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    column = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return column
+
+
+def strings_in(array: Any) -> list[str]:
+    """Return a column as text, "" for null."""
+    return ["" if value is None else str(value).strip() for value in array.to_pylist()]
+
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 FEATHER_1 = b"FEA1"

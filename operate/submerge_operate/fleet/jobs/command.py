@@ -34,10 +34,9 @@ from submerge_files.console.options import (
     json_option,
     together,
 )
-from submerge_files.console.printable import printable
 from submerge_files.console.reading_options import READING, reading_options
-from submerge_files.console.units import duration, in_words, share
-from submerge_operate.fleet.jobs.row_clusters import check_rows_file
+from submerge_files.console.units import duration, in_words, printable, share
+from submerge_operate.fleet.jobs.file_jobs import check_rows_file
 
 if TYPE_CHECKING:
     from submerge_operate.fleet.jobs.fleet_jobs import FleetJobs
@@ -101,7 +100,7 @@ def show(at: AggregatorOptions, name: str, as_json: bool) -> None:
 
     import msgspec
 
-    from submerge_operate.fleet.jobs.words import job_lines
+    from submerge_operate.fleet.jobs.tables import job_lines
 
     jobs = _jobs(at)
     details = jobs.details(jobs.find(name, at.group))
@@ -136,7 +135,7 @@ def answer(
 @json_option("Print the job, as JSON.")
 def cancel(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
     """End job ID as failed: it has no answer then."""
-    from submerge_operate.fleet.jobs.words import state_of
+    from submerge_operate.fleet.jobs.tables import state_of
 
     jobs = _jobs(at)
     view = jobs.find(name, at.group)
@@ -154,7 +153,7 @@ def check_targets(
     inputs: tuple[Path, ...] = (),
 ) -> None:
     """Refuse files that cannot be written, or would cost what is read, before the work."""
-    from submerge_operate.fleet.jobs.saving import check_apart, check_outputs
+    from submerge_operate.fleet.jobs.answer_files import check_apart, check_outputs
 
     check_apart([*out, *(each for each in (plot, rows) if each is not None)], inputs)
     check_outputs(kind, out)
@@ -162,7 +161,7 @@ def check_targets(
         if kind not in PICTURES:
             drawn = ", ".join(PICTURES)
             raise UsageError(f"--plot draws answers of {drawn}, got {kind}: leave it out")
-        from submerge_files.console.picture import check_target
+        from submerge_files.console.options import check_target
         from submerge_operate.fleet.jobs import plot as _  # noqa: F401
 
         check_target(plot)
@@ -172,7 +171,7 @@ def finish(
     jobs: FleetJobs, view: JobView, out: tuple[Path, ...], plot: Path | None, *, as_json: bool
 ) -> None:
     """Fetch and deliver the answer of a job that is over; end with status 1 if it failed."""
-    from submerge_operate.fleet.jobs.words import state_of
+    from submerge_operate.fleet.jobs.tables import state_of
 
     if view.state == "failed":
         if as_json:
@@ -186,10 +185,9 @@ def finish(
 
 def deliver(record: Any, out: tuple[Path, ...], plot: Path | None, *, as_json: bool) -> None:
     """Write an answer, draw it, and print it."""
+    from submerge_operate.fleet.jobs.answer_files import save
     from submerge_operate.fleet.jobs.results import JobResult
-    from submerge_operate.fleet.jobs.saving import save
-    from submerge_operate.fleet.jobs.tables import answer_lines
-    from submerge_operate.fleet.jobs.words import record_lines
+    from submerge_operate.fleet.jobs.tables import answer_lines, record_lines
 
     result = JobResult(record)
     sizes = {path: save(result, path) for path in out}
@@ -208,7 +206,7 @@ def deliver(record: Any, out: tuple[Path, ...], plot: Path | None, *, as_json: b
 
 def say_lines(lines: list[tuple[str, str]]) -> None:
     """Print lines with a name each."""
-    from submerge_files.console.printable import printable
+    from submerge_files.console.units import printable
 
     width = max((10, *(len(name) for name, _ in lines)))
     for name, value in lines:
@@ -409,8 +407,7 @@ def _on_files(
     as_json: bool,
 ) -> None:
     from submerge_files.reader.formats.remote_path import path_of
-    from submerge_operate.fleet.jobs.on_files import JobOnFiles, run_on_files
-    from submerge_operate.fleet.jobs.row_clusters import write_rows
+    from submerge_operate.fleet.jobs.file_jobs import JobOnFiles, run_on_files, write_rows
 
     paths = [path_of(file) for file in files]
     asked = JobOnFiles(kind, settings, paths, reading_options(**reading), scales)
@@ -440,9 +437,9 @@ def _in_fleet(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from submerge_aggregator.jobs.order import JobOrder
+    from submerge_aggregator.jobs.board import JobOrder
     from submerge_operate.fleet.jobs.fleet_jobs import FleetJobs
-    from submerge_operate.fleet.jobs.words import stage_of
+    from submerge_operate.fleet.jobs.tables import stage_of
 
     waits = fleet["wait"] in (None, True)
     if not waits and (out or plot is not None):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from submerge.errors import PeerError, UsageError
-from submerge_aggregator.jobs.order import JobOrder
+from submerge_aggregator.jobs.board import JobOrder
 from submerge_aggregator.jobs.record import MOST_BYTES, JobRecord, unpacked
 from submerge_aggregator.jobs.views import JobDetails, JobView
 from submerge_files.console.admin_client import AdminClient

@@ -8,8 +8,8 @@ import numpy as np
 
 from submerge import Array
 from submerge_files.console.figures import Figure, save
+from submerge_operate.fleet.jobs.answer_files import check_whole
 from submerge_operate.fleet.jobs.results import JobResult
-from submerge_operate.fleet.jobs.saving import check_whole
 
 MOST_LABELS = 60
 """More channels than this are numbered, not named."""

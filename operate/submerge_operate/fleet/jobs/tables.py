@@ -2,18 +2,211 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from submerge_files.console.units import figure
-from submerge_operate.fleet.jobs.kernel_lines import (
-    KERNEL_PCA,
-    LANDMARKS,
-    kernel_pca_lines,
-    landmark_lines,
-)
+from submerge import Array
+from submerge.errors import PeerError
+from submerge.features import Kernel, Matern, Polynomial
+from submerge.jobs.envelopes import OPENING
+from submerge.jobs.kinds.kpca.answer import kernel_of
+from submerge.jobs.kinds.kpca.remainder import FEWEST
+from submerge_files.console.units import ago, figure, in_words, moment, printable
 from submerge_operate.fleet.jobs.results import JobResult
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from submerge_aggregator.jobs.record import JobRecord
+    from submerge_aggregator.jobs.views import JobDetails, JobView
+
+MOST_NAMES = 5
+"""Nodes that a line names."""
+
+
+def table_of(views: Sequence[JobView], *, now: float) -> Table:
+    """Return jobs as a table, at a wall time."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    several = len({view.group for view in views}) > 1
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    headings = ["job", *(["group"] if several else []), "kind", "opened", "took", "nodes"]
+    for heading in headings:
+        right = heading in ("took", "nodes")
+        table.add_column(heading, no_wrap=True, justify="right" if right else "left")
+    table.add_column("state", overflow="fold")
+    for view in views:
+        cells = [view.id, *([view.group] if several else []), view.kind]
+        cells += [moment(view.opened_s) if view.opened_s else "-", took(view, now=now)]
+        cells += [f"{view.members:,}", state_of(view)]
+        table.add_row(*(Text(printable(each)) for each in cells))
+    return table
+
+
+def state_of(view: JobView) -> str:
+    """Return how a job is, in words."""
+    if view.state == "failed":
+        return f"failed: {view.failure}"
+    if view.state == "running":
+        return stage_of(view)
+    lost = [f"{view.left:,} left"] if view.left else []
+    lost += [f"{view.declined:,} took no part"] if view.declined else []
+    return ", ".join([f"done in {view.round:,} rounds", *lost])
+
+
+def stage_of(view: JobView) -> str:
+    """Return what a job that runs is at."""
+    if view.phase == OPENING:
+        return "asks who takes part"
+    attempt = f", attempt {view.attempt}" if view.attempt > 1 else ""
+    return f"round {view.round:,} ({view.phase}){attempt}, {_nodes(view.members)}"
+
+
+def took(view: JobView, *, now: float) -> str:
+    """Return how long a job took, or has run so far."""
+    if not view.opened_s:
+        return "-"
+    return ago(max(0.0, (view.ended_s or now) - view.opened_s))
+
+
+def job_lines(details: JobDetails, *, now: float) -> list[tuple[str, str]]:
+    """Return a job in lines, as a name and what is said of it."""
+    view = details.job
+    settings = " ".join(f"{name}={value}" for name, value in view.settings.items())
+    opened = f"opened {moment(view.opened_s)}, " if view.opened_s else ""
+    lines = [
+        ("job", f"{view.id}: {view.kind} of group {view.group}"),
+        ("settings", settings or "none"),
+        ("state", state_of(view)),
+        ("time", f"{opened}{'took' if view.ended_s else 'runs for'} {took(view, now=now)}"),
+    ]
+    return lines + _node_lines(details)
+
+
+def record_lines(record: JobRecord) -> list[tuple[str, str]]:
+    """Return how a job that has an answer ended, in lines."""
+    job = record.job
+    settings = " ".join(f"{name}={value}" for name, value in job.settings.items())
+    where = f"of group {job.group}: {job.id}" if record.opened_s else "of files, in this process"
+    again = f", in attempt {record.attempts}" if record.attempts > 1 else ""
+    took = f", {in_words(record.ended_s - record.opened_s)}" if record.opened_s else ""
+    left = {name: each.why + _counts(each.rounds) for name, each in record.left.items()}
+    nodes = {"nodes": dict.fromkeys(record.stayed, ""), "left": left, "no part": record.declined}
+    return [
+        ("job", " ".join((job.kind, settings, where)).replace("  ", " ")),
+        ("rounds", f"{record.rounds:,}{again}{took}"),
+        *((name, _named(each)) for name, each in nodes.items() if each),
+    ]
+
+
+def _node_lines(details: JobDetails) -> list[tuple[str, str]]:
+    """Return which nodes took part, which left, and which took no part."""
+    left = {name: each.why + _counts(each.rounds) for name, each in details.left.items()}
+    nodes = {"nodes": dict.fromkeys(details.stayed, ""), "left": left, "no part": details.declined}
+    return [(name, _named(each)) for name, each in nodes.items() if each]
+
+
+def _counts(rounds: int) -> str:
+    return f", counts in {rounds} rounds" if rounds else ""
+
+
+def _named(nodes: Mapping[str, str]) -> str:
+    names = [f"{name} ({why})" if why else name for name, why in nodes.items()]
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"{len(names):,}: {', '.join(names[:MOST_NAMES])}{more}"
+
+
+def _nodes(number: int) -> str:
+    return f"{number:,} node{'s' * (number != 1)}"
+
+
+Lines = list[tuple[str, str]]
+
+MOST_SHARES = 8
+"""Directions that a line shows."""
+
+SHOWN_LIMIT = 0.99
+"""The share of rows whose limits a line shows."""
+
+KERNEL_PCA = {"points", "kernel", "counts", "eigenvalues", "energy"}
+LANDMARKS = {"points", "kernel", "counts"}
+"""Arrays that lines are made of; an answer of another version may lack some."""
+
+
+def kernel_pca_lines(result: JobResult) -> Lines:
+    """Return what is known of directions in feature space."""
+    answer = result.answer
+    rows, held_out, *nodes = answer["counts"].tolist()
+    lines = [
+        ("rows", f"{rows:,.0f}" + (f", and {held_out:,.0f} held out" if held_out else "")),
+        *_chosen(result, "points", nodes),
+        ("directions", _shares(answer["eigenvalues"], float(answer["energy"][-1]), "the features")),
+    ]
+    if {"readings_eigenvalues", "readings_energy"} <= answer.keys():
+        energy = float(answer["readings_energy"][0])
+        shares = _shares(answer["readings_eigenvalues"], energy, "the readings themselves")
+        lines.append(("readings", shares))
+    return [*lines, ("limits", _limits(result))]
+
+
+def landmark_lines(result: JobResult) -> Lines:
+    """Return what is known of landmarks."""
+    rows, *nodes = result.answer["counts"].tolist()
+    return [("rows", f"{rows:,.0f}"), *_chosen(result, "landmarks", nodes)]
+
+
+def _chosen(result: JobResult, name: str, nodes: list[float]) -> Lines:
+    """Return the rows that were chosen, by how many nodes may share rows, and their kernel."""
+    found, asked = len(result.answer["points"]), result.record.job.settings.get(name)
+    said, (taking_part, sharing) = f"{found:,}", nodes
+    if type(asked) is int and found < asked:
+        said += f", of {asked:,} asked for"
+    if sharing < taking_part:
+        said += f"; {sharing:,.0f} of {taking_part:,.0f} nodes may share rows"
+    try:
+        kernel = _in_words(kernel_of(result.answer["kernel"]))
+    except PeerError as error:
+        kernel = str(error)
+    return [("kernel", kernel), (name, said)]
+
+
+def _in_words(kernel: Kernel) -> str:
+    said = f"{type(kernel).__name__.lower()}, gamma {figure(kernel.gamma or 0.0)}"
+    if isinstance(kernel, Polynomial):
+        return f"{said}, degree {kernel.degree}, coef0 {figure(kernel.coef0)}"
+    return f"{said}, nu {kernel.nu:g}" if isinstance(kernel, Matern) else said
+
+
+def _shares(eigenvalues: Array, energy: float, of: str) -> str:
+    """Return which shares of all variation directions have."""
+    if not energy > 0:
+        return f"{len(eigenvalues)}"
+    shares = eigenvalues / energy
+    shown = ", ".join(f"{share:.1%}" for share in shares[:MOST_SHARES].tolist())
+    more = f" and {len(shares) - MOST_SHARES} smaller" if len(shares) > MOST_SHARES else ""
+    return f"{len(shares)}, of {shown}{more}: {shares.sum():.1%} of all variation of {of}"
+
+
+def _limits(result: JobResult) -> str:
+    """Return the limits of one share of the rows that were held out."""
+    answer = result.answer
+    if not {"limit_shares", "spe_limits", "t2_limits"} <= answer.keys():
+        if answer["counts"][1]:
+            return f"none: they need {FEWEST} rows held out or more"
+        return "none: --held-out 20% measures them on rows that are not learnt"
+    at = int(np.abs(answer["limit_shares"] - SHOWN_LIMIT).argmin())
+    said = (
+        f"{100 * answer['limit_shares'][at]:.4g}% of the rows held out have SPE at most"
+        f" {figure(float(answer['spe_limits'][at]))}, T2 {figure(float(answer['t2_limits'][at]))}"
+    )
+    if "readings_limits" in answer:
+        said += f", SPE of readings {figure(float(answer['readings_limits'][at]))}"
+    return said
+
 
 MOST_CHANNELS = 20
 """Channels that have a line."""

@@ -6,7 +6,7 @@ import pytest
 
 from submerge import UsageError
 from submerge_client.config.sensors import InfluxSensor
-from submerge_client.sensors.influx.names import MOST_SERIES, SeriesNames
+from submerge_client.sensors.influx.readings import MOST_SERIES, SeriesNames
 
 
 @pytest.mark.parametrize(

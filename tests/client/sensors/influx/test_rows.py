@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_client.sensors.influx.rows import REMEMBERED, TimedRow, TimedRows
+from submerge_client.sensors.influx.readings import REMEMBERED, TimedRow, TimedRows
 
 nan = math.nan
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from submerge_client.logs import LOUD
-from submerge_client.sensors.mqtt import comings as module
-from submerge_client.sensors.mqtt.comings import (
+from submerge_client.sensors.mqtt import readings as module
+from submerge_client.sensors.mqtt.decoder import MOST_NAMES, Heard
+from submerge_client.sensors.mqtt.readings import (
     AT_ONCE,
     MOST_FIELDS,
     NEW,
@@ -15,7 +16,6 @@ from submerge_client.sensors.mqtt.comings import (
     SPEAKS,
     Comings,
 )
-from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
 
 CHANNELS = ("study/temperature", "study/humidity", "bath/temperature")
 FIELDS = ("temperature", "humidity", "battery")

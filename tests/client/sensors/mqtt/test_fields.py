@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_client.sensors.mqtt.decoder import MalformedMessage, number_of, seconds_of
-from submerge_client.sensors.mqtt.fields import at, content_of, fields_of, words_of
+from submerge_client.sensors.mqtt.decoder import (
+    MalformedMessage,
+    at,
+    content_of,
+    fields_of,
+    number_of,
+    seconds_of,
+    words_of,
+)
 
 STATES = {"ON": 1.0, "true": 1.0, "false": 0.0}
 

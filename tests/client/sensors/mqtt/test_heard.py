@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_client.sensors.mqtt.heard import Heard
+from submerge_client.sensors.mqtt.decoder import Heard
 
 
 def test_a_field_has_its_count_its_rate_and_its_range() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from submerge import UsageError
-from submerge_client.sensors.mqtt.published import Published, PublishedValue
+from submerge_client.sensors.mqtt.messages import Published, PublishedValue
 
 CHANNELS = ("temp", "hum.2")
 

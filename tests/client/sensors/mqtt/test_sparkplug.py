@@ -14,8 +14,10 @@ protobuf = pytest.importorskip("google.protobuf")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: E402
 
 from submerge_client.sensors.mqtt import sparkplug as module  # noqa: E402
-from submerge_client.sensors.mqtt.away import Departed  # noqa: E402
-from submerge_client.sensors.mqtt.decoder import MalformedMessage  # noqa: E402
+from submerge_client.sensors.mqtt.decoder import (  # noqa: E402
+    Departed,
+    MalformedMessage,
+)
 from submerge_client.sensors.mqtt.sparkplug import (  # noqa: E402
     SparkplugDecoder,
     Unborn,

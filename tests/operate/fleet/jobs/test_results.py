@@ -14,7 +14,7 @@ from submerge.stats.score_limits import Limits
 from submerge_aggregator.jobs.record import JobRecord
 from submerge_files.model_file import decoded
 from submerge_files.score.model import of_file
-from submerge_operate.fleet.jobs import models, saving
+from submerge_operate.fleet.jobs import answer_files
 from submerge_operate.fleet.jobs.results import JobResult
 from submerge_operate.fleet.jobs.tables import answer_lines
 from support.house import SCHEMA
@@ -30,16 +30,16 @@ def test_an_answer_of_another_version_is_arrays_and_nothing_else(record, tmp_pat
     """They are not taken for what this version would have computed."""
     centers = record.answer["centers"]
     other = JobResult(replace(record, answer={"centers": centers, "radii": np.ones(3)}))
-    saving.save(other, tmp_path / "all.npz")
+    answer_files.save(other, tmp_path / "all.npz")
 
     with np.load(tmp_path / "all.npz") as found:
         assert [1.0, 1.0, 1.0] == found["radii"].tolist()
     assert ("radii", "1, 1, 1") in answer_lines(other)
     with pytest.raises(UsageError, match="another version"):
-        saving.save(other, tmp_path / "centers.csv")
-    monkeypatch.setitem(models.MODELS, "kmeans", lambda result: result.answer["counts"])
+        answer_files.save(other, tmp_path / "centers.csv")
+    monkeypatch.setitem(answer_files.MODELS, "kmeans", lambda result: result.answer["counts"])
     with pytest.raises(UsageError, match="another version"):
-        saving.save(other, tmp_path / "clusters.model")
+        answer_files.save(other, tmp_path / "clusters.model")
 
 
 def test_an_unknown_kind_is_arrays_as_well(record, tmp_path):
@@ -48,7 +48,7 @@ def test_an_unknown_kind_is_arrays_as_well(record, tmp_path):
     other = JobResult(replace(record, job=named, answer={"sums": np.arange(6.0)}))
 
     assert [("sums", "0, 1, 2, 3, 4, 5")] == answer_lines(other)
-    saving.save(other, tmp_path / "all.npz")
+    answer_files.save(other, tmp_path / "all.npz")
     with np.load(tmp_path / "all.npz") as found:
         assert [*range(6)] == found["sums"].tolist()
 
@@ -70,15 +70,17 @@ def test_a_kind_with_a_model_gives_one_under_any_other_name(record, tmp_path, mo
     """The function that the kind has added gets the result; what it returns is written."""
     path = tmp_path / "clusters.model"
     with pytest.raises(UsageError, match="gives no model"):
-        saving.check_outputs("kmeans", (path,))
+        answer_files.check_outputs("kmeans", (path,))
     made: list[JobResult] = []
     written: list[object] = []
-    monkeypatch.setitem(models.MODELS, "kmeans", lambda result: made.append(result) or "learnt")
-    monkeypatch.setattr(saving.model_file, "save", lambda *given: written.append(given) or 7)
+    monkeypatch.setitem(
+        answer_files.MODELS, "kmeans", lambda result: made.append(result) or "learnt"
+    )
+    monkeypatch.setattr(answer_files.model_file, "save", lambda *given: written.append(given) or 7)
     result = JobResult(record)
-    saving.check_outputs("kmeans", (path,))
+    answer_files.check_outputs("kmeans", (path,))
 
-    assert 7 == saving.save(result, path)
+    assert 7 == answer_files.save(result, path)
     assert ([result], [(path, "learnt")]) == (made, written)
 
 
@@ -89,13 +91,13 @@ def test_a_model_of_an_answer_scores(record, tmp_path, monkeypatch, limits):
     summary = Subspace.of(rows, SCHEMA, rank=2)
 
     def as_model(result: JobResult) -> Learnt:
-        return models.learnt_from(
+        return answer_files.learnt_from(
             result, result.schema, summary, rank=2, rows=len(rows), limits=limits
         )
 
-    monkeypatch.setitem(models.MODELS, "kmeans", as_model)
+    monkeypatch.setitem(answer_files.MODELS, "kmeans", as_model)
     path = tmp_path / "clusters.model"
-    saving.save(JobResult(record), path)
+    answer_files.save(JobResult(record), path)
     normal = of_file(path, None)
 
     assert (2, SCHEMA) == (normal.shown.rule.start, normal.schema)

@@ -15,10 +15,9 @@ pytest.importorskip("grpc")
 
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sensors import FileSensor
-from submerge_operate.up import box
+from submerge_operate.up import box, newcomers
 from submerge_operate.up.config import BoxConfig
-from submerge_operate.up.newcomers import files
-from submerge_operate.up.newcomers.newcomer import Newcomer
+from submerge_operate.up.newcomers import Newcomer
 from support.boxes import Box, fed, lines_of
 from support.patience import until
 from support.programs import Programs
@@ -42,7 +41,7 @@ def test_an_accepted_channel_joins_at_the_next_start():
     with Programs() as programs:
         desk = Box(programs, 'scaling = "fleet"')
         fed(desk.start(), rows(1200, 0))
-        files.write(desk.folder / files.HEARD, [NEW])
+        newcomers.write(desk.folder / newcomers.HEARD, [NEW])
         accepted = programs.start("up", "--config", desk.config, "--accept", "d")
         assert 0 == accepted.ended(), accepted.log
 
@@ -72,7 +71,7 @@ def test_a_running_machine_begins_again_with_it(tmp_path, monkeypatch):
 
     def grow():
         until(lambda: told, lambda: "a first line", lambda: len(told))
-        files.write(config.folder / files.ACCEPTED, [NEW])
+        newcomers.write(config.folder / newcomers.ACCEPTED, [NEW])
         lines = len(told)
         until(lambda: len(told) > lines, lambda: "a line of the next run", lambda: len(told))
         os.kill(os.getpid(), signal.SIGTERM)

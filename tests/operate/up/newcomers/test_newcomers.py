@@ -9,13 +9,23 @@ import pytest
 from msgspec.structs import replace
 
 from submerge import UsageError
-from submerge_client.sensors.mqtt.heard import MOST_NAMES, Heard
-from submerge_operate.init.choosing import MOST_CHANNELS
+from submerge_client.sensors.mqtt.decoder import MOST_NAMES, Heard
+from submerge_operate.init.choice import MOST_CHANNELS
 from submerge_operate.up.config import BoxConfig
-from submerge_operate.up.newcomers import files
-from submerge_operate.up.newcomers.accept import accept
-from submerge_operate.up.newcomers.looking import FIRST_S, KEEP_S, LONGEST_S, Looking, Pace
-from submerge_operate.up.newcomers.newcomer import CONSTANT, EARLY, newcomers_of
+from submerge_operate.up.newcomers import (
+    ACCEPTED,
+    CONSTANT,
+    EARLY,
+    FIRST_S,
+    HEARD,
+    KEEP_S,
+    LONGEST_S,
+    Looking,
+    Pace,
+    accept,
+    newcomers_of,
+    read,
+)
 
 
 class Ears:
@@ -74,7 +84,7 @@ def looking(folder, sensor, *, discover, now=0.0):
 
 
 def accepted(folder):
-    return [each.name for each in files.read(folder / files.ACCEPTED)]
+    return [each.name for each in read(folder / ACCEPTED)]
 
 
 def test_what_only_rounding_changes_is_constant():
@@ -166,7 +176,7 @@ def test_what_an_earlier_process_heard_is_not_forgotten(tmp_path):
     looking(tmp_path, ears(60), discover=False).look(FIRST_S)
     later = looking(tmp_path, ears(3), discover=False)
     later.look(KEEP_S)
-    known = {each.name: each.readings for each in files.read(tmp_path / files.HEARD)}
+    known = {each.name: each.readings for each in read(tmp_path / HEARD)}
 
     assert 60 == known["plug/power"]
 
@@ -179,17 +189,17 @@ def test_a_new_field_can_be_accepted_a_minute_after_it_was_announced(tmp_path):
     look.look(60.0)
     now_heard = heard[:2]
     look.look(120.0)
-    assert heard[:2] == list(files.read(tmp_path / files.HEARD))
+    assert heard[:2] == list(read(tmp_path / HEARD))
 
     now_heard = [replace(heard[0], readings=999), heard[1]]
     look.look(180.0)
-    assert heard[:2] == list(files.read(tmp_path / files.HEARD))
+    assert heard[:2] == list(read(tmp_path / HEARD))
 
 
 def test_accepted_channels_join_the_configuration(tmp_path):
     """With their scaling; without those that it has by now, or that its sensor excludes."""
     looking(tmp_path, ears(), discover=True).look(FIRST_S)
-    new = [each.channel for each in files.read(tmp_path / files.ACCEPTED)]
+    new = [each.channel for each in read(tmp_path / ACCEPTED)]
     grown = config(tmp_path).with_channels(new)
 
     assert ("a", "plug/power") == grown.schema.names
@@ -205,15 +215,15 @@ def test_accepted_channels_join_the_configuration(tmp_path):
 def test_a_damaged_file_is_one_line(tmp_path):
     """At a start it stops; in a running program it is said, and nothing else happens."""
     look = looking(tmp_path, ears(), discover=False)
-    (tmp_path / files.ACCEPTED).write_bytes(b"{")
+    (tmp_path / ACCEPTED).write_bytes(b"{")
     look.look(FIRST_S)
 
     assert not look.grows
     with pytest.raises(UsageError, match=r"channels\.json: expected JSON of channels"):
         looking(tmp_path, ears(), discover=False)
-    (tmp_path / files.ACCEPTED).write_bytes(b'{"form": 2, "channels": []}')
+    (tmp_path / ACCEPTED).write_bytes(b'{"form": 2, "channels": []}')
     with pytest.raises(UsageError, match="form 2"):
-        files.read(tmp_path / files.ACCEPTED)
+        read(tmp_path / ACCEPTED)
 
 
 def test_only_a_sensor_that_hears_devices_discovers(tmp_path):
@@ -259,7 +269,7 @@ def test_names_from_the_network_are_bounded_on_disk_and_in_the_schema(tmp_path):
         look = looking(tmp_path, Ears(**values).hear(32), discover=True)
         look.look(FIRST_S)
 
-    names = [each.name for each in files.read(tmp_path / files.HEARD)]
+    names = [each.name for each in read(tmp_path / HEARD)]
     assert MOST_NAMES == len(names)
     assert {f"d2x{j}/power" for j in range(900)} <= set(names)
     assert MOST_CHANNELS == len(accepted(tmp_path))

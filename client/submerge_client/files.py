@@ -1,0 +1,135 @@
+"""Files that only their owner may read; files that are replaced as a whole, or stay as they were.
+
+A state file has summaries of readings, names and orders in it. Its mode is 0600 whatever the
+umask is. A symbolic link in its place is refused: a program that runs as root would write where
+another user points it. A link in the folders above is the administrator's matter.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from submerge.errors import UsageError
+from submerge_client.logs import say
+
+
+@contextmanager
+def atomic_file(
+    path: Path, *, mode: int = 0o666, durable: bool = True, beside: str | None = None
+) -> Iterator[BinaryIO]:
+    """Open a file with these permissions that replaces `path` when the body ends without error.
+
+    durable : wait until its content is on disk before it replaces `path`
+    beside : its name until then; by default one of this process's own
+    """
+    partial = path.with_name(beside or f".{path.name}.{os.getpid()}.part")
+    partial.unlink(missing_ok=True)  # left by a dead process with our number
+    try:
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def atomic_write(
+    path: Path, data: bytes, *, mode: int = 0o666, durable: bool = True, beside: str | None = None
+) -> None:
+    """Replace a file by `data`, as `atomic_file`."""
+    with atomic_file(path, mode=mode, durable=durable, beside=beside) as file:
+        rest = memoryview(data)
+        while rest:
+            # Unbuffered: tests kill the process between any two calls, and within this one.
+            rest = rest[os.write(file.fileno(), rest) :]
+
+
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Wait until a folder's names are on disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+PRIVATE = 0o600
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def refuse_link(path: str | os.PathLike[str], *, what: str) -> None:
+    """Check that a path is no symbolic link; a missing file is fine.
+
+    what : what the file is for, in the error
+
+    Raises UsageError if it is one.
+    """
+    if os.path.islink(path):
+        raise UsageError(
+            f"{what} must be a file of its own, got {os.fspath(path)}, a symbolic link to"
+            f" {os.readlink(path)}: name that file itself"
+        )
+
+
+def stat_of(path: str | os.PathLike[str]) -> os.stat_result | None:
+    """Return what a name stands for now; None if it cannot be looked up."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
+    """Return whether both are one file: it may have been removed, renamed or replaced."""
+    return one is not None and other is not None and os.path.samestat(one, other)
+
+
+def create_private(path: str | os.PathLike[str]) -> None:
+    """Create an empty file that only its owner may read; an existing one stays as it is.
+
+    Raises OSError if it cannot be created.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE)
+    except FileExistsError:
+        return
+    os.close(fd)
+
+
+def open_private(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file, and create it so that only its owner may read it.
+
+    An existing file keeps its mode: its owner may have opened it to a program that reads it.
+
+    Raises OSError if it cannot be opened; ELOOP if it is a symbolic link.
+    """
+    return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
+
+
+def make_private(path: str | os.PathLike[str], *, what: str) -> None:
+    """Take an existing file away from other users, and log that; a missing one is fine.
+
+    The file is not opened: closing it would end the locks that this process holds on it.
+    """
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+        if not mode & OTHERS:
+            return
+        os.chmod(path, PRIVATE)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why = error.strerror or str(error)
+        say(f"{what} is open to other users", level=logging.WARNING, path=str(path), why=why)
+        return
+    say(f"{what} was open to other users", path=str(path), mode=f"{mode:o}", now=f"{PRIVATE:o}")

@@ -1,0 +1,134 @@
+"""What saves memory: the allocator, random numbers without `numpy.random`, modules that load late.
+
+It has no state and no seed: two processes never draw the same numbers, and neither do the two
+halves of a fork or the copies of a virtual machine.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import os
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
+from typing import Any
+
+from submerge import UsageError
+
+# For programs that must be small. Two threads must not do that at once before Python 3.13: what
+# `UNUSED` lists is read by no thread of ours.
+
+
+UNUSED = frozenset(
+    {
+        # paho's, which looks there for a proxy if PySocks is installed. It brings HTTP and e-mail.
+        "urllib.request",
+        # gRPC's second interface. It brings asyncio.
+        "grpc.aio",
+        "asyncio",
+        # Messages in pure Python, imported beside those in C.
+        "google.protobuf.internal.python_message",
+        # NumPy's documentation of functions in C.
+        "numpy._core._add_newdocs",
+        "numpy._core._add_newdocs_scalars",
+        "calendar",
+        "msgspec.inspect",
+    }
+)
+"""What a client has no use for: 3.2 MiB over MQTT, 4.5 over gRPC."""
+
+
+@contextmanager
+def deferred(names: Collection[str] = UNUSED) -> Iterator[None]:
+    """Let modules that the body imports for the first time load at their first use."""
+    finder = _Deferring(names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Deferring:
+    """Finds what the path has, and puts off its loading."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec that loads late; None for all other modules."""
+        if name not in self._names:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
+"""From glibc's malloc.h; their values are part of its ABI."""
+
+
+def limit(*, arenas: int) -> None:
+    """Have few arenas, and let large blocks go back when they are freed.
+
+    A variable that sets the same from outside holds. One arena is enough for threads that hold
+    Python's lock while they allocate: a client is 0.5 MiB smaller with one than with three.
+    """
+    mallopt = _function("mallopt")
+    if mallopt is None:
+        return
+    for variable, setting, value in (
+        ("MALLOC_ARENA_MAX", M_ARENA_MAX, arenas),
+        ("MALLOC_MMAP_THRESHOLD_", M_MMAP_THRESHOLD, 65_536),
+        ("MALLOC_TRIM_THRESHOLD_", M_TRIM_THRESHOLD, 131_072),
+    ):
+        if variable not in os.environ:
+            mallopt(setting, value)
+
+
+def trim() -> None:
+    """Return free pages to the kernel; milliseconds. Nothing where the C library cannot."""
+    malloc_trim = _function("malloc_trim")
+    if malloc_trim is not None:
+        malloc_trim(0)
+
+
+def _function(name: str) -> Any:
+    """Return a function of glibc; None with another C library."""
+    if not sys.platform.startswith("linux"):
+        return None
+    library = ctypes.CDLL(None)
+    # musl has neither; a library that has one of them only is none that we know.
+    known = all(hasattr(library, each) for each in ("mallopt", "malloc_trim"))
+    return getattr(library, name) if known else None
+
+
+class SystemEntropy:
+    """A `submerge.protocol.names.RandomSource`; usable from any thread."""
+
+    def random(self) -> float:
+        """Return a number of [0, 1), a multiple of 2**-53."""
+        return (int.from_bytes(os.urandom(7), "little") >> 3) * 2.0**-53
+
+    def integers(self, high: int, /) -> int:
+        """Return a whole number of [0, high), where `high` is 1 to 2**63."""
+        if not 1 <= high <= 2**63:
+            raise UsageError(f"expected a bound of 1 to 2**63, got {high}")
+        mask = (1 << (high - 1).bit_length()) - 1
+        while True:
+            # What is too large is drawn again, less than every other time: a remainder would
+            # favour small numbers.
+            number = int.from_bytes(os.urandom(8), "little") & mask
+            if number < high:
+                return number
+
+    def bytes(self, length: int, /) -> builtins.bytes:
+        """Return that many random bytes."""
+        return os.urandom(length)

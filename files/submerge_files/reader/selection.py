@@ -1,0 +1,386 @@
+"""Selecting: columns by names, globs and ranges; and which of a file's columns are channels."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge import Array, UsageError, headings
+from submerge.judge.prepare import LARGEST_SCALED
+from submerge_client.datasets.source import Place, refusal
+from submerge_client.datasets.text import is_number
+from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, names_of
+from submerge_files.reader.options import ReadingOptions
+from submerge_files.reader.time_form import scale_of, values_of
+
+FEWEST_IN_RANGE = 3
+"""Rows of an outermost value from which it marks something."""
+
+APART = 2.0
+"""How far it is then from all others, over the range of these."""
+
+
+FOLDED = 8
+"""Rows that are laid side by side to find ranges: NumPy reduces long rows sooner than many."""
+
+
+class _Edge:
+    """The outermost value of each channel, how often it came, and the next one.
+
+    n : Channels.
+    sign : 1 for the least values, -1 for the greatest, which are held with that sign.
+    """
+
+    def __init__(self, n: int, sign: float) -> None:
+        self.value: Array = np.full(n, np.inf)
+        self.rows: Array = np.zeros(n)
+        self.next: Array = np.full(n, np.inf)
+        self._sign = sign
+        # fmin and fmax pass over NaN.
+        self._outermost = np.fmin if sign > 0 else np.fmax
+
+    def add(self, rows: Array) -> None:
+        """Take rows (n, channels) into account."""
+        value = self._edge_of(rows)
+        reached = np.flatnonzero(value <= self.value)
+        self.next = np.minimum(self.next, np.where(value <= self.value, np.inf, value))
+        # Mostly no channel goes as far as it has gone before, and nothing is to be counted.
+        if len(reached):
+            self._count(self._sign * rows[:, reached], value[reached], reached)
+
+    def _edge_of(self, rows: Array) -> Array:
+        """Return the outermost value of each channel."""
+        width = len(self.value)
+        if len(rows) % FOLDED == 0 and rows.flags.c_contiguous:
+            rows = rows.reshape(-1, FOLDED * width)
+        nothing = self._sign * np.inf
+        folded = self._outermost.reduce(rows, axis=0, initial=nothing).reshape(-1, width)
+        return np.asarray(self._sign * self._outermost.reduce(folded, axis=0, initial=nothing))
+
+    def _count(self, rows: Array, value: Array, channels: npt.NDArray[np.intp]) -> None:
+        """Count the values of some channels that are as far out as any before, or further."""
+        count = (rows == value).sum(axis=0)
+        after = np.fmin.reduce(np.where(rows > value, rows, np.inf), axis=0, initial=np.inf)
+        held, before = self.value[channels], self.next[channels]
+        lower = value < held
+        self.next[channels] = np.minimum(np.where(lower, held, before), after)
+        self.rows[channels] = np.where(lower, count, self.rows[channels] + count)
+        self.value[channels] = value
+
+
+class ColumnRanges:
+    """The least and greatest value of each channel, and how far they are from all others."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._low, self._high = _Edge(len(names), 1.0), _Edge(len(names), -1.0)
+
+    def add(self, rows: Array) -> None:
+        """Take rows (n, channels) into account."""
+        self._low.add(rows)
+        self._high.add(rows)
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence for each channel that has one."""
+        for i, name in enumerate(self._names):
+            low, high = float(self._low.value[i]), -float(self._high.value[i])
+            if low > high:
+                yield f"channel {name} has no value in any row"
+            elif low == high:
+                yield f"channel {name} is {low:g} in all rows"
+            elif max(-low, high) >= LARGEST_SCALED:
+                yield (
+                    f"channel {name} goes from {low:g} to {high:g}: numbers above"
+                    f" {LARGEST_SCALED:g} are no readings; their rows are not learnt, and judged as"
+                    f" if they were that many scales of the channel"
+                )
+            else:
+                yield from self._marks(i, low, high)
+
+    def _marks(self, i: int, low: float, high: float) -> Iterator[str]:
+        """Yield a sentence for a value that is far from all others, and comes often."""
+        second, last = float(self._low.next[i]), -float(self._high.next[i])
+        for edge, value, begin, end, gap in (
+            (self._low, low, second, high, second - low),
+            (self._high, high, low, last, high - last),
+        ):
+            if edge.rows[i] >= FEWEST_IN_RANGE and end > begin and gap > APART * (end - begin):
+                yield (
+                    f"channel {self._names[i]} is {value:g} in {int(edge.rows[i]):,} rows, and from"
+                    f" {begin:g} to {end:g} in all others: if that marks missing values, make them"
+                    " gaps; if the machine stands still then, leave these rows out (--when of fit,"
+                    " detect and score)"
+                )
+
+
+FEWEST = 20
+"""Values that show it."""
+
+INDEX = frozenset(
+    ("id", "index", "idx", "row", "rownum", "row_id", "no", "nr", "#", "unnamed: 0", "level_0")
+)
+"""Names of columns that number the rows."""
+
+LABELS = frozenset("label labels anomaly is_anomaly fault is_fault failure target class".split())  # noqa: SIM905
+"""Names of columns that say which rows are faults."""
+
+
+def counts(column: ColumnHead) -> bool:
+    """Return whether a column numbers the rows."""
+    try:
+        values = [float(value) for value in column.values]
+    except ValueError:
+        return False
+    return all(value == values[0] + i for i, value in enumerate(values))
+
+
+def is_index(column: ColumnHead) -> bool:
+    """Return whether a column numbers the rows, and is called so or nothing."""
+    called = not column.heading or column.name.strip().casefold() in INDEX
+    return called and counts(column)
+
+
+def doubts(columns: Sequence[ColumnHead]) -> Iterator[str]:
+    """Yield a sentence for each channel that is hardly one."""
+    seen: dict[tuple[str, ...], str] = {}
+    for column in columns:
+        several = len({*column.full}) > 1 and len(column.full) >= FEWEST
+        skip = f"leave it out (--skip {shlex.quote(column.name)})"
+        if several and counts(column):
+            yield f"column {column.name} counts the rows: if it is no reading, {skip}"
+        elif several and _are_times(column):
+            yield f"column {column.name} looks like times: name it as such (--time), or {skip}"
+        elif column.name.strip().casefold() in LABELS:
+            yield (
+                f"column {column.name} is learnt as a channel: if it says which rows are faults,"
+                f" {skip} and name their times (--labels)"
+            )
+        elif several and column.values in seen:
+            yield (
+                f"columns {seen[column.values]} and {column.name} have the same values in the first"
+                f" rows: if they are one sensor, {skip}"
+            )
+        seen.setdefault(column.values, column.name)
+
+
+def _are_times(column: ColumnHead) -> bool:
+    values = values_of(column)
+    rises = bool((values[1:] > values[:-1]).all())
+    return rises and scale_of(values) is not None and float(values[0]) >= 1e9
+
+
+RANGE = ".."
+SHOWN = 5
+"""Names that one message lists."""
+
+
+class OneColumn(UsageError):
+    """A file has one column of numbers alone."""
+
+
+def place_of(file: TableFile, name: str, option: str) -> int:
+    """Return the place of one column, or refuse a name that the file does not have."""
+    names = names_of(file)
+    place = place_in(names, name)
+    if place is None:
+        raise unknown(file.path, name, names, option)
+    return place
+
+
+def place_in(names: Sequence[str], name: str) -> int | None:
+    """Return the place of a heading, which may be written without its unit."""
+    if name in names:
+        return names.index(name)
+    return headings.place_of(headings.channel_of(name), names)
+
+
+def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
+    """Return the places of columns, in the file's order.
+
+    patterns : Names with or without units, globs such as "temp*", ranges such as "a..f". A column's
+        whole name goes first.
+    option : What a message calls them, such as "--columns".
+
+    Raises
+    ------
+    UsageError
+        If one matches nothing.
+    """
+    return matching(file.path, names_of(file), patterns, option)
+
+
+def matching(path: Path, names: tuple[str, ...], patterns: Sequence[str], option: str) -> list[int]:
+    """Return the places of some names, as `places_of` does for a file's."""
+    return sorted({place for each in patterns for place in _matches(path, each, names, option)})
+
+
+def _matches(path: Path, pattern: str, names: tuple[str, ...], option: str) -> Sequence[int]:
+    place = place_in(names, pattern)
+    if place is not None:
+        return [place]
+    begin, dots, end = pattern.partition(RANGE)
+    if dots and begin and end:
+        first, last = (place_in(names, edge) for edge in (begin, end))
+        if first is None or last is None:
+            raise unknown(path, begin if first is None else end, names, option)
+        if first > last:
+            raise refusal(
+                path,
+                expected=f"a range in the file's order for {option}",
+                got=f"{pattern!r}, where {end!r} is first",
+                hint=f"write {end}{RANGE}{begin}",
+            )
+        return range(first, last + 1)
+    # A unit is in brackets, as the letters of a pattern are.
+    if any(mark in headings.channel_of(pattern).name for mark in "*?["):
+        found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+        if not found:
+            raise refusal(
+                path,
+                expected=f"columns that match {pattern!r} ({option})",
+                got="none",
+                hint=f"it has {some(names)}",
+            )
+        return found
+    raise unknown(path, pattern, names, option)
+
+
+def unknown(path: Path, name: str, names: Collection[str], option: str) -> UsageError:
+    """Return the error for a column that is not there."""
+    if not name.isidentifier() and {*name.split()} <= {*names}:
+        hint = f"write commas between names: {','.join(name.split())}"
+        return refusal(path, expected=f"columns ({option})", got=repr(name), hint=hint)
+    near = difflib.get_close_matches(name, names, n=1)
+    folded = [each for each in names if each.casefold() == name.casefold()]
+    near = folded[:1] or near
+    return refusal(
+        path,
+        expected=f"a column {name!r} ({option})",
+        got="no such column",
+        hint=f"did you mean {near[0]!r}?" if near else f"it has {some(names)}",
+    )
+
+
+def some(names: Collection[str]) -> str:
+    """Return the first of some names."""
+    listed = list(names)
+    more = len(listed) - SHOWN
+    return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def channels_of(
+    file: TableFile, options: ReadingOptions, taken: Collection[int]
+) -> tuple[list[int], list[str]]:
+    """Return the places of a file's channels, and notes on what is left out.
+
+    taken : Places that are read as something else: times, machines.
+
+    Raises
+    ------
+    UsageError
+        If a name matches nothing, a column that was asked for has no numbers, or none has.
+    """
+    skipped = {*places_of(file, options.skip, "--skip")}
+    if options.columns:
+        asked = places_of(file, options.columns, options.columns_are)
+        chosen = [i for i in asked if i not in skipped and i not in taken]
+        for i in chosen:
+            check_numbers(file, i)
+            _check_size(file, i)
+        return chosen, []
+    chosen, notes = [], []
+    for i, column in enumerate(file.columns):
+        if i in skipped or i in taken:
+            continue
+        if reason := _no_channel(file, column):
+            notes.append(reason)
+        else:
+            _check_size(file, i)
+            chosen.append(i)
+    if len(chosen) < 2:
+        error = refusal(
+            file.path,
+            expected="at least two columns of numbers",
+            got=some([file.columns[i].name for i in chosen]) if chosen else "none",
+            hint="; ".join(filter(None, [*notes, _long_hint(file, chosen)]))
+            or "check its separator and headings",
+        )
+        raise OneColumn(str(error)) if chosen else error
+    return chosen, [*notes, *doubts([file.columns[i] for i in chosen])]
+
+
+def _long_hint(file: TableFile, chosen: Sequence[int]) -> str:
+    """Return what to do about a table of names and values."""
+    names = [column.name for column in file.columns if column.kind == Kind.TEXT]
+    if len(chosen) != 1 or not names:
+        return ""
+    value = file.columns[chosen[0]].name
+    return f"if a row is one value of one channel: --long {shlex.quote(f'{names[0]},{value}')}"
+
+
+def _no_channel(file: TableFile, column: ColumnHead) -> str:
+    """Return why a column is no channel unless it is named, or an empty string."""
+    match column.kind:
+        case Kind.NUMBERS:
+            if file.named and is_index(column):
+                return f"column {column.name} counts the rows and is left out"
+            return ""
+        case Kind.EMPTY:
+            if file.whole or not column.heading:
+                return f"column {column.name} has no value and is left out"
+            return ""
+        case Kind.TEXT:
+            values = {*column.full}
+            got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
+            numbers = ": cast it, if it holds numbers" if is_number(column.full[0]) else ""
+            return f"column {column.name} is text ({got}) and is left out{numbers}"
+        case Kind.TIMES:
+            return f"column {column.name} holds times too and is left out"
+        case Kind.OTHER:
+            return f"column {column.name} holds {column.kind.value} and is left out"
+
+
+def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
+    """Refuse a column without numbers; one without any value only if that is not asked for."""
+    column = file.columns[place]
+    if column.kind == Kind.NUMBERS or (column.kind == Kind.EMPTY and (empty or not file.whole)):
+        return
+    got = column.kind.value
+    if column.kind == Kind.TEXT:
+        got = f"text such as {column.full[0]!r}"
+    elif column.kind == Kind.EMPTY:
+        got = "no value in any row"
+    raise refusal(
+        Place(file.path, column=place + 1, name=column.name),
+        expected="a column of numbers",
+        got=got,
+        hint="leave it out (--skip)",
+    )
+
+
+def _check_size(file: TableFile, place: int) -> None:
+    """Refuse a column that mostly has numbers that no reading has."""
+    column = file.columns[place]
+    large = [value for value in column.full if is_number(value) and _is_large(value)]
+    if 2 * len(large) > len(column.full):
+        raise refusal(
+            Place(file.path, column=place + 1, name=column.name),
+            expected=f"readings below {LARGEST_SCALED:g}",
+            got=f"{large[0]}, ..., as ids and times have",
+            hint=f"leave it out (--skip {shlex.quote(column.name)}), or say that it is the time"
+            " (--time)",
+        )
+
+
+def _is_large(value: str) -> bool:
+    try:
+        return LARGEST_SCALED <= abs(float(value)) < math.inf
+    except ValueError:  # true and false
+        return False

@@ -1,0 +1,247 @@
+"""`submerge backup`: copies of a root's store, made while it runs, and whether one is good."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from submerge.errors import SubmergeError, UsageError
+from submerge_client.files import PRIVATE, atomic_file, sync_folder
+from submerge_files.console.admin_client import AdminClient, AdminGroup
+from submerge_files.console.options import (
+    FILE,
+    AggregatorOptions,
+    aggregator_options,
+    flag_option,
+    json_option,
+)
+from submerge_files.console.progress import advancing, counting
+from submerge_files.console.ways import NoAnswer
+
+if TYPE_CHECKING:
+    from submerge_aggregator.backup.checking import CopyIdentity
+    from submerge_aggregator.backup.jobs import BackupView
+
+ENDING = ".backup"
+DATED = r"\d{4}-\d\d-\d\dT\d{6}Z"
+
+DEAD_S = 86_400.0
+"""A file that a command has begun and not finished for so long is of one that was killed."""
+
+
+def dated(folder: Path, node: str) -> Path:
+    """Return the name of a copy that is made now."""
+    return folder / f"{node}-{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}{ENDING}"
+
+
+def remove_older(newest: Path, node: str, keep: int) -> list[Path]:
+    """Remove copies of a node beyond so many, the oldest first; return them.
+
+    newest : the one that was just made, which stays whatever the clock was
+    """
+    named = re.compile(rf"{re.escape(node)}-{DATED}{re.escape(ENDING)}")
+    begun = re.compile(rf"\.{named.pattern}\.\d+\.part")
+    folder = list(newest.parent.iterdir())
+    others = sorted(each for each in folder if named.fullmatch(each.name) and each != newest)
+    gone = others[: max(0, len(others) + 1 - keep)]
+    for each in gone:
+        each.unlink(missing_ok=True)
+    for each in folder:
+        if begun.fullmatch(each.name):
+            with suppress(OSError):
+                if time.time() - each.stat().st_mtime > DEAD_S:
+                    each.unlink()
+    return gone
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def fetch(admin: AdminClient, path: Path, *, anyway: bool) -> CopyIdentity:
+    """Have the aggregator copy its store, and write the copy to a file, for its owner alone.
+
+    anyway : also in the place of another file
+
+    Raises UsageError if the file exists, its folder cannot be written, or the aggregator is no
+    root; NoAnswer if the aggregator is not there, cannot make a copy now, or the disk is full.
+    """
+    from submerge_aggregator.backup.checking import identity_of
+
+    partial = f".{path.name}.{os.getpid()}.part"
+    _refuse_existing(path, anyway=anyway)
+    with _one_line(path), atomic_file(path, mode=PRIVATE, beside=partial) as file:
+        _receive(admin, file)
+        file.flush()
+        try:
+            identity = identity_of(path.with_name(partial))
+        except SubmergeError as error:
+            raise NoAnswer(f"the copy was changed on its way: {error}") from error
+        # It may have come in between: a copy takes its time.
+        _refuse_existing(path, anyway=anyway)
+    sync_folder(path.parent)
+    return identity
+
+
+def _receive(admin: AdminClient, file: BinaryIO) -> None:
+    view = _view(admin.post("backup"))
+    try:
+        with counting("bytes copied") as copied:
+            size, at = view.bytes, 0
+            while size is None:
+                before, view = view.copied, _view(admin.get("backup", view.name))
+                copied(view.copied - before)
+                size = view.bytes
+        with advancing("fetching", size) as fetched:
+            while at < size:
+                piece = admin.get("backup", view.name, str(at))
+                if not piece:
+                    raise NoAnswer(f"the copy ends after {at:,} of {size:,} bytes: try again")
+                file.write(piece)
+                at += len(piece)
+                fetched(len(piece))
+    finally:
+        # Else the next backup would have to wait until the aggregator notices that this one ended.
+        with suppress(SubmergeError):
+            admin.post("backup", view.name, "end")
+
+
+def _view(answer: bytes) -> BackupView:
+    import msgspec
+
+    from submerge_aggregator.backup.jobs import BackupView
+
+    return msgspec.json.decode(answer, type=BackupView)
+
+
+def _refuse_existing(path: Path, *, anyway: bool) -> None:
+    if path.exists() and not anyway:
+        raise UsageError(
+            f"expected a new file, got {path}, which exists: add --anyway to replace it"
+        )
+
+
+@contextmanager
+def _one_line(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise NoAnswer(f"the disk of {path.parent} is full: free some space") from error
+        raise UsageError(
+            f"expected a folder that can be written, got {path.parent}: {error.strerror}"
+        ) from error
+
+
+CONFIG = click.option("--config", required=True, type=FILE, help="The configuration of the root.")
+
+
+@click.group(
+    cls=AdminGroup,
+    invoke_without_command=True,
+    epilog="""\b
+Example: submerge backup --config root.toml --to root.backup
+         submerge backup --config root.toml --to /backup --keep 14
+         submerge backup check root.backup --config root.toml""",
+)
+@aggregator_options(None)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    help="A new file; or a folder, in which the copy gets a dated name.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    help="Copies of this root that stay in the folder; older ones are removed.",
+)
+@flag_option("--anyway", "Replace a file that exists.")
+@json_option("Print what was copied, as JSON.")
+def command(
+    at: AggregatorOptions, to: Path | None, keep: int | None, anyway: bool, as_json: bool
+) -> None:
+    """Copy the store of a running root, while it goes on.
+
+    The copy is one file, there whole or not at all, and for you alone. `check` says whether one is
+    good, and `submerge backup restore` puts one in place. Status 1 if the root does not answer,
+    or has no room for a copy.
+    """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    if to is None:
+        raise UsageError("expected --to FILE or --to FOLDER, got neither")
+
+    admin, folder = at.admin(), to.is_dir()
+    if keep is not None and not folder:
+        raise UsageError(
+            f"--keep is for a folder of dated copies, got --to {to}: create the folder"
+        )
+    node = str(json.loads(admin.get())["node"])
+    path = dated(to, node) if folder else to
+    identity = fetch(admin, path, anyway=anyway)
+    gone = [] if keep is None else remove_older(path, node, keep)
+    if as_json:
+        click.echo(json.dumps({**_facts(path, identity), "removed": [str(each) for each in gone]}))
+    else:
+        click.echo(f"{path}: {_text(identity)}")
+
+
+@command.command(epilog="Example: submerge backup check root.backup --config root.toml")
+@click.argument("file", type=FILE)
+@CONFIG
+@json_option("Print each group's finding, as JSON.")
+def check(file: Path, config: Path, as_json: bool) -> None:
+    """Say whether FILE is good: open it offline, and compute its models again.
+
+    Each has to be the one that the root had at that moment, byte for byte. FILE is only read, no
+    node is spoken to, and the root may run. Status 1 if FILE is damaged, or gives another model;
+    2 if it is no copy, or of another root.
+    """
+    from submerge_aggregator.backup.checking import CopyDamaged, check_models, read_copy
+    from submerge_files.console.progress import advancing
+    from submerge_operate.root_config import root_config
+
+    loaded = root_config(config)
+    try:
+        with advancing("reading", file.stat().st_size if file.exists() else 0) as read:
+            copy = read_copy(file, read)
+        found = check_models(copy, loaded)
+    except CopyDamaged as error:
+        click.echo(f"submerge: {error}", err=True)
+        sys.exit(1)
+    if as_json:
+        groups = {each.group: {"learnt": each.learnt, "differs": each.differs} for each in found}
+        click.echo(json.dumps({**_facts(file, copy.identity), "groups": groups}))
+    else:
+        click.echo(f"{file}: {_text(copy.identity)}")
+        for each in found:
+            says = each.differs or "the model is the one that the root had"
+            click.echo(f"{each.group}: {each.learnt:,} readings; {says}")
+    if any(each.differs for each in found):
+        sys.exit(1)
+
+
+def _facts(path: Path, identity: CopyIdentity) -> dict[str, object]:
+    return {
+        "file": str(path),
+        "node": identity.node,
+        "incarnation": identity.incarnation,
+        "at": identity.wall,
+        "bytes": identity.bytes,
+        "learnt": sum(each.learnt for each in identity.groups.values()),
+    }
+
+
+def _text(identity: CopyIdentity) -> str:
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(identity.wall))
+    learnt = sum(each.learnt for each in identity.groups.values())
+    return f"{identity.node} at {moment}, {learnt:,} readings, {identity.bytes:,} bytes"

@@ -1,0 +1,201 @@
+"""An answer as files: `.npz` has all arrays, `.csv` a table, any other name is a model's."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from submerge.errors import UsageError
+from submerge.history.knowledge import Learnt
+from submerge.history.models import NEVER
+from submerge.jobs.kinds.kpca.answer import KernelModel
+from submerge.protocol.messages import Counts, Model
+from submerge.protocol.summaries import Summary
+from submerge.schema import Schema
+from submerge.stats.score_limits import Limits
+from submerge_client.files import atomic_write
+from submerge_files import model_file
+from submerge_operate.fleet.jobs.results import JOB, JobResult
+from submerge_operate.fleet.jobs.tables import TABLES
+
+# Limits are of rows that were held out; a job without any has none, and `score` says so.
+
+
+AsModel = Callable[[JobResult], Learnt]
+
+
+def learnt_from(
+    result: JobResult,
+    schema: Schema,
+    summary: Summary,
+    *,
+    rank: int,
+    rows: int,
+    limits: Limits | None = None,
+) -> Learnt:
+    """Return what a model file holds of an answer: what scores, and nothing that merges.
+
+    schema : of the scored vectors: that of the rows, with the features of the answer
+    summary : its directions, of that schema; where it has features, a `KernelSummary`: directions
+        of the features, and of the scaled readings
+    rank : directions that SPE and T2 are of
+    rows : that were learnt
+    limits : of rows that were held out
+    """
+    record = result.record
+    model = Model(
+        group=record.job.group,
+        version=1,
+        schema=schema.canonical,
+        fingerprint=schema.fingerprint,
+        summary=summary,
+        limits=limits,
+        counts=Counts(rows),
+        nodes=len(record.stayed),
+        staleness=(0.0, 0.0, 0.0),
+        created=record.ended_s or time.time(),
+        expires=NEVER,
+        rank=rank,
+    )
+    return Learnt(model, origin=f"{record.job.group} {record.job.id}" if record.opened_s else "")
+
+
+def kernel_model(result: JobResult) -> Learnt:
+    """Return the model of an answer of kernel PCA: scores of features, and of readings."""
+    made = KernelModel.of(result.answer, result.schema)
+    return learnt_from(
+        *(result, made.schema, made.summary),
+        rank=made.rank,
+        rows=made.rows,
+        limits=made.limits,
+    )
+
+
+MODELS: dict[str, AsModel] = {"kpca": kernel_model, "nystrom": kernel_model}
+"""By kind."""
+
+
+def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
+    """Refuse a file that is to be written twice, or is read from.
+
+    Raises
+    ------
+    UsageError
+    """
+    read = {each.resolve() for each in inputs}
+    seen: set[Path] = set()
+    for path in targets:
+        place = path.resolve()
+        if place in read:
+            raise UsageError(f"{path} is read from, and would be overwritten: name another file")
+        if place in seen:
+            raise UsageError(f"{path} is to be written twice: name another file")
+        seen.add(place)
+
+
+def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
+    """Refuse places where the answer of a kind cannot go, before the work.
+
+    Raises
+    ------
+    UsageError
+        If a kind has no such form, or a file is in the way that is none.
+    """
+    for path in paths:
+        if not path.parent.is_dir():
+            raise UsageError(f"expected a folder {path.parent} for {path.name}, got none: make it")
+        suffix = path.suffix.lower()
+        if suffix == ".csv" and kind not in TABLES:
+            raise UsageError(f"a {kind} job has no table, got {path}: name a file .npz")
+        if suffix not in (".npz", ".csv") and kind not in MODELS:
+            forms = ".npz or .csv" if kind in TABLES else ".npz"
+            raise UsageError(f"a {kind} job gives no model, got {path}: name a file {forms}")
+        if path.exists():
+            _check_older(path, suffix)
+
+
+def save(result: JobResult, path: Path) -> int:
+    """Write an answer, whole or not at all; return the bytes of the file."""
+    suffix = path.suffix.lower()
+    if suffix not in (".npz", ".csv"):
+        return model_file.save(path, _model(result))
+    data = _archive(result) if suffix == ".npz" else _table(result)
+    try:
+        atomic_write(path, data)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise  # the command reports a full disk
+        raise UsageError(f"cannot write the answer to {path}: {error.strerror}") from error
+    return len(data)
+
+
+def check_whole(result: JobResult) -> None:
+    """Refuse an answer that lacks arrays, for what is made of all of them.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not result.is_whole:
+        raise UsageError(_other_version(result))
+
+
+def _check_older(path: Path, suffix: str) -> None:
+    """Refuse to replace a file that is no older answer of the same form."""
+    if suffix not in (".npz", ".csv"):
+        model_file.check_older(path)
+        return
+    if path.stat().st_size and not (_is_archive(path) if suffix == ".npz" else _is_table(path)):
+        raise UsageError(f"{path} exists and is no answer of a job: name another file")
+
+
+def _is_table(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).startswith(HEADS)
+
+
+def _is_archive(path: Path) -> bool:
+    """Return whether a file has the arrays of an answer: arrays of others have no such name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{JOB}.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")
+"""How tables begin."""
+
+
+def _archive(result: JobResult) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **result.archived())
+    return file.getvalue()
+
+
+def _table(result: JobResult) -> bytes:
+    check_whole(result)
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(TABLES[result.kind](result))
+    return file.getvalue().encode()
+
+
+def _model(result: JobResult) -> Learnt:
+    try:
+        return MODELS[result.kind](result)
+    except KeyError as error:  # some arrays of a kind are there or not, by its settings
+        raise UsageError(_other_version(result)) from error
+
+
+def _other_version(result: JobResult) -> str:
+    return (
+        f"the answer of this {result.kind} job has only arrays {', '.join(sorted(result.answer))}:"
+        " the root has another version; name a file .npz, which takes them all"
+    )

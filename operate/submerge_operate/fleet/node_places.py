@@ -1,0 +1,162 @@
+"""Where a node reports: here, or to an aggregator below; and how an order gets to it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from submerge.errors import SubmergeError, UsageError
+from submerge.protocol.messages import DEEPEST
+from submerge_files.console.admin_client import AdminClient
+
+if TYPE_CHECKING:
+    from submerge_aggregator.questions.views import NodesPage, NodeView
+
+
+class PlacedNode(NamedTuple):
+    """A node, and the aggregators above it.
+
+    under : their names, from the one below the aggregator that is asked, with slashes between
+    """
+
+    under: str
+    view: NodeView
+
+
+class NodesBelow(NamedTuple):
+    """Nodes in the order of the tree, and the aggregators that said nothing, a line each."""
+
+    nodes: list[PlacedNode]
+    silent: list[str]
+
+
+def nodes_below(admin: AdminClient, groups: Sequence[str]) -> NodesBelow:
+    """Ask for the nodes of an aggregator, and of all below it.
+
+    Raises
+    ------
+    SubmergeError
+        If that aggregator itself does not answer.
+    """
+    tree = NodesBelow([], [])
+    for group in groups:
+        _ask(admin, group, (), tree)
+    return tree
+
+
+def _ask(admin: AdminClient, group: str, path: tuple[str, ...], tree: NodesBelow) -> None:
+    after, more, under = "", True, "/".join(path)
+    while more:
+        try:
+            page = page_of(admin, group, under, after=after)
+        except SubmergeError as error:
+            if not path:
+                raise
+            tree.silent.append(f"{under}: {error}")
+            return
+        for view in page.nodes:
+            tree.nodes.append(PlacedNode(under, view))
+            # A wrong kind in a reply must lead nowhere twice.
+            if view.kind == "aggregator" and len(path) < DEEPEST and view.node not in path:
+                _ask(admin, group, (*path, view.node), tree)
+        more, after = page.more, page.nodes[-1].node if page.nodes else ""
+
+
+def page_of(
+    admin: AdminClient, group: str, under: str, *, after: str = "", node: str = ""
+) -> NodesPage:
+    """Ask for a page of nodes, or for one node of an aggregator."""
+    import msgspec
+
+    from submerge_aggregator.questions.views import NodesPage
+
+    asked = {"path": under, "after": after, "node": node}
+    query = {key: value for key, value in asked.items() if value}
+    return msgspec.json.decode(admin.get("tree", group, **query), type=NodesPage)
+
+
+WITHIN_S, AGAIN_S = 5.0, 0.25
+"""How long an order that goes down is looked after, and how often."""
+
+
+class FoundNode(NamedTuple):
+    """A node.
+
+    under : the aggregators above it, as in `PlacedNode`; empty: it reports here
+    view : None of a node that is only remembered
+    """
+
+    node: str
+    group: str
+    under: str
+    view: NodeView | None
+
+
+def find(admin: AdminClient, node: str, group: str | None) -> FoundNode:
+    """Return where a node is, or was.
+
+    Raises
+    ------
+    UsageError
+        If it is nowhere, or in several groups.
+    """
+    groups = admin.groups() if group is None else [group]
+    query = {"node": node} | ({} if group is None else {"group": group})
+    views = json.loads(admin.get("nodes", **query))
+    here = [str(view["group"]) for view in views if view["rows"] or view["sealed"]]
+    if here:
+        return FoundNode(node, _only(here, node), "", None)
+    placed = [
+        each for each in nodes_below(admin, groups).nodes if each.under and each.view.node == node
+    ]
+    if placed:
+        _only([each.view.group for each in placed], node)
+        last = min(placed, key=_silent_s)  # a node that has moved is where it was heard last
+        return FoundNode(node, last.view.group, last.under, last.view)
+    # One that is forgotten is in no list, and a ban or a quarantine may be all that there is.
+    left = [str(view["group"]) for view in views] or [
+        each for each in groups if admin.knows(each, node)
+    ]
+    if not left:
+        raise UsageError(f"no group has a node {node}, here or below ({', '.join(groups)})")
+    return FoundNode(node, _only(left, node), "", None)
+
+
+def order(
+    admin: AdminClient,
+    found: FoundNode,
+    verb: str,
+    has_happened: Callable[[NodeView | None], bool],
+    **query: str,
+) -> tuple[bytes, str]:
+    """Give an order; return the answer, and how far it has got, in words.
+
+    has_happened : whether a node shows that the order was carried out; None: it is in no list
+    """
+    query |= {"anyway": "1"} if found.under else {}
+    answer = admin.post("nodes", found.group, found.node, verb, **query)
+    if not found.under:
+        return answer, ""
+    until = time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
+        try:
+            page = page_of(admin, found.group, found.under, node=found.node)
+        except SubmergeError:
+            break  # it cannot be asked; the order goes on
+        if has_happened(page.nodes[0] if page.nodes else None):
+            return answer, f", at work at {found.under}"
+        time.sleep(AGAIN_S)
+    return answer, f"; the order is on its way to {found.under}"
+
+
+def _only(groups: list[str], node: str) -> str:
+    if len(set(groups)) > 1:
+        several = ", ".join(sorted(set(groups)))
+        raise UsageError(f"expected --group: {node} is in several, {several}")
+    return groups[0]
+
+
+def _silent_s(placed: tuple[str, NodeView]) -> float:
+    return min((row.silent_s for row in placed[1].rows), default=float("inf"))

@@ -1,0 +1,370 @@
+"""Hearing: what a broker's devices say, gathered for a while.
+
+1. Descriptions come first: they say which topics there are, and what fields are called.
+2. Each pattern has a decoder of its own, so that what was heard says which patterns are of use.
+3. Retained messages may be days old: their fields are known from them, but were not heard.
+4. Names are short where that is enough: of patterns of which two topics would give one name, all
+   names have all levels of their topics.
+5. Everything is bounded; a broker has as many topics as its devices like.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain, islice
+from typing import NamedTuple, TypeVar
+
+from submerge_client.config.topic_patterns import DEVICE
+from submerge_client.sensors.mqtt.decoder import (
+    LONGEST_NAME,
+    MOST_NAMES,
+    HeardField,
+    MalformedMessage,
+    RebirthRequest,
+    content_of,
+    departed,
+    fields_of,
+    says_presence,
+    words_of,
+)
+from submerge_client.sensors.mqtt.descriptions import (
+    MOST_DESCRIBED,
+    DescribedField,
+    Descriptions,
+    is_description,
+)
+from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
+from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
+from submerge_client.sensors.mqtt.topics import TopicPattern, TopicPlace, name_of
+from submerge_client.sensors.tally import ProblemTally, no_log
+
+ALL = "#"
+
+MOST_NAMED = 16
+"""Patterns that descriptions name: any device of the network can publish one."""
+
+FORMS = (
+    "tele/{device}/SENSOR",  # Tasmota
+    "shellies/{device}/#",  # Shelly, first generation
+    "{device}/events/rpc",  # Shelly, second generation
+    "{device}/status/#",
+    "{device}/sensor/{field}/state",  # ESPHome
+    "homie/{device}/#",  # Homie
+    "v3/+/devices/{device}/up",  # The Things Stack
+    f"{NAMESPACE}/#",  # Sparkplug B, which names its metrics itself
+)
+"""Where well-known devices publish what they measure."""
+
+ORDERS = ("set", "get", "cmnd", "command", "cmd")
+"""Levels of topics that carry commands to devices."""
+
+PLACED = frozenset("{}")
+"""What places in patterns are written with. No well-known device has them in a topic."""
+
+OTHERS = ("homeassistant/", "tasmota/discovery/", "submerge/v1/")
+"""Topics that describe, and those of fleets of submerge itself."""
+
+
+def is_reading(topic: str) -> bool:
+    """Return whether a topic may carry readings that a pattern can be made for.
+
+    Orders, descriptions and the notes of gateways carry none.
+    """
+    levels = topic.split("/")
+    if set(topic) & PLACED:
+        return False  # a pattern of it would have places, and stand for other topics as well
+    if topic.startswith(OTHERS) or (len(levels) > 1 and levels[1] == "bridge"):
+        return False
+    return levels[0] not in ORDERS and levels[-1] not in ORDERS
+
+
+def patterns_of(
+    asked: Sequence[str], bridges: Iterable[str], described: Sequence[DescribedField]
+) -> list[str]:
+    """Return patterns, the more precise first.
+
+    asked : Patterns to listen to.
+    bridges : Base topics of Zigbee2MQTT that have a bridge.
+    """
+    named = chain(_of_bridges(bridges, described), _of_tasmota(described))
+    forms = [*islice(_once(named), MOST_NAMED), *FORMS]
+    patterns = list[str]()
+    for pattern in asked:
+        if pattern.split("/")[-1] == ALL:
+            patterns += [form for form in forms if _covers(pattern, form)]
+        if pattern != ALL:
+            patterns.append(pattern)
+    return list(dict.fromkeys(patterns))
+
+
+def _once(patterns: Iterable[str]) -> Iterator[str]:
+    """Yield each pattern when it comes first."""
+    seen = set[str]()
+    for pattern in patterns:
+        if pattern not in seen:
+            seen.add(pattern)
+            yield pattern
+
+
+def first_level(topic: str) -> str:
+    """Return the pattern of a topic for which there is no other."""
+    first, slash, _ = topic.partition("/")
+    return f"{first}/{ALL}" if slash else first
+
+
+def _of_bridges(bridges: Iterable[str], described: Sequence[DescribedField]) -> Iterator[str]:
+    for base in dict.fromkeys(bridges):
+        if not base or set(base) & PLACED:
+            continue
+        depth = base.count("/") + 1
+        devices = [each.topic for each in described if each.topic.startswith(f"{base}/")]
+        # Friendly names may have slashes: a room and a device.
+        is_deep = any(topic.count("/") > depth for topic in devices)
+        yield f"{base}/{ALL}" if is_deep else f"{base}/+"
+
+
+def _of_tasmota(described: Sequence[DescribedField]) -> Iterator[str]:
+    """Yield the patterns of topics that end in SENSOR, where they are not as usual."""
+    for each in described:
+        levels = each.topic.split("/")
+        if set(each.topic) & {*PLACED, "+", "#"}:
+            continue
+        if levels[-1] == "SENSOR" and len(levels) == 3 and levels[0] != "tele":
+            # %topic%/%prefix%/, or a prefix of one's own.
+            swapped = levels[1] == "tele"
+            yield "{device}/tele/SENSOR" if swapped else f"{levels[0]}/{{device}}/SENSOR"
+
+
+def _covers(pattern: str, form: str) -> bool:
+    """Return whether a pattern that ends in `#` hears all topics of a form."""
+    *fixed, _ = pattern.split("/")
+    levels = form.split("/")
+    return len(levels) > len(fixed) and all(
+        mine in ("+", other) for mine, other in zip(fixed, levels, strict=False)
+    )
+
+
+OPEN = frozenset("+#{}")
+"""What a topic has that is none, but a pattern."""
+
+
+def presence_pattern(
+    topic: str, word: str, of: TopicPlace, patterns: Sequence[TopicPattern]
+) -> str | None:
+    """Return the pattern of a topic; None if the sensor would not follow it, or hears it already.
+
+    topic : Where the device says it.
+    word : What it says when it is away.
+    of : What the topic of its readings stands for.
+    patterns : By which the sensor listens.
+    """
+    levels = topic.split("/")
+    if not says_presence(topic) or OPEN & set(topic) or levels[:-1].count(of.device) != 1:
+        return None
+    if any(each.place_of(topic) for each in patterns):
+        return None  # the first pattern that fits names it
+    found = "/".join(DEVICE if level == of.device else level for level in levels[:-1])
+    found = f"{found}/{levels[-1]}"
+    place = TopicPattern(found).place_of(topic)
+    if place is None or not departed(topic, place, word).covers(name_of(of, "x")):
+        return None
+    return found
+
+
+MOST_PATTERNS, MOST_SHORT = 32, 4 * MOST_NAMES
+MOST_WORDS = 16
+"""Different words of one field that are remembered."""
+
+BRIDGE = "/bridge/devices"
+
+Value = TypeVar("Value")
+
+
+class _Ear(NamedTuple):
+    """A pattern, and what is heard by it."""
+
+    text: str
+    pattern: TopicPattern
+    decoder: MessageDecoder
+    tally: ProblemTally
+
+
+class Hearing:
+    """Takes messages of devices.
+
+    asked : Patterns of topics to listen to.
+    rebirth : Ask edge nodes of Sparkplug B for their births.
+    """
+
+    def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:
+        self._asked, self._rebirth = tuple(asked), rebirth
+        self._descriptions, self._described = Descriptions(), list[DescribedField]()
+        self._bridges: dict[str, None] = {}
+        self._ears: list[_Ear] = []
+        self._ear_of: dict[str, _Ear] = {}
+        # By whole names, until all are known.
+        self._short: dict[str, str] = {}
+        self._words: dict[str, set[str]] = {}
+        self._retained: dict[str, None] = {}
+        self.messages = 0
+
+    def describe(self, topic: str, payload: bytes | bytearray) -> None:
+        """Take a message of the subscriptions of descriptions."""
+        if is_description(topic) and len(self._described) < MOST_DESCRIBED:
+            with suppress(MalformedMessage):
+                self._described += self._descriptions.take(topic, payload)
+                if topic.endswith(BRIDGE) and len(self._bridges) < MOST_PATTERNS:
+                    self._bridges[topic.removesuffix(BRIDGE)] = None
+
+    def begin(self) -> tuple[str, ...]:
+        """Settle the patterns; return the subscriptions to hear readings by."""
+        for pattern in patterns_of(self._asked, self._bridges, self._described):
+            self._listen_by(pattern)
+        return tuple(dict.fromkeys(TopicPattern(each).subscription for each in self._asked))
+
+    def take(
+        self, topic: str, payload: bytes | bytearray, *, retained: bool
+    ) -> Iterable[RebirthRequest]:
+        """Take a message of a device; return what to publish."""
+        ear = self._ear_for(topic) if is_reading(topic) else None
+        if ear is None:
+            return ()
+        self.messages += 1
+        if not topic.startswith(f"{NAMESPACE}/"):
+            with suppress(MalformedMessage):
+                self._note_names(ear, topic, payload, retained=retained)
+        ear.decoder.readings(topic, payload, retained=retained)
+        for name in ear.decoder.take_unlisted():
+            self._ear_of.setdefault(name, ear)
+        return ear.decoder.take_requests()
+
+    @property
+    def fields(self) -> dict[str, HeardField]:
+        """The numbers that were heard, by name."""
+        fields = dict[str, HeardField]()
+        for ear in list(self._ears):
+            for name, field in list(ear.decoder.heard.fields.items()):
+                fields.setdefault(name, field)
+        return {name: replace(field, name=name) for name, field in self._by_name(fields).items()}
+
+    @property
+    def words(self) -> dict[str, set[str]]:
+        """Booleans and texts, by name."""
+        return self._by_name(self._words)
+
+    @property
+    def retained(self) -> dict[str, None]:
+        """Numbers of retained messages, by name."""
+        return self._by_name(self._retained)
+
+    @property
+    def names(self) -> int:
+        """How many fields are known of messages."""
+        return len(self._ear_of)
+
+    @property
+    def unborn(self) -> int:
+        """Messages of Sparkplug B without names."""
+        return sum(ear.tally.counts["unborn"] for ear in self._ears)
+
+    def described(self) -> dict[str, DescribedField]:
+        """Return what is described of the topics that were asked for, by name."""
+        named = dict[str, DescribedField]()
+        for each in self._described:
+            ear = self._ear_for(each.topic) if self._is_asked(each.topic) else None
+            place = None if ear is None else ear.pattern.place_of(each.topic)
+            if ear is None or place is None:
+                continue
+            name = self._whole(ear, each.topic, each.path)
+            # A gateway may describe a field in two ways, of which one says more.
+            if name not in named or (each.kind and not named[name].kind):
+                named[name] = each
+                self._ear_of.setdefault(name, ear)
+        return self._by_name(named)
+
+    def patterns(self, names: Iterable[str]) -> list[str]:
+        """Return the patterns that fields come by, the more precise first.
+
+        Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
+        whose description names the topic for it.
+        """
+        names = dict.fromkeys(names)
+        used = {ear.text for name, ear in self._by_name(self._ear_of).items() if name in names}
+        found = [ear.text for ear in self._ears if ear.text in used]
+        away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
+        return self._with_presence(found + list(dict.fromkeys(away)), names)
+
+    # -- private -----------------------------------------------------------------
+
+    def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
+        """Return patterns, and those by which descriptions say that a device is away."""
+        described, ears = self.described(), self._by_name(self._ear_of)
+        for name in names:
+            field = described.get(name)
+            for topic, word in () if field is None else field.away:
+                place = ears[name].pattern.place_of(field.topic) if field else None
+                if place is None or not self._is_asked(topic):
+                    continue
+                found = presence_pattern(topic, word, place, list(map(TopicPattern, patterns)))
+                patterns += [] if found is None else [found]
+        return patterns
+
+    def _listen_by(self, text: str) -> _Ear:
+        tally = ProblemTally(no_log, *KINDS)
+        decoder = MessageDecoder((), topics=(text,), tally=tally, rebirth=self._rebirth, whole=True)
+        ear = _Ear(text, TopicPattern(text), decoder, tally)
+        self._ears.append(ear)
+        return ear
+
+    def _ear_for(self, topic: str) -> _Ear | None:
+        for ear in self._ears:
+            if ear.pattern.place_of(topic) is not None:
+                return ear
+        # Only `#` hears what no pattern fits.
+        if ALL in self._asked and len(self._ears) < MOST_PATTERNS:
+            return self._listen_by(first_level(topic))
+        return None
+
+    def _is_asked(self, topic: str) -> bool:
+        patterns = map(TopicPattern, self._asked)
+        return ALL in self._asked or any(each.place_of(topic) for each in patterns)
+
+    def _note_names(
+        self, ear: _Ear, topic: str, payload: bytes | bytearray, *, retained: bool
+    ) -> None:
+        """Remember words, and the names of what is retained."""
+        content = content_of(payload)
+        for path, word in words_of(content):
+            name = self._whole(ear, topic, path)
+            words = self._words.get(name)
+            if words is None and len(self._words) < MOST_NAMES:
+                words = self._words.setdefault(name, set())
+                self._ear_of.setdefault(name, ear)
+            if words is not None and len(words) < MOST_WORDS:
+                words.add(word[:LONGEST_NAME])
+        for path, _ in fields_of(content, {}):
+            name = self._whole(ear, topic, path)
+            if retained and len(self._retained) < MOST_NAMES:
+                self._retained[name] = None
+                self._ear_of.setdefault(name, ear)
+
+    def _whole(self, ear: _Ear, topic: str, path: str) -> str:
+        """Return the whole name of a number, and remember the short one."""
+        whole, place = name_of(ear.pattern.whole_place_of(topic), path), ear.pattern.place_of(topic)
+        if place is not None and len(self._short) < MOST_SHORT:
+            self._short[whole] = name_of(place, path)
+        return whole
+
+    def _by_name(self, found: Mapping[str, Value]) -> dict[str, Value]:
+        """Return what is known by whole names by those that it gets."""
+        short, ears, wholes = self._short, self._ear_of, defaultdict[str, list[str]](list)
+        for whole in ears:
+            wholes[short.get(whole, whole)].append(whole)
+        alike = {ears[each].text for several in wholes.values() if several[1:] for each in several}
+        return {
+            each if each in ears and ears[each].text in alike else short.get(each, each): value
+            for each, value in found.items()
+        }
