@@ -119,10 +119,7 @@ class Condition:
         names : sequence of str
             The channels of a row, in order. With lags a plain name means the newest reading.
 
-        Raises
-        ------
-        UsageError
-            For the first mistake; `UnknownChannel` for an unknown name.
+        Raises UsageError for the first mistake; `UnknownChannel` for an unknown name.
         """
         words = WORD.findall(text)
         comparisons = [_comparison(words[:3], names)] if words else []

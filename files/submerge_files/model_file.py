@@ -101,13 +101,7 @@ def save(path: Path, learnt: Learnt, shown: ShownRank | None = None) -> int:
 
 
 def check_older(path: Path) -> None:
-    """Refuse to replace a file that is no saved model.
-
-    Raises
-    ------
-    UsageError
-        If it is not one.
-    """
+    """Refuse to replace a file that is no saved model; raises UsageError if it is not one."""
     try:
         read(path)
     except UsageError as error:

@@ -11,13 +11,7 @@ from submerge_aggregator.config import AggregatorConfig, load
 
 
 def root_config(path: Path) -> AggregatorConfig:
-    """Return the configuration of a root.
-
-    Raises
-    ------
-    UsageError
-        For the first mistake, in one line.
-    """
+    """Return the configuration of a root; raises UsageError for the first mistake, in one line."""
     if not _is_of_one_machine(path):
         return load(path, os.environ)
     from submerge_operate.up import config as box

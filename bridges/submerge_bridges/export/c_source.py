@@ -36,13 +36,7 @@ class CNumbers:
         self._single = single
 
     def number(self, value: float) -> str:
-        """Return a finite number.
-
-        Raises
-        ------
-        UsageError
-            If it does not fit float.
-        """
+        """Return a finite number; raises UsageError if it does not fit float."""
         if not self._single:
             return repr(float(value))
         with np.errstate(over="ignore", under="ignore"):
@@ -95,10 +89,7 @@ def c_source(recipe: Recipe, *, single: bool = False, prefix: str = "submerge") 
     single : Whether it computes in float, not in double.
     prefix : What all its names begin with.
 
-    Raises
-    ------
-    UsageError
-        If the prefix is no beginning of a name, or a number does not fit float.
+    Raises UsageError if the prefix is no beginning of a name, or a number does not fit float.
     """
     if not PREFIX.fullmatch(prefix):
         raise UsageError(

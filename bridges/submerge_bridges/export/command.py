@@ -99,10 +99,8 @@ def recipe_of(
     alarms : The rate of false alarms, and of how many rows they are raised.
     at_most : The same rate, in words.
 
-    Raises
-    ------
-    UsageError
-        If the model has a kernel or lags, learnt nothing or is too wide, or knows no such machine.
+    Raises UsageError if the model has a kernel or lags, learnt nothing or is too wide, or knows no
+    such machine.
     """
     from submerge_files.python.judge import FrameScorer
 

@@ -425,10 +425,7 @@ def onnx_model(recipe: Recipe, *, single: bool = False) -> bytes:
 
     single : whether rows, state and scores are float32
 
-    Raises
-    ------
-    UsageError
-        If a number of the model does not fit float32, or `onnx` is not installed.
+    Raises UsageError if a number of the model does not fit float32, or `onnx` is not installed.
     """
     onnx = _onnx()
     from onnx import helper
@@ -556,10 +553,7 @@ def _compared(golden: GoldenRows, result: ExportResult) -> dict[str, float | boo
 def _check_golden(recipe: Recipe, made: Any, golden: GoldenRows, *, single: bool) -> None:
     """Run a model on its golden rows, cut in two.
 
-    Raises
-    ------
-    SubmergeError
-        If a result differs: an error of ours.
+    Raises SubmergeError if a result differs: an error of ours.
     """
     from onnx.reference import ReferenceEvaluator
 

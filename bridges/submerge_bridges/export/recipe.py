@@ -146,10 +146,7 @@ class Recipe:
     def only(self, kind: By) -> Recipe:
         """Return the recipe of one score, and of the alarms that follow from it alone.
 
-        Raises
-        ------
-        UsageError
-            If the model does not have that score.
+        Raises UsageError if the model does not have that score.
         """
         if kind not in self.scores:
             known = ", ".join(self.scores)

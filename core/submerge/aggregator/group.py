@@ -184,10 +184,7 @@ class Group:
     ) -> None:
         """Go over to a schema; rows of another leave the model.
 
-        Raises
-        ------
-        PeerError
-            If the text is no canonical schema; nothing changes.
+        Raises PeerError if the text is no canonical schema; nothing changes.
         """
         schema = Schema.parse(canonical)
         self.canonical, self._stirred = canonical, True

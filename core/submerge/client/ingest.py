@@ -183,10 +183,7 @@ class Ingest:
 
         held : as in `Reading`
 
-        Raises
-        ------
-        ShapeError
-            If they have another number of channels than the schema; nothing changes.
+        Raises ShapeError if they have another number of channels than the schema; nothing changes.
         """
         monitor = self.monitor_for(current)
         # Without a settled schema there can be no model, whatever a parent sends.

@@ -74,10 +74,7 @@ class RecentReadings(NamedTuple):
 def recent_statistics(monitor: NodeMonitor | None) -> RecentStatistics:
     """Return the scores of the rows in memory.
 
-    Raises
-    ------
-    UsageError
-        If rows are not scored, and why.
+    Raises UsageError if rows are not scored, and why.
     """
     monitor, task, detector = _scoring(monitor)
     settings, settled = detector.settings, monitor.own is None or monitor.own.settled
@@ -109,10 +106,7 @@ def recent_readings(monitor: NodeMonitor | None, schema: Schema, numbers: int) -
 
     numbers : most readings; of more, the newest rows
 
-    Raises
-    ------
-    UsageError
-        If rows are not scored, and why.
+    Raises UsageError if rows are not scored, and why.
     """
     monitor, task, _ = _scoring(monitor)
     channels = task.model.channels

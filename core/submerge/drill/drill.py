@@ -150,10 +150,7 @@ class Drill:
     spans : Those of `tried` in which no alarm is raised without a fault.
     base : Of the rows as they are.
 
-    Raises
-    ------
-    UsageError
-        If there is no limit, or no room for a span, or an alarm in each of them.
+    Raises UsageError if there is no limit, or no room for a span, or an alarm in each of them.
     """
 
     def __init__(
@@ -366,10 +363,7 @@ def packed(channels: Sequence[ChannelAnswer]) -> bytes:
 def unpacked(data: bytes) -> tuple[ChannelAnswer, ...]:
     """Return the answers that bytes hold; deviations, which do not travel, are 1.
 
-    Raises
-    ------
-    PeerError
-        If no node sends these bytes.
+    Raises PeerError if no node sends these bytes.
     """
     if len(data) % FORM.itemsize:
         raise PeerError(f"expected {FORM.itemsize} bytes a channel, got {len(data)}", kind="shape")

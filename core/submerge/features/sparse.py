@@ -22,12 +22,8 @@ def is_sparse(X: Any) -> bool:
 def checked(X: Any) -> Any:
     """Return dense rows `unmasked`, and sparse ones as CSR of finite float64 numbers.
 
-    Raises
-    ------
-    ShapeError, UsageError
-        As `as_csr` does.
-    ValuesError
-        If a stored entry is NaN or infinite, with the first one's row and column.
+    Raises ShapeError or UsageError as `as_csr` does; ValuesError if a stored entry is NaN or
+    infinite, with the first one's row and column.
     """
     if not is_sparse(X):
         return unmasked(X)
@@ -49,10 +45,8 @@ def as_csr(X: Any) -> Any:
 
     Entries may be in any order, and several at one place stand for their sum. O(entries + n).
 
-    Raises
-    ------
-    ShapeError, UsageError
-        If they are no table, no real numbers, or their indices point outside of it.
+    Raises ShapeError or UsageError if they are no table, no real numbers, or their indices point
+    outside of it.
     """
     if X.ndim != 2:
         raise ShapeError("rows", expected="(n, channels)", got=X.shape)

@@ -79,13 +79,9 @@ def fit(
     look : Reads the times alone, where that is cheaper than `read`.
     advance : As `Advance`.
 
-    Raises
-    ------
-    NothingLearnt
-        If no row could be learnt, or nothing varies.
-    UsageError
-        If there are too many channels, or too few rows for them, or one alone varies, or spans that
-        are to be excluded have no rows.
+    Raises NothingLearnt if no row could be learnt, or nothing varies; UsageError if there are too
+    many channels, or too few rows for them, or one alone varies, or spans that are to be excluded
+    have no rows.
     """
     settings = settings or FitSettings()
     known = [Channel(each) if isinstance(each, str) else each for each in channels]
@@ -116,10 +112,7 @@ def fit(
 def folds_after(first: FirstPass, channels: Sequence[Channel], settings: FitSettings) -> Folds:
     """Return the folds of what a pass has learnt, whose cells it lets go.
 
-    Raises
-    ------
-    NothingLearnt, UsageError
-        As `fit`.
+    Raises NothingLearnt or UsageError as `fit`.
     """
     _check(first, settings)
     folds = folds_of(first.cells, channels, settings)

@@ -122,10 +122,7 @@ def folds_of(
 ) -> Folds:
     """Return the folds of a history.
 
-    Raises
-    ------
-    NothingLearnt
-        If no row could be learnt, or nothing varies.
+    Raises NothingLearnt if no row could be learnt, or nothing varies.
     """
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")

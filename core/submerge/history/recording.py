@@ -78,10 +78,7 @@ class LeftOut:
     def rest(self, recorded: Recorded) -> Iterator[Recorded]:
         """Yield the rows outside the spans: pieces that follow one another.
 
-        Raises
-        ------
-        UsageError
-            If there are spans, and rows without times.
+        Raises UsageError if there are spans, and rows without times.
         """
         if not self.spans:
             yield recorded

@@ -83,10 +83,7 @@ class RowHistory:
     def model(self) -> RowModel:
         """The model of all rows.
 
-        Raises
-        ------
-        NothingLearnt
-            If they do not vary, or have too few values.
+        Raises NothingLearnt if they do not vary, or have too few values.
         """
         if self._made is None:
             if self._rows is not None:

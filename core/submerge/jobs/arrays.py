@@ -64,10 +64,7 @@ def pack(header: Mapping[str, Any], arrays: Arrays) -> bytes:
 def unpack(body: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return the header and the arrays that bytes hold.
 
-    Raises
-    ------
-    PeerError
-        If `pack` makes no such bytes. Floats are finite.
+    Raises PeerError if `pack` makes no such bytes. Floats are finite.
     """
     if body[:4] != MAGIC or len(body) < 8:
         raise PeerError(f"expected a payload of a job, got {len(body)} bytes of something else")
@@ -111,10 +108,7 @@ def expect(
     They are float64, but for those named in `single`, which are float32, and in `whole`, which
     are uint64.
 
-    Raises
-    ------
-    PeerError
-        Also if a number is so large that sums of its square could overflow.
+    Raises PeerError: also if a number is so large that sums of its square could overflow.
     """
     if set(arrays) != set(shapes):
         raise PeerError(f"expected arrays {sorted(shapes)}, got {sorted(arrays)}", kind="shape")

@@ -46,10 +46,7 @@ class ShareCollection:
     kind : None where nothing is merged: while the job opens, and when it is over.
     clients : Children that are known to be clients: they take part for themselves alone.
 
-    Raises
-    ------
-    UsageError
-        If what is asked is larger than the job allows.
+    Raises UsageError if what is asked is larger than the job allows.
     """
 
     def __init__(

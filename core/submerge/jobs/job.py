@@ -94,10 +94,7 @@ class Job:
     def read(cls, value: Any) -> Job:
         """Return the job that values of JSON name.
 
-        Raises
-        ------
-        PeerError
-            If they name none. Fields of a later version are passed over.
+        Raises PeerError if they name none. Fields of a later version are passed over.
         """
         if not isinstance(value, dict):
             raise PeerError("a job is a mapping")

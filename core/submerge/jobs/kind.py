@@ -80,10 +80,7 @@ class JobKind(Protocol):
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Return the next round, or the answer, from what all participants have contributed.
 
-        Raises
-        ------
-        UsageError
-            If there is no answer, and why.
+        Raises UsageError if there is no answer, and why.
         """
 
     def check_down(self, down: PhaseDown) -> None:
@@ -143,10 +140,7 @@ class MakeKind(Protocol):
     def __call__(self, settings: Settings, width: int, /) -> JobKind:
         """Return the kind with a job's settings, for rows of a width.
 
-        Raises
-        ------
-        UsageError
-            If they make no sense.
+        Raises UsageError if they make no sense.
         """
 
 

@@ -48,10 +48,7 @@ def run_here(
     rounds : Most rounds.
     began : Takes the phase of each round that begins, and its number, from 1.
 
-    Raises
-    ------
-    UsageError
-        If there is no answer, and why.
+    Raises UsageError if there is no answer, and why.
     """
     if kind not in KINDS:
         raise UsageError(f"a job is one of {', '.join(KINDS)}, got {kind}")

@@ -70,12 +70,8 @@ class ClusterMembership:
     def of(cls, job: Job, answer: Arrays) -> ClusterMembership:
         """Return what is kept of an answer.
 
-        Raises
-        ------
-        UsageError
-            If the kind of job has no clusters.
-        PeerError
-            If it is no answer of that kind, or too large to keep.
+        Raises UsageError if the kind of job has no clusters; PeerError if it is no answer of that
+        kind, or too large to keep.
         """
         if job.kind not in KINDS_WITH_CLUSTERS:
             kinds = " and ".join(KINDS_WITH_CLUSTERS)

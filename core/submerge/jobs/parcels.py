@@ -37,10 +37,7 @@ class Parcel(NamedTuple):
     def of(cls, job: Job, turn: int, body: bytes) -> Parcel:
         """Return a payload in pieces; no piece is empty.
 
-        Raises
-        ------
-        UsageError
-            If it is larger than the job allows: no receiver would take it.
+        Raises UsageError if it is larger than the job allows: no receiver would take it.
         """
         most = min(job.payload_bytes, MOST_PIECES * job.piece_bytes)
         if len(body) > most:
@@ -193,13 +190,7 @@ class IncomingParcel:
         return same and piece.stamp.seq == self.turn and piece.total == self._total
 
     def take(self, piece: JobPiece) -> None:
-        """Take a piece of it.
-
-        Raises
-        ------
-        PeerError
-            If the payload is larger than allowed.
-        """
+        """Take a piece of it; raises PeerError if the payload is larger than allowed."""
         if piece.number in self._pieces:
             return
         self.held_bytes += len(piece.data)
@@ -218,13 +209,7 @@ class IncomingParcel:
         return len(self._pieces) == self._total
 
     def body(self) -> bytes:
-        """Return the payload.
-
-        Raises
-        ------
-        PeerError
-            If its content has another name.
-        """
+        """Return the payload; raises PeerError if its content has another name."""
         body = b"".join(self._pieces[i] for i in range(self._total))
         if parcel_name(self._job, self.turn, body) != self.name:
             raise PeerError("the pieces of a payload do not belong together")

@@ -71,10 +71,7 @@ class PointBudget:
     def spend(self, points: int, now: Now) -> bytes:
         """Count readings that are about to leave; return the record to keep before they do.
 
-        Raises
-        ------
-        UsageError
-            If they are more than are left.
+        Raises UsageError if they are more than are left.
         """
         if points > (left := self.left(now)):
             raise UsageError(f"at most {left} readings may leave this client now, got {points}")

@@ -88,10 +88,7 @@ def check_nodes(arrays: Arrays, nodes: Iterable[str]) -> None:
 def seed_of(settings: Settings) -> int:
     """Return the seed of a job, which every kind knows.
 
-    Raises
-    ------
-    UsageError
-        If it is no whole number of 63 bits.
+    Raises UsageError if it is no whole number of 63 bits.
     """
     seed = settings.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**63:

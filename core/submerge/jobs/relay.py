@@ -210,10 +210,7 @@ def _kind_for(ask: JobAsk, relayed: _Relayed) -> JobKind | None:
 
     It is one kind from the beginning of a job, or of this process: it may remember what went down.
 
-    Raises
-    ------
-    UsageError, PeerError
-        If this node does not know the kind, or what it is asked.
+    Raises UsageError or PeerError if this node does not know the kind, or what it is asked.
     """
     if ask.phase in (OPENING, ENDED):
         return None

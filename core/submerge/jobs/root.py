@@ -89,10 +89,7 @@ class JobRoot:
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
         """Return the effects of an event, in order.
 
-        Raises
-        ------
-        UsageError
-            If a job cannot be opened; nothing changes.
+        Raises UsageError if a job cannot be opened; nothing changes.
         """
         effects: list[JobEffect] = []
         match event:
@@ -311,10 +308,7 @@ class RunningJob:
     def take(self, up: Arrays) -> Arrays | None:
         """Take what a round has given; return the answer if that is it.
 
-        Raises
-        ------
-        UsageError
-            If there is no answer, and why.
+        Raises UsageError if there is no answer, and why.
         """
         self.kind, result = self.following(up)
         self.rounds += 1

@@ -89,10 +89,7 @@ def written(place: Place | None) -> Any:
 def read(value: Any, depth: int = DEEPEST) -> Place | None:
     """Return the place that values of JSON name.
 
-    Raises
-    ------
-    PeerError
-        If they name none, or one too large.
+    Raises PeerError if they name none, or one too large.
     """
     place = _read(value, depth)
     if size(place) > MOST_MEMBERS:

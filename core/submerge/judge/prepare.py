@@ -140,10 +140,7 @@ def prepare(
     lifts : Whether to make features; False while the schema does not settle how.
     held : (n, k) of bool, optional
 
-    Raises
-    ------
-    ShapeError
-        If the rows have another number of channels than the schema.
+    Raises ShapeError if the rows have another number of channels than the schema.
     """
     scaled = schema.scaled(rows)
     plain, beyond = _all_within(scaled, largest), np.zeros(len(rows), dtype=bool)

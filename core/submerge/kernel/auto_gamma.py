@@ -38,10 +38,7 @@ def settled_for(kernel: Kernel, X: Any, *, what: str = "rows") -> Kernel:
     what : str
         The rows' name in the error.
 
-    Raises
-    ------
-    UsageError
-        If their spread is out of range.
+    Raises UsageError if their spread is out of range.
     """
     if kernel.gamma is not None:
         return kernel
@@ -56,10 +53,7 @@ def checked_spread(X: Any, *, what: str = "rows") -> float:
 def auto_gamma(kernel: Kernel, spread: float) -> float:
     """Return the kernel's own gamma for rows of that spread: positive and finite.
 
-    Raises
-    ------
-    UsageError
-        If the spread is out of range.
+    Raises UsageError if the spread is out of range.
     """
     return kernel.auto(_checked(spread, "rows"))
 

@@ -85,10 +85,7 @@ def tally(rows: Array, centers: Array, weights: Array | None = None) -> ClusterT
 def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
     """Return for each row (n, d) the index of its nearest center, and the squared distance.
 
-    Raises
-    ------
-    ShapeError
-        If rows and centers have different widths.
+    Raises ShapeError if rows and centers have different widths.
     """
     if rows.ndim != 2 or rows.shape[1] != centers.shape[1]:
         raise ShapeError("rows", expected=f"(n, {centers.shape[1]})", got=rows.shape)
@@ -149,10 +146,7 @@ def initial_centers(
     This is weighted k-means on the nodes' centers, the best of `n_init` starts. Restarts take
     little time at the root, and no messages.
 
-    Raises
-    ------
-    UsageError
-        If there is no node, or all nodes together have fewer than k centers.
+    Raises UsageError if there is no node, or all nodes together have fewer than k centers.
     """
     if not summaries:
         raise UsageError("summaries must be of at least one node, got none")
@@ -194,10 +188,7 @@ def lloyd(tally_all: Callable[[Array], ClusterTally], centers: Array) -> Array:
 def sum_of(tallies: Iterable[ClusterTally]) -> ClusterTally:
     """Return the tally of all nodes' rows; the order does not matter, to rounding.
 
-    Raises
-    ------
-    UsageError
-        If there is none.
+    Raises UsageError if there is none.
     """
     parts = list(tallies)
     if not parts:

@@ -50,10 +50,7 @@ def choose(
     rank : int
         Number of directions that the landmarks are for. Only leverage uses it.
 
-    Raises
-    ------
-    UsageError
-        If `how` is none of these, or a kernel value overflows.
+    Raises UsageError if `how` is none of these, or a kernel value overflows.
     """
     X = sparse.checked(X)
     if how == "leverage":
@@ -102,11 +99,8 @@ def leverage(X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Genera
 class Pilots:
     """A sample of rows and the eigenvectors of its kernel, from which leverage is estimated.
 
-    Attributes
-    ----------
     rows : (s, channels)
-    share : float
-        Rows for each row of the sample: eigenvalues times this are those of all rows.
+    share : Rows for each row of the sample: eigenvalues times this are those of all rows.
     eigenvalues : (s,), ascending, none negative
     vectors : (s, s)
     """
@@ -136,11 +130,8 @@ class Pilots:
     def leverage(self, X: Any, *, ridge: float) -> Array:
         """Return the estimated ridge leverage of rows X (n, channels), dense or sparse.
 
-        Parameters
-        ----------
         X : (n, channels)
-        ridge : float, positive
-            Directions with smaller eigenvalues count less than half.
+        ridge : Directions with smaller eigenvalues count less than half.
 
         Returns
         -------

@@ -32,15 +32,11 @@ CHUNK = 1024
 class Covariance:
     """Covariance of rows' features in the coordinates of some landmarks; see `pooled`.
 
-    Attributes
-    ----------
-    count : int
-        Number of rows.
+    count : Number of rows.
     mean : (m,), of their coordinates
     scatter : (m, m), of their coordinates, about that mean
-    outside : float
-        Summed squared distances of their features from the landmarks' span. They are taken about
-        zero: landmarks do not show the mean of the part outside.
+    outside : Summed squared distances of their features from the landmarks' span. They are taken
+        about zero: landmarks do not show the mean of the part outside.
     """
 
     count: int
@@ -52,10 +48,7 @@ class Covariance:
     def of(cls, X: Array, landmarks: Landmarks) -> Covariance:
         """Summarize rows X (n, channels), dense or sparse, n at least 1. O(n m^2).
 
-        Raises
-        ------
-        UsageError
-            If a kernel value overflows.
+        Raises UsageError if a kernel value overflows.
         """
         parts = []
         for rows in chunks(X):
@@ -97,12 +90,8 @@ def pooled(*parts: Covariance) -> Covariance:
 class NystromPCA:
     """Kernel PCA in the landmarks' span: an immutable value.
 
-    Attributes
-    ----------
-    rank : int
-        Most directions to show.
-    center : bool
-        Whether the features' mean is subtracted.
+    rank : Most directions to show.
+    center : Whether the features' mean is subtracted.
     """
 
     landmarks: Landmarks
@@ -177,13 +166,9 @@ class NystromPCA:
 class PrincipalAxes:
     """Principal directions of features.
 
-    Attributes
-    ----------
-    axes : (m, r)
-        Orthonormal columns in the landmarks' coordinates; the largest entry is positive.
-    eigenvalues : (r,)
-        Eigenvalues of the scatter, largest first. With all rows as landmarks they are those of
-        the rows' Gram matrix, centered if the features are.
+    axes : (m, r). Orthonormal columns in the landmarks' coordinates; the largest entry is positive.
+    eigenvalues : (r,). Eigenvalues of the scatter, largest first. With all rows as landmarks they
+        are those of the rows' Gram matrix, centered if the features are.
     """
 
     axes: Array

@@ -42,17 +42,12 @@ SQUARABLE = 1e-200
 class LowRankKernel:
     """A kernel matrix as `scores @ scores.T`.
 
-    Attributes
-    ----------
-    scores : (n, r)
-        Rows to cluster: eigenvectors of the approximation, scaled by the roots of their
-        eigenvalues, largest first. Columns are zero where K has fewer directions.
-    coefficients : (n, r)
-        Coefficients of the extension: a new row x has scores `kernel(x, X) @ coefficients`.
-    eigenvalues : (r,)
-        Descending, never negative, and none above K's own.
-    norm : float
-        Exact Frobenius norm of K, summed over its columns.
+    scores : (n, r). Rows to cluster: eigenvectors of the approximation, scaled by the roots of
+        their eigenvalues, largest first. Columns are zero where K has fewer directions.
+    coefficients : (n, r). Coefficients of the extension: a new row x has scores `kernel(x, X) @
+        coefficients`.
+    eigenvalues : (r,). Descending, never negative, and none above K's own.
+    norm : Exact Frobenius norm of K, summed over its columns.
     """
 
     scores: Array
@@ -78,10 +73,7 @@ def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
 
     Each block is transposed, (b, n): K is symmetric, and products then read memory in order.
 
-    Raises
-    ------
-    UsageError
-        If a value is not finite, or `sparse.checked` refuses the rows.
+    Raises UsageError if a value is not finite, or `sparse.checked` refuses the rows.
     """
     X = sparse.checked(X)
     for start in range(0, X.shape[0], whole("block_size", block_size, least=1)):
@@ -99,23 +91,15 @@ def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
 def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKernel:
     """Approximate a kernel matrix by one of low rank, in one pass over its columns.
 
-    Parameters
-    ----------
-    columns : iterable of (b, n)
-        All of K's columns in order, as rows: see `columns_of`. Each block is used once.
-    sketch : (n, c)
-        Omega, from `sketch_matrix`: c >= rank columns, some ten of them spare.
-    rank : int
-        Directions to keep at the end, at least 1.
+    columns : All of K's columns in order, as rows: see `columns_of`. Each block is used once.
+    sketch : (n, c). Omega, from `sketch_matrix`: c >= rank columns, some ten of them spare.
+    rank : Directions to keep at the end, at least 1.
 
     Returns
     -------
     LowRankKernel
 
-    Raises
-    ------
-    UsageError
-        If there are not n columns, or the sketch has fewer than `rank`.
+    Raises UsageError if there are not n columns, or the sketch has fewer than `rank`.
 
     Notes
     -----
@@ -173,10 +157,7 @@ def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:
     not one, K occupies random rows of it. The bits are the same everywhere. With as many columns
     as rows it is the identity, and the approximation is K itself.
 
-    Raises
-    ------
-    UsageError
-        If n or columns is not at least 1, or the seed not from 0 to 2^63 - 1.
+    Raises UsageError if n or columns is not at least 1, or the seed not from 0 to 2^63 - 1.
 
     Notes
     -----

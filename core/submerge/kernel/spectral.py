@@ -50,10 +50,7 @@ def maps_around(
 ) -> tuple[RandomFourier, ...]:
     """Return the maps to try: one if its gamma is settled, or one for each factor.
 
-    Raises
-    ------
-    UsageError
-        If the spread is that of equal rows, or of rows whose squares overflow.
+    Raises UsageError if the spread is that of equal rows, or of rows whose squares overflow.
     """
     if features.settled:
         return (features,)

@@ -46,16 +46,10 @@ def best_rank(
 ) -> int | None:
     """Return the rank whose models describe best what they were not learnt from.
 
-    Parameters
-    ----------
-    folds : sequence of Subspace or WholeScatter
-        Of one schema. Those without readings, or without energies of channels, are left out.
-    most : int
-        Highest rank to consider; it is below the dimension in any case.
-    center : {"fleet", "own"}
-        As in `merge`. With "own" rows are measured from the mean of their own fold.
-    spare : int
-        Directions beyond `most` that merges keep.
+    folds : Of one schema. Those without readings, or without energies of channels, are left out.
+    most : Highest rank to consider; it is below the dimension in any case.
+    center : As in `merge`. With "own" rows are measured from the mean of their own fold.
+    spare : Directions beyond `most` that merges keep.
 
     Returns
     -------

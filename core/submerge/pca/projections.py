@@ -47,10 +47,7 @@ def schema_of(names: tuple[str, ...], dim: int, *, center: bool) -> Schema:
 def check_names(names: tuple[str, ...], schema: Schema) -> None:
     """Refuse columns of other names, or in another order, than those that were learnt.
 
-    Raises
-    ------
-    UsageError
-        If they differ. Rows without names, or a schema without, are not compared.
+    Raises UsageError if they differ. Rows without names, or a schema without, are not compared.
     """
     if not names or not schema.linear or isinstance(schema.channels, int):
         return

@@ -39,15 +39,10 @@ FIRST_ROWS = 10.0
 def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) -> Piece:
     """Return a summary under a schema as one under another.
 
-    Parameters
-    ----------
-    piece : Subspace or WholeScatter
-        Of schema `old`.
-    old, new : Schema
-        Of one family. Channels are the same if name and unit are; without scaling, numbers are
-        in the channels' units.
-    like : Subspace or WholeScatter, optional
-        Of schema `new`: rows that have all channels. Without it nothing is known of new ones.
+    piece : Of schema `old`.
+    old, new : Of one family. Channels are the same if name and unit are; without scaling, numbers
+        are in the channels' units.
+    like : Of schema `new`: rows that have all channels. Without it nothing is known of new ones.
     """
     change = _change(old, new)
     if isinstance(piece, WholeScatter):

@@ -91,12 +91,7 @@ def pays(m: int, k: int) -> bool:
 def decomposed(stack: Storage, old: int, k: int, *, mix: Mix, cancelled: float) -> Eigen:
     """Return leading eigenpairs of the Gram matrix of `mix @ stack`.
 
-    Parameters
-    ----------
     stack : (m, dim)
-    old : the first rows, orthonormal; the others are the block
-    k : eigenpairs wanted; there are at most min(m, dim)
-    cancelled : squared size of what `mix` subtracts
 
     Notes
     -----
@@ -124,11 +119,7 @@ def _eigen(gram: Array, old: int, k: int, dim: int) -> Eigen:
 def certified(gram: Array, old: int, k: int) -> Eigen | None:
     """Return nearly the leading `k` eigenpairs of a Gram matrix, if that pays and is sound.
 
-    Parameters
-    ----------
     gram : (m, m)
-    old : the first rows, which are orthogonal to each other
-    k : eigenpairs wanted, fewer than the rows' dimension
 
     Returns
     -------

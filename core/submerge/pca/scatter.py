@@ -45,21 +45,13 @@ from submerge.pca.whole_scatter import WholeScatter
 class Scatter:
     """The exact scatter about the mean; nothing is ever dropped from it.
 
-    Attributes
-    ----------
-    total : (dim, dim)
-        Of the rows absorbed.
-    room : (n, dim)
-        Space for the next block. It grows to the largest block written.
-    gaps : (n, dim) of bool, or None
-        Which values in the room are guesses; None if none is.
-    prior : Estimate, optional
-        By the model that guessed, while rows lack some channel
-        altogether: of all others these rows say more than the model's few directions.
-    lacking : dict of bytes to WholeScatter
-        Sums of rows that lack the same channels (`expected.Sums`), beside the total.
-    gapped : bool
-        Whether a row with gaps has come.
+    total : (dim, dim). Of the rows absorbed.
+    room : (n, dim). Space for the next block. It grows to the largest block written.
+    gaps : (n, dim) of bool, or None. Which values in the room are guesses; None if none is.
+    prior : By the model that guessed, while rows lack some channel altogether: of all others these
+        rows say more than the model's few directions.
+    lacking : Sums of rows that lack the same channels (`expected.Sums`), beside the total.
+    gapped : Whether a row with gaps has come.
     """
 
     def __init__(

@@ -29,14 +29,9 @@ TOTALS = 3
 class ScatterSum:
     """The sum of parts, of one schema.
 
-    Attributes
-    ----------
-    dim : int
-    vector : (dim (dim + 1) / 2 + dim + 3,)
-        The scatter's upper triangle, row by row; the energies of channels, NaN where a part has
-        none; energy, spectral bound and weight.
+    vector : (dim (dim + 1) / 2 + dim + 3,). The scatter's upper triangle, row by row; the energies
+        of channels, NaN where a part has none; energy, spectral bound and weight.
     mean : (dim,)
-    weight : float
     """
 
     __slots__ = ("dim", "mean", "vector", "weight")

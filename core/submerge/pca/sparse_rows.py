@@ -26,11 +26,8 @@ AT_ONCE = 2048
 def checked(X: Any, dim: int | None, largest: float, gaps: object = None) -> Any:
     """Return sparse rows (n, dim) as CSR of float64, each place stored once.
 
-    Raises
-    ------
-    ShapeError, UsageError, ValuesError
-        If they have another width or gaps, `as_csr` refuses them, or one is NaN or not below
-        `largest`.
+    Raises ShapeError or UsageError or ValuesError if they have another width or gaps, `as_csr`
+    refuses them, or one is NaN or not below `largest`.
     """
     if gaps is not None:
         raise UsageError("sparse rows have no gaps: an entry that is absent is zero")

@@ -38,22 +38,15 @@ def is_narrow(dim: int, k: int) -> bool:
 class WholeScatter:
     """The scatter of data that are no longer kept.
 
-    Attributes
-    ----------
-    schema : str
-        The schema's fingerprint.
-    held : (dim, dim) or (dim (dim + 1) / 2,)
-        The scatter about the mean in float64, or the triangle as it travels, in float32: a
-        thousand children take a quarter of the memory. Read `scatter` or `factor`.
+    schema : The schema's fingerprint.
+    held : (dim, dim) or (dim (dim + 1) / 2,). The scatter about the mean in float64, or the
+        triangle as it travels, in float32: a thousand children take a quarter of the memory. Read
+        `scatter` or `factor`.
     mean : (dim,)
-    weight : float
-        Effective number of samples.
-    energy : float
-        Total squared distance to the mean: the trace of the exact scatter.
-    spectral_bound : float
-        Most that any eigenvalue may differ from that of the exact scatter.
-    channel_energies : (dim,), optional
-        As in `Subspace`.
+    weight : Effective number of samples.
+    energy : Total squared distance to the mean: the trace of the exact scatter.
+    spectral_bound : Most that any eigenvalue may differ from that of the exact scatter.
+    channel_energies : (dim,), optional. As in `Subspace`.
     """
 
     schema: str

@@ -175,10 +175,7 @@ def _revision(alarm: Alarm) -> bytes:
 def parse_alarm_name(name: str) -> tuple[str, int]:
     """Return the node and the number in an alarm's name.
 
-    Raises
-    ------
-    UsageError
-        If it is no name of an alarm.
+    Raises UsageError if it is no name of an alarm.
     """
     found = re.fullmatch(rf"({NAME})-([0-9a-f]{{1,16}})", name)
     if not found:

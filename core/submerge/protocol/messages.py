@@ -191,13 +191,7 @@ class Incarnation(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Incarnation:
-        """Return the incarnation that a text names.
-
-        Raises
-        ------
-        UsageError
-            If the text names none.
-        """
+        """Return the incarnation that a text names; raises UsageError if the text names none."""
         found = re.fullmatch(r"([0-9a-f]{1,16})-([0-9a-f]{16})", text)
         if not found:
             raise UsageError(f"an incarnation is like 18bcfe56800-00000000000000a1, got {text!r}")
@@ -476,13 +470,7 @@ class Model:
 
     @property
     def scoring_summary(self) -> Summary:
-        """The summary to score with.
-
-        Raises
-        ------
-        UsageError
-            If the model has none.
-        """
+        """The summary to score with; raises UsageError if the model has none."""
         if self.summary is None:
             raise UsageError(f"version {self.version} of {self.group} has learnt nothing")
         return self.summary

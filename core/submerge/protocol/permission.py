@@ -43,10 +43,7 @@ class Permission(NamedTuple):
 
         Other URIs are passed over: a certificate may have more purposes than ours.
 
-        Raises
-        ------
-        UsageError
-            If the role is unknown, if there are two, or if a group is no name.
+        Raises UsageError if the role is unknown, if there are two, or if a group is no name.
         """
         uris = tuple(uris)
         roles = [uri.removeprefix(ROLE_URI) for uri in uris if uri.startswith(ROLE_URI)]

@@ -114,14 +114,9 @@ class InfluenceBound(NamedTuple):
 def spread(parts: Sequence[Subspace | WholeScatter], units: Array, *, means: bool) -> Spread:
     """Measure one part of all children.
 
-    Parameters
-    ----------
-    parts : sequence of Subspace or WholeScatter
-        One of each child, all with weight.
-    units : (n,)
-        The weight of one sample in each, as it has faded.
-    means : bool
-        Means become part of the merge, and are compared.
+    parts : One of each child, all with weight.
+    units : (n,). The weight of one sample in each, as it has faded.
+    means : Means become part of the merge, and are compared.
 
     Notes
     -----
@@ -155,16 +150,11 @@ def row_rates(rows: Array, ages: Array, reported: Array, known: npt.NDArray[np.b
     The k-th largest rate of the others with k = 5, or half of them where they are fewer than ten:
     otherwise one node that stands still would bound a small group.
 
-    Parameters
-    ----------
     rows : (n,)
-    ages : (n,)
-        Effective ages.
-    reported : (n,)
-        Effective ages at each node's newest report: a node that is away keeps its rate. At least
-        half of the age is taken, whatever a clock says.
-    known : (n,) of bool
-        Nodes that have been heard for long enough; only their rates count.
+    ages : (n,). Effective ages.
+    reported : (n,). Effective ages at each node's newest report: a node that is away keeps its
+        rate. At least half of the age is taken, whatever a clock says.
+    known : (n,) of bool. Nodes that have been heard for long enough; only their rates count.
     """
     rates = rows / np.maximum(np.maximum(reported, ages / 2), TINY)
     count = int(known.sum())

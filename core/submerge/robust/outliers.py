@@ -86,10 +86,7 @@ def of_projectors(members: Sequence[Projector]) -> Middle:
     size that the mean projector's trace allows. A member's part beyond the span counts in its
     distance.
 
-    Parameters
-    ----------
-    members : sequence of Projector
-        One or more, each with at least one direction. Each counts once.
+    members : One or more, each with at least one direction. Each counts once.
 
     Notes
     -----
@@ -163,19 +160,13 @@ def loudness(
 ) -> Array:
     """Return for each part its largest ratio to the mean of the others: (n,).
 
-    Parameters
-    ----------
-    parts : sequence of Subspace
-        Two or more; each counts once.
-    weights : (n,)
-        What their energies are multiplied by, where they speak as others: forged ones count for no
-        more than allowed.
-    span : (dim, q), orthonormal
-        The directions that many parts share. Beyond it, a part has `floor` along any direction.
-    center : (dim,) or None
-        The middle of the means; None where they do not count.
-    floor : float
-        Energy per sample along a direction of noise.
+    parts : Two or more; each counts once.
+    weights : (n,). What their energies are multiplied by, where they speak as others: forged ones
+        count for no more than allowed.
+    span : (dim, q), orthonormal. The directions that many parts share. Beyond it, a part has
+        `floor` along any direction.
+    center : (dim,) or None. The middle of the means; None where they do not count.
+    floor : Energy per sample along a direction of noise.
 
     Notes
     -----
@@ -251,12 +242,8 @@ class Outlier(NamedTuple):
 class Screening:
     """Result of comparing children.
 
-    Attributes
-    ----------
-    outliers : dict of str to Outlier
-        Children to leave out.
-    factors : dict of str to float
-        Factors, below 1, to fade others by that claim too much weight or energy.
+    outliers : Children to leave out.
+    factors : Factors, below 1, to fade others by that claim too much weight or energy.
     """
 
     outliers: Mapping[str, Outlier]
@@ -271,16 +258,10 @@ def screen(
 ) -> Screening:
     """Compare children with each other.
 
-    Parameters
-    ----------
-    parts : mapping of str to Subspace
-        By the children's names. Their order does not matter, to the last bit.
-    rank : int
-        Number of directions that are shown, r: those beyond count as noise.
-    unit : float
-        Weight of one sample, in parts that have faded.
-    means : bool
-        Compare means too, because they become part of the merge.
+    parts : By the children's names. Their order does not matter, to the last bit.
+    rank : Number of directions that are shown, r: those beyond count as noise.
+    unit : Weight of one sample, in parts that have faded.
+    means : Compare means too, because they become part of the merge.
 
     Returns
     -------

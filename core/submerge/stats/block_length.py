@@ -66,12 +66,8 @@ the mean of a span that waits for its neighbour, else NaN."""
 class ScoreCorrelation:
     """How long the scores of one node stay alike, as a value.
 
-    Attributes
-    ----------
-    rows : int
-        Rows seen, without the first of a process, which stand for no time.
-    seen_s : float
-        Time that they stand for.
+    rows : Rows seen, without the first of a process, which stand for no time.
+    seen_s : Time that they stand for.
     """
 
     rows: int = 0

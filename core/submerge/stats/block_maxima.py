@@ -209,10 +209,7 @@ def limit(sketch: QuantileSketch, share: float, reach: float = REACH) -> float:
     reach : float
         `REACH`, or `LONG_REACH` for a limit that was known before.
 
-    Raises
-    ------
-    NothingLearnt
-        If there are too few maxima: see `enough`.
+    Raises NothingLearnt if there are too few maxima: see `enough`.
 
     Notes
     -----
@@ -271,10 +268,7 @@ def _highest(sketch: QuantileSketch, size: int) -> Array:
 def statistics(scores: Array, of: int, after: int) -> Array:
     """Return the k-of-m statistic at each score: the `after`-th largest of the last `of`.
 
-    Parameters
-    ----------
-    scores : (kinds, of - 1 + n)
-        Scores of each kind, oldest first.
+    scores : (kinds, of - 1 + n). Scores of each kind, oldest first.
 
     Returns
     -------
@@ -309,14 +303,9 @@ def _windows(n: int, of: int) -> npt.NDArray[np.intp]:
 class BlockMaximaTally:
     """One node's block maxima, counted. It is immutable: `after` returns another.
 
-    Parameters
-    ----------
-    kept : mapping of By to (QuantileSketch, QuantileSketch), optional
-        What `windows` returned. The maximum of an unfinished block is lost.
-    blocks : int
-        Blocks since the node's first scores.
-    block_s : float
-        As in `BlockMaxima`.
+    kept : What `windows` returned. The maximum of an unfinished block is lost.
+    blocks : Blocks since the node's first scores.
+    block_s : As in `BlockMaxima`.
     """
 
     def __init__(
@@ -381,12 +370,8 @@ EACH = 2.0
 def evidence(raised: int, promised: float, multiple: float = 1.0) -> float:
     """Return the evidence that alarms come more than `multiple` times as often as promised.
 
-    Parameters
-    ----------
-    raised : int
-        Alarms that no person has confirmed as faults.
-    promised : float
-        The most false alarms that the settings allow in the time watched.
+    raised : Alarms that no person has confirmed as faults.
+    promised : The most false alarms that the settings allow in the time watched.
 
     Returns
     -------

@@ -49,11 +49,7 @@ _KEY = 0x7375626D65726765  # this never changes: points of two keys do not compa
 class Reservoir:
     """The rows with the smallest priorities, projected.
 
-    Attributes
-    ----------
-    priorities : uint64 (m,)
-        Ascending and different; m is at most 64.
-    points : float32 (m, 4)
+    priorities : Ascending and different; m is at most 64.
     """
 
     priorities: npt.NDArray[np.uint64]

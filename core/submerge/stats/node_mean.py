@@ -30,16 +30,11 @@ old no longer holds."""
 class OwnMean:
     """A node's running mean, in scaled units; in a kernel group with that of its features.
 
-    Attributes
-    ----------
     rows : (channels,)
     features : (dim,), or None where features are the rows
-    weight : float
-        Readings in the mean, faded as elsewhere.
-    count : int
-        Readings in the mean, not faded.
-    span_s : float
-        Time that they cover.
+    weight : Readings in the mean, faded as elsewhere.
+    count : Readings in the mean, not faded.
+    span_s : Time that they cover.
     """
 
     rows: Array

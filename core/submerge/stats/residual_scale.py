@@ -30,13 +30,9 @@ LEAST = 0.01
 class ResidualScale:
     """Mean squares of residuals.
 
-    Attributes
-    ----------
     squares : (channels,)
-    weight : (channels,)
-        Rows in each mean, faded; gaps do not count.
-    span_s : float
-        Time that they cover.
+    weight : (channels,). Rows in each mean, faded; gaps do not count.
+    span_s : Time that they cover.
     """
 
     squares: Array

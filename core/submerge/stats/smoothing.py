@@ -34,15 +34,10 @@ def smoothed(scores: Array, before: tuple[float, float] = (0.0, 0.0), last: floa
 
     m_i = median(x_(i-2), x_(i-1), x_i) and s_i = WEIGHT m_i + (1 - WEIGHT) s_(i-1)
 
-    Parameters
-    ----------
-    scores : (n,)
-        Not negative.
-    before : (float, float)
-        The two scores before the first of them; 0 where there was none. So the first of all
-        scores has the average 0, and the second begins it with the smaller one.
-    last : float
-        The average before the first of them; it begins again where that is 0 or infinite.
+    scores : (n,). Not negative.
+    before : (float, float). The two scores before the first of them; 0 where there was none. So the
+        first of all scores has the average 0, and the second begins it with the smaller one.
+    last : The average before the first of them; it begins again where that is 0 or infinite.
     """
     medians, averages = _medians(scores, before), list[float]()
     if 0 < last < math.inf and max(medians, default=0.0) < math.inf:

@@ -85,10 +85,8 @@ class RunLengths(NamedTuple):
     def after(self, rows: Array) -> tuple[RunLengths, Flags]:
         """Return the runs after more rows, and which channels have changed in them.
 
-        Parameters
-        ----------
-        rows : (n, channels)
-            One or more, oldest first. NaN is no reading: a run neither ends nor grows by it.
+        rows : (n, channels). One or more, oldest first. NaN is no reading: a run neither ends nor
+            grows by it.
 
         Notes
         -----
@@ -292,18 +290,10 @@ class Habits(NamedTuple):
 class StuckDetector:
     """Learns how a node's channels behave, and finds stuck ones.
 
-    Parameters
-    ----------
-    channels : int
-        Leading columns of a row; lagged columns after them are ignored.
-    run_lengths, habits : optional
-        State to continue from.
+    channels : Leading columns of a row; lagged columns after them are ignored.
+    run_lengths, habits : State to continue from.
 
-    Attributes
-    ----------
-    run_lengths : RunLengths
-    habits : Habits
-        The whole state. Both are immutable: no array is ever changed.
+    habits : The whole state. Both are immutable: no array is ever changed.
     """
 
     def __init__(
@@ -351,17 +341,13 @@ class StuckDetector:
     ) -> None:
         """Process readings, oldest first.
 
-        Parameters
-        ----------
-        rows : (n, dim)
-            Scaled readings; gaps are NaN, not filled.
-        predicted : (n, channels)
-            Predictions by the others: filled rows less `Reconstruction.left_out`.
-        learns : (n,) of bool, optional
-            Rows with typical errors, by default all: rows of an alarm are not learnt, but checked
-            for stuck channels. Stuck channels are not learnt.
-        held : (n, channels) of bool, optional
-            Numbers that are repeated because no new one has come: these are no readings of a run.
+        rows : (n, dim). Scaled readings; gaps are NaN, not filled.
+        predicted : (n, channels). Predictions by the others: filled rows less
+            `Reconstruction.left_out`.
+        learns : (n,) of bool, optional. Rows with typical errors, by default all: rows of an alarm
+            are not learnt, but checked for stuck channels. Stuck channels are not learnt.
+        held : (n, channels) of bool, optional. Numbers that are repeated because no new one has
+            come: these are no readings of a run.
 
         Notes
         -----

@@ -134,10 +134,7 @@ def admin_client_of(
     config : of an aggregator, or of `submerge up`
     network : where `--at` leads
 
-    Raises
-    ------
-    UsageError
-        If they mean none, or several.
+    Raises UsageError if they mean none, or several.
     """
     given = {"--config": config, "--store": store, "--at": network}
     named = [option for option, value in given.items() if value is not None]

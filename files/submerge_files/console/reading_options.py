@@ -27,10 +27,7 @@ def condition_of(
     names : Channels.
     columns : Of the files: some may be no channels.
 
-    Raises
-    ------
-    UsageError
-        If it is none. One line, with the channel that is nearest to an unknown name.
+    Raises UsageError if it is none. One line, with the channel that is nearest to an unknown name.
     """
     if text is None:
         return None

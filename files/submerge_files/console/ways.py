@@ -173,10 +173,7 @@ class Https(NamedTuple):
 def https_of(url: str, token_file: Path | None, kit: Path | None, ca: Path | None) -> Https:
     """Return the way that options ask for, checked as far as that needs no network.
 
-    Raises
-    ------
-    UsageError
-        If the url or a file cannot be used, or nothing says who asks.
+    Raises UsageError if the url or a file cannot be used, or nothing says who asks.
     """
     secure, *_ = endpoint_of(url)
     if token_file is None and kit is None:
@@ -193,10 +190,7 @@ def https_of(url: str, token_file: Path | None, kit: Path | None, ca: Path | Non
 def endpoint_of(url: str) -> tuple[bool, str, int]:
     """Return whether a url has TLS, its host and its port.
 
-    Raises
-    ------
-    UsageError
-        If it is no url of an aggregator; http:// leads to this machine only.
+    Raises UsageError if it is no url of an aggregator; http:// leads to this machine only.
     """
     from submerge_aggregator.operators.config import PORT
     from submerge_client.config.links import is_here
@@ -221,10 +215,8 @@ def endpoint_of(url: str) -> tuple[bool, str, int]:
 def read_token(path: Path) -> str:
     """Return the token in a file, which its owner alone may read.
 
-    Raises
-    ------
-    UsageError
-        If the file is missing, open to other users, or holds no token. Its content is not shown.
+    Raises UsageError if the file is missing, open to other users, or holds no token. Its content is
+    not shown.
     """
     from submerge_aggregator.operators.tokens import FORM
 

@@ -203,10 +203,7 @@ class Detected:
 def learnt_of(saved: SavedModel) -> Learnt:
     """Return what a model file has for alarms.
 
-    Raises
-    ------
-    UsageError
-        If it has no channels' names or no limits.
+    Raises UsageError if it has no channels' names or no limits.
     """
     path, schema, model = saved.whence, saved.schema, saved.model
     if saved.learnt is not None and saved.learnt.moments is not None and model.maxima is None:
@@ -250,10 +247,8 @@ def request_of(
 ) -> DetectRequest:
     """Return the request of a command line.
 
-    Raises
-    ------
-    UsageError
-        If the model has no channels' names or no limits, or the files have other columns.
+    Raises UsageError if the model has no channels' names or no limits, or the files have other
+    columns.
     """
     saved = model_file.read(path)
     schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
@@ -340,13 +335,7 @@ def judged_rows(
 
 
 def finished(request: DetectRequest, seen: JudgedFiles) -> Detected:
-    """Put together what came of all rows.
-
-    Raises
-    ------
-    UsageError
-        If none could be judged.
-    """
+    """Put together what came of all rows; raises UsageError if none could be judged."""
     if not seen.judged:
         none = none_left(seen.rows, seen.left_out, request.when)
         raise UsageError(f"expected rows that can be judged, got {none}")

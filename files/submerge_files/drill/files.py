@@ -102,13 +102,7 @@ class FileAnswer:
 
 
 def limits_of(model: Model, settings: AlarmSettings, highest: HighestSoFar) -> AlarmLimits:
-    """Return the limits of alarms by a model.
-
-    Raises
-    ------
-    UsageError
-        If it has none yet.
-    """
+    """Return the limits of alarms by a model; raises UsageError if it has none yet."""
     kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
     # For how long the group was monitored is no question here: the maxima say what they say.
     measured = AlarmLimits.of(model.maxima, replace(settings, settle_s=1e-9), kinds)
@@ -135,10 +129,8 @@ def drill_files(
     note : Takes sentences for the reader of the answers.
     advance : Takes numbers of channels that are done.
 
-    Raises
-    ------
-    UsageError
-        If a file is not a table, or its columns are not the model's, or no fault can be tried.
+    Raises UsageError if a file is not a table, or its columns are not the model's, or no fault can
+    be tried.
     """
     limits = limits_of(model, wanted.settings, wanted.highest)
     if limits.provisional_s:
@@ -200,10 +192,7 @@ def drill_of(
 ) -> tuple[Drill, Spans]:
     """Return a drill on rows (n, width), scaled, and where it tries faults.
 
-    Raises
-    ------
-    UsageError
-        As `Drill`.
+    Raises UsageError as `Drill`.
     """
     settings, tried = wanted.settings, spans(len(rows), wanted.rows, wanted.most_spans)
     noise = np.random.default_rng(wanted.seed).standard_normal(2 * wanted.most_spans * wanted.rows)

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 def schema_like(path: Path) -> Schema:
     """Return the schema of a saved model.
 
-    Raises
-    ------
-    UsageError
-        If it has no names, a kernel, or no scaling yet: rows of files cannot be learnt so.
+    Raises UsageError if it has no names, a kernel, or no scaling yet: rows of files cannot be
+    learnt so.
     """
     from submerge_files import model_file
 
@@ -58,10 +56,7 @@ def open_like(
     like : a saved model that has the schema; None opens them as they are, without one
     digests : as in `open_recordings`
 
-    Raises
-    ------
-    UsageError
-        As `open_recordings` and `schema_like`, or if they have other channels.
+    Raises UsageError as `open_recordings` and `schema_like`, or if they have other channels.
     """
     if like is None:
         return open_recordings(paths, options, digests), None

@@ -30,11 +30,8 @@ def learnt_settings(path: Path) -> LearntSettings:
 
     path : Recorded readings, a folder or pattern of them, or a model file.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be read or learnt, or is a model that settings cannot describe: without names
-        of channels, or with a kernel.
+    Raises UsageError if it cannot be read or learnt, or is a model that settings cannot describe:
+    without names of channels, or with a kernel.
     """
     source = path.name.encode(errors="replace").decode()
     if _is_model(path):

@@ -42,10 +42,7 @@ class Label:
 def excluded(texts: Sequence[str]) -> tuple[TimeSpan, ...]:
     """Return the spans of `--exclude FROM..TO`; an end that is left out is open.
 
-    Raises
-    ------
-    UsageError
-        If one is no span of time, or ends before it begins.
+    Raises UsageError if one is no span of time, or ends before it begins.
     """
     return tuple(_excluded(text) for text in texts)
 
@@ -55,10 +52,8 @@ def labels_of(path: Path) -> tuple[Label, ...]:
 
     Faults that overlap are one. They come in the order of time.
 
-    Raises
-    ------
-    UsageError
-        If it is no such file. One line: the place, what was expected, what came, what to do.
+    Raises UsageError if it is no such file. One line: the place, what was expected, what came, what
+    to do.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:

@@ -15,27 +15,16 @@ from submerge.history.detection import FoundAlarm, RowPlace
 class AlarmSpan:
     """An alarm on rows.
 
-    Attributes
-    ----------
-    began, peaked : datetime or int
-        When, as the frame has it; in UTC from files. Without times, the number of the row: from 0
-        in a frame or an array, from 1 in a file.
-    ended : datetime, int or None
-        None if the rows ended first.
-    worst : float
-        The highest score, over its limit.
-    cause : str
-        Which score that was.
-    channels : mapping of str to float
-        The channels to blame when it began, with their shares, the largest first.
-    value, expected : mapping of str to float
-        At the peak, of the channels that were to blame then: what was read, and what the other
-        channels say, in units.
-    provisional : bool
-        Whether a limit of few rows raised it.
-    settled : bool
-        Whether it ended because the readings keep to a new level.
-    machine, file : str
+    began, peaked : When, as the frame has it; in UTC from files. Without times, the number of the
+        row: from 0 in a frame or an array, from 1 in a file.
+    ended : None if the rows ended first.
+    worst : The highest score, over its limit.
+    cause : Which score that was.
+    channels : The channels to blame when it began, with their shares, the largest first.
+    value, expected : At the peak, of the channels that were to blame then: what was read, and what
+        the other channels say, in units.
+    provisional : Whether a limit of few rows raised it.
+    settled : Whether it ended because the readings keep to a new level.
     """
 
     began: Any

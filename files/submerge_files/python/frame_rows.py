@@ -29,26 +29,15 @@ from submerge_files.reader.time_order import iso
 class FrameRows:
     """Rows of a frame.
 
-    Parameters
-    ----------
-    columns : sequence of str, optional
-        The channels; all columns of numbers by default.
-    time : str, optional
-        The column of times; by default the index, if it is of times, or the only column of a time
-        type that goes on from row to row. "none": there is none.
-    machine : str
-        Which machine they are of.
+    columns : The channels; all columns of numbers by default.
+    time : The column of times; by default the index, if it is of times, or the only column of a
+        time type that goes on from row to row. "none": there is none.
+    machine : Which machine they are of.
 
-    Attributes
-    ----------
-    headings : tuple of str
-        Of the channels' columns.
-    channels : tuple of Channel
-        What they are, with their units.
+    headings : Of the channels' columns.
+    channels : What they are, with their units.
     values : (n, channels)
-    frame : Frame
-    clock : str or None
-        The column of times, if it is one.
+    clock : The column of times, if it is one.
 
     Raises
     ------

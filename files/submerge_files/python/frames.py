@@ -186,10 +186,7 @@ PLACE = "the frame"
 class Frame(Protocol):
     """A table whose columns have names.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of all columns, in their order.
+    names : Of all columns, in their order.
     """
 
     names: tuple[str, ...]

@@ -32,17 +32,10 @@ class HistoryModel:
     Rows are of one machine, in the order of time. They are a frame of pandas (its index may be of
     times) or of polars, an array (n, channels), or files: a path, or a list of paths. NaN is a gap.
 
-    Attributes
-    ----------
-    channels : tuple of str
-    rank : int
-        Directions that SPE and T2 are of.
-    limits : str
-        The rate of false alarms that its alarm limits keep.
-    period_s : float
-        Time that a row stands for, seconds; 0 without times.
-    machines : tuple of str
-        Those that were learnt.
+    rank : Directions that SPE and T2 are of.
+    limits : The rate of false alarms that its alarm limits keep.
+    period_s : Time that a row stands for, seconds; 0 without times.
+    machines : Those that were learnt.
 
     See Also
     --------
@@ -85,27 +78,16 @@ class HistoryModel:
     ) -> Self:
         """Learn what is normal from rows, oldest first.
 
-        Parameters
-        ----------
-        rows : frame, array, path or list of paths
-        columns : sequence of str, optional
-            The channels; all columns of numbers by default.
-        time : str, optional
-            The column of times. By default it is found: a frame's index of times, or its only
+        columns : The channels; all columns of numbers by default.
+        time : The column of times. By default it is found: a frame's index of times, or its only
             column of a time type. "none": there is none.
-        names : sequence of str, optional
-            Of an array's columns.
-        rank : int, optional
-            Directions of SPE and T2; by default chosen by the likelihood of rows that were not
+        names : Of an array's columns.
+        rank : Directions of SPE and T2; by default chosen by the likelihood of rows that were not
             learnt.
-        when : str, optional
-            Only rows in this state are learnt, such as "rpm > 50 and load >= 0.2".
-        keep_all : bool
-            Whether spans of time that are unlike all others are learnt too.
-        node_by : str, optional
-            Of files: "file", or a column, by which they are of several machines.
-        sort : bool
-            Of files: whether rows out of order are sorted.
+        when : Only rows in this state are learnt, such as "rpm > 50 and load >= 0.2".
+        keep_all : Whether spans of time that are unlike all others are learnt too.
+        node_by : Of files: "file", or a column, by which they are of several machines.
+        sort : Of files: whether rows out of order are sorted.
 
         Raises
         ------
@@ -198,15 +180,9 @@ class HistoryModel:
     ) -> Any:
         """Score each row by itself.
 
-        Parameters
-        ----------
-        rows : frame or array
-        time, names
-            As in `fit`. An array without names has the model's channels, in its order.
-        when : str, optional
-            Rows in another state have no score.
-        machine : str, optional
-            Which one they are of, for a model of several.
+        time, names : As in `fit`. An array without names has the model's channels, in its order.
+        when : Rows in another state have no score.
+        machine : Which one they are of, for a model of several.
 
         Returns
         -------
@@ -240,13 +216,8 @@ class HistoryModel:
     ) -> list[AlarmSpan]:
         """Return the alarms that a client with this model would have raised on rows.
 
-        Parameters
-        ----------
-        rows : frame, array, path or list of paths
-        at_most : str
-            The rate of false alarms that is promised, such as "1 false per week".
-        time, names, when, machine
-            As in `score`.
+        at_most : The rate of false alarms that is promised, such as "1 false per week".
+        time, names, when, machine : As in `score`.
 
         Returns
         -------
@@ -275,13 +246,8 @@ class HistoryModel:
     ) -> Any:
         """Say of each channel what was read in a row, and what the other channels say.
 
-        Parameters
-        ----------
-        rows : frame or array
-        row : int, or sequence of int
-            Which row or rows, by number from 0.
-        time, names, machine
-            As in `score`.
+        row : Which row or rows, by number from 0.
+        time, names, machine : As in `score`.
 
         Returns
         -------

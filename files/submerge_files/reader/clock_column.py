@@ -67,10 +67,7 @@ class ClockColumn:
         raw : Its first texts are this column's, if it is text.
         numbers : (n,) or None. Its values, if it is numeric.
 
-        Raises
-        ------
-        UsageError
-            At the first row without a time.
+        Raises UsageError at the first row without a time.
         """
         texts = []
         if numbers is None:
@@ -106,10 +103,7 @@ class Found(NamedTuple):
 def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     """Find the time column of a file, or read the one that is named.
 
-    Raises
-    ------
-    UsageError
-        If there is no such column, or it holds no times that we can read.
+    Raises UsageError if there is no such column, or it holds no times that we can read.
     """
     option = options.time
     form = parsed_by(options.time_format) if options.time_format else None

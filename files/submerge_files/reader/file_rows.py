@@ -73,10 +73,7 @@ class FileReading:
     def spans(self, begin: int = 0) -> Iterator[Span]:
         """Read the file from its start, or from a row of it, counted from 0.
 
-        Raises
-        ------
-        UsageError
-            At the first value that is no finite number, or row without a time.
+        Raises UsageError at the first value that is no finite number, or row without a time.
         """
         clock, n = self.clock, begin
         numbers, texts = list(self.channels), list[int]()

@@ -33,10 +33,7 @@ class FoundFiles(NamedTuple):
 def files_of(paths: Sequence[Path]) -> FoundFiles:
     """Return the files that paths mean.
 
-    Raises
-    ------
-    UsageError
-        If a glob matches nothing, or a folder has no tables.
+    Raises UsageError if a glob matches nothing, or a folder has no tables.
     """
     if not paths:
         raise UsageError("expected at least one file to read, got none; name one")

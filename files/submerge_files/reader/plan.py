@@ -41,10 +41,7 @@ MOST_CHANNELS = 10_000
 def channels_in(readings: Sequence[FileReading], options: ReadingOptions) -> tuple[str, ...]:
     """Read the names of channels in all files, and return those that are wanted.
 
-    Raises
-    ------
-    UsageError
-        If there are more than `MOST_CHANNELS`, or a wanted one is not there.
+    Raises UsageError if there are more than `MOST_CHANNELS`, or a wanted one is not there.
     """
     found: set[str] = set()
     for reading in readings:
@@ -139,10 +136,7 @@ class ReadingPlan(NamedTuple):
 def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
     """Choose the columns of all files.
 
-    Raises
-    ------
-    UsageError
-        If files differ in columns, or are no tables of readings over time.
+    Raises UsageError if files differ in columns, or are no tables of readings over time.
     """
     notes: dict[str, list[Path]] = {}
     readings, chosen = [], []

@@ -138,11 +138,8 @@ class Recordings:
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks; the next is read while one is in use.
 
-        Raises
-        ------
-        UsageError
-            At the first row that cannot be read, or goes back in time. One line: the place, what
-            was expected, what came, what to do.
+        Raises UsageError at the first row that cannot be read, or goes back in time. One line: the
+        place, what was expected, what came, what to do.
         """
         keep_freed_memory()
         return ahead(self._rows())
@@ -220,11 +217,8 @@ def open_recordings(
     options : Which columns are read, and as what.
     digests : As in `parts`; by default, files are read here.
 
-    Raises
-    ------
-    UsageError
-        If a file is no table, a column is not there, or the files do not go together. One line:
-        the place, what was expected, what came, what to do.
+    Raises UsageError if a file is no table, a column is not there, or the files do not go together.
+    One line: the place, what was expected, what came, what to do.
     """
     found = files_of(paths)
     plan = planned([open_file(path) for path in found.files], options)

@@ -208,10 +208,7 @@ def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int
         whole name goes first.
     option : What a message calls them, such as "--columns".
 
-    Raises
-    ------
-    UsageError
-        If one matches nothing.
+    Raises UsageError if one matches nothing.
     """
     return matching(file.path, names_of(file), patterns, option)
 
@@ -282,10 +279,8 @@ def channels_of(
 
     taken : Places that are read as something else: times, machines.
 
-    Raises
-    ------
-    UsageError
-        If a name matches nothing, a column that was asked for has no numbers, or none has.
+    Raises UsageError if a name matches nothing, a column that was asked for has no numbers, or none
+    has.
     """
     skipped = {*places_of(file, options.skip, "--skip")}
     if options.columns:

@@ -131,10 +131,7 @@ def _by_pattern(pattern: str, text: str) -> float:
 def parsed_by(option: str) -> TimeForm:
     """Return the form that a person names: a unit, "excel", or a pattern of `strptime`.
 
-    Raises
-    ------
-    UsageError
-        If it is none.
+    Raises UsageError if it is none.
     """
     if option in UNITS:
         return since_1970(UNITS[option])

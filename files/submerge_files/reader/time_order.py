@@ -92,10 +92,7 @@ def sorted_spans(
 ) -> Iterator[tuple[Span, TableFile]]:
     """Yield all rows of a machine by time, each once, in spans of one file.
 
-    Raises
-    ------
-    UsageError
-        If they take more than `SORT_BYTES`.
+    Raises UsageError if they take more than `SORT_BYTES`.
     """
     parts, files, size = [], [], 0
     for span, file in spans:

@@ -44,13 +44,7 @@ Mean = str | Path | FirstRows
 
 
 def parsed(text: str) -> Mean:
-    """Return the value of `--mean`.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """Return the value of `--mean`; raises UsageError if it is none."""
     if text in (MODEL, OWN):
         return text
     if text.startswith(FIRST):
@@ -119,10 +113,7 @@ def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Ce
 def of_checkpoint(path: Path, schema: Schema) -> Center:
     """Return the mean of a client, from the file of its `[client] state`.
 
-    Raises
-    ------
-    UsageError
-        If the file is not a checkpoint, or one of a client with another schema.
+    Raises UsageError if the file is not a checkpoint, or one of a client with another schema.
     """
     # Imported here: only this option needs protobuf.
     from submerge_proto.kept import records
@@ -168,10 +159,8 @@ class Centers:
     mean : What was asked for.
     note : Takes sentences for the reader of the scores.
 
-    Raises
-    ------
-    UsageError
-        If the mean of a file is requested, but the model has learnt all nodes about one mean.
+    Raises UsageError if the mean of a file is requested, but the model has learnt all nodes about
+    one mean.
     """
 
     def __init__(self, normal: Normal, mean: Mean | None, note: Callable[[str], None]) -> None:

@@ -52,10 +52,7 @@ def of_file(path: Path, rank: int | None) -> Normal:
 
     rank : Directions to score with, instead of the number in the file.
 
-    Raises
-    ------
-    UsageError
-        If it is neither, or has learnt nothing, or has fewer directions.
+    Raises UsageError if it is neither, or has learnt nothing, or has fewer directions.
     """
     return of_bytes(bytes_of(path), path, rank)
 

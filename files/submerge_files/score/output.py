@@ -200,10 +200,7 @@ def begins_as_scores(path: Path) -> bool:
 class ParquetScores:
     """A table of scores, written a group of rows at a time.
 
-    Raises
-    ------
-    UsageError
-        If pyarrow is not installed.
+    Raises UsageError if pyarrow is not installed.
     """
 
     def __init__(self, headings: ScoreHeadings) -> None:

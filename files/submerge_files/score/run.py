@@ -86,10 +86,7 @@ def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: 
 
     note : takes sentences on what was passed over
 
-    Raises
-    ------
-    UsageError
-        If one is not there.
+    Raises UsageError if one is not there.
     """
     meant = [files_of([path]) for path in paths]
     for said in dict.fromkeys(said for each in meant for said in each.notes):
@@ -127,11 +124,8 @@ def score(
         mean what they seem to.
     advance : Takes numbers of rows that were read.
 
-    Raises
-    ------
-    UsageError
-        If a file is not a table, or its columns are not the model's; or if the mean of a file is
-        requested, but the model has learnt all nodes about one mean.
+    Raises UsageError if a file is not a table, or its columns are not the model's; or if the mean
+    of a file is requested, but the model has learnt all nodes about one mean.
     """
     centers, levels = Centers(normal, wanted.mean, note), Levels(normal)
     for path in files:

@@ -89,10 +89,7 @@ class ScoredFile:
     def blocks(self, used: Sequence[int]) -> Iterator[TableRows]:
         """Read the file from its start: the columns `used`, in that order.
 
-        Raises
-        ------
-        UsageError
-            At the first value that is no number, after the rows before its block.
+        Raises UsageError at the first value that is no number, after the rows before its block.
         """
         return self._read(used)
 
@@ -254,11 +251,8 @@ def columns_of(
     left : places of the columns that may be channels
     allow_missing : whether a channel without a column is a gap in every row
 
-    Raises
-    ------
-    UsageError
-        If a header lacks a name, or less than half are there if that is allowed; or if there is no
-        header, and the number of columns is not that of channels.
+    Raises UsageError if a header lacks a name, or less than half are there if that is allowed; or
+    if there is no header, and the number of columns is not that of channels.
     """
     names, lags = schema.names, lags_of(schema.names)
     sensed = names[: len(names) // lags]

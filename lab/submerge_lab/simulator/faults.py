@@ -16,59 +16,36 @@ import numpy as np
 class Faults:
     """Rates of failures, until the fleet is healed.
 
-    Attributes
-    ----------
-    loss, duplicate, reorder : float
-        Shares of messages that are lost, come twice, or are held up for minutes.
-    delay_s : float
-        Mean delay of a message.
-    broker : float
-        Share of parents that listen on a shared broker, which retains the last message of each
+    loss, duplicate, reorder : Shares of messages that are lost, come twice, or are held up for
+        minutes.
+    delay_s : Mean delay of a message.
+    broker : Share of parents that listen on a shared broker, which retains the last message of each
         topic and sends it again when a process (re)subscribes.
-    redeliver : float
-        Rate at which a broker sends everything again for no reason.
-    partition, outage_s : float
-        Rate at which a host is cut off, and for how long on average.
-    slow, slow_s : float
-        Rate at which a parent becomes slow, and by how many seconds a message.
-    kill, down_s : float
-        Rate at which a process dies, and how long it is down on average.
-    kill_between : float
-        Chance to die after any single effect.
-    failed_write : float
-        Share of writes that fail.
-    card_lost, card_back : float
-        Rate at which a client restarts with an empty disk, or an old copy.
-    store_lost, store_back : float
-        The same for an aggregator.
-    root_lost, root_back : float
-        The same for the root.
-    card_clone, store_clone : float
-        Rate at which a second process starts from a copy of a client's card or an aggregator's
-        store, beside the first.
-    move : float
-        Rate at which a node gets another parent.
-    late : float
-        Share of machines that are switched on up to an hour after the first.
-    clock : float
-        Rate at which a clock is set wrong by up to years.
-    forget : float
-        Rate at which an operator has a client forgotten.
-    twin : float
-        Rate at which a client's machine is copied with its memory, as virtual machines are:
-        two processes then continue one incarnation.
-    robust : float
-        Chance that the group is robust: clients far from the others are left out.
-    alarms : float
-        Rate at which a client raises an alarm.
-    orders : float
-        Rate at which an operator decides on a client's alarm, or pauses or resumes its learning.
-    histories : float
-        Rate at which an operator pushes a history to the root, or has one forgotten.
-    channels : float
-        Rate at which an operator gives the group other channels; only with sample ids.
-    malicious : float
-        Messages an hour of one node that has a valid key and follows no rule; 0 for no such node.
+    redeliver : Rate at which a broker sends everything again for no reason.
+    partition, outage_s : Rate at which a host is cut off, and for how long on average.
+    slow, slow_s : Rate at which a parent becomes slow, and by how many seconds a message.
+    kill, down_s : Rate at which a process dies, and how long it is down on average.
+    kill_between : Chance to die after any single effect.
+    failed_write : Share of writes that fail.
+    card_lost, card_back : Rate at which a client restarts with an empty disk, or an old copy.
+    store_lost, store_back : The same for an aggregator.
+    root_lost, root_back : The same for the root.
+    card_clone, store_clone : Rate at which a second process starts from a copy of a client's card
+        or an aggregator's store, beside the first.
+    move : Rate at which a node gets another parent.
+    late : Share of machines that are switched on up to an hour after the first.
+    clock : Rate at which a clock is set wrong by up to years.
+    forget : Rate at which an operator has a client forgotten.
+    twin : Rate at which a client's machine is copied with its memory, as virtual machines are: two
+        processes then continue one incarnation.
+    robust : Chance that the group is robust: clients far from the others are left out.
+    alarms : Rate at which a client raises an alarm.
+    orders : Rate at which an operator decides on a client's alarm, or pauses or resumes its
+        learning.
+    histories : Rate at which an operator pushes a history to the root, or has one forgotten.
+    channels : Rate at which an operator gives the group other channels; only with sample ids.
+    malicious : Messages an hour of one node that has a valid key and follows no rule; 0 for no such
+        node.
     """
 
     loss: float = 0.0

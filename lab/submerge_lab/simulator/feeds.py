@@ -56,21 +56,12 @@ class Feed(Protocol):
 class Ids:
     """Readings that are only ids, in the first channel.
 
-    Parameters
-    ----------
-    schema : Schema, optional
-        By default one channel without a name. What other channels read follows from the id.
+    schema : By default one channel without a name. What other channels read follows from the id.
 
-    Attributes
-    ----------
-    given : dict of str to int
-        Ids by node, as bits.
-    read_at : list of float
-        Time of each reading, in virtual seconds.
-    forged : int
-        Ids of readings that no sensor took, as bits: those of a malicious node.
-    in_files : int
-        Ids of rows in files, which no client reads, as bits.
+    given : Ids by node, as bits.
+    read_at : Time of each reading, in virtual seconds.
+    forged : Ids of readings that no sensor took, as bits: those of a malicious node.
+    in_files : Ids of rows in files, which no client reads, as bits.
     """
 
     def __init__(self, schema: Schema | None = None) -> None:
@@ -125,12 +116,8 @@ class Rows:
 
     With features they lie about a closed curve instead, which a few directions cannot represent.
 
-    Parameters
-    ----------
-    rank : int
-        Directions shown. Without features readings vary along so many, each three quarters as
+    rank : Directions shown. Without features readings vary along so many, each three quarters as
         strong as the one before.
-    features : FeatureMap, optional
     """
 
     def __init__(

@@ -57,38 +57,19 @@ and models, each repeated or requested twice."""
 class SimulatedFleet:
     """A simulated fleet.
 
-    Parameters
-    ----------
-    plan : Plan
-    faults : Faults
-        Rates until healing; `suffered` keeps them.
-    rng : numpy.random.Generator
-    feed : Feed
-        Source of readings, and of the kind of summary.
-    client, aggregator : type
-        The nodes; tests put mutants in their place.
+    faults : Rates until healing; `suffered` keeps them.
+    feed : Source of readings, and of the kind of summary.
+    client, aggregator : The nodes; tests put mutants in their place.
 
-    Attributes
-    ----------
-    time : float
-        Virtual seconds.
-    observer : FleetObserver
-    bytes_up, largest : int
-        Size of all reports of clients, and of the largest.
-    storm, undecodable : str
-        A host that sent more than `CALM` messages in a minute, and one that sent what its peers
-        cannot decode; empty if there is none.
-    malicious : MaliciousNode or None
-    wire : callable or None
-        Checks that what aggregators send can be decoded; None does not.
-    copied_early : int
-        Readings in the memories of machines that were copied before their first join.
-    robust : bool
-        Whether the group is robust.
-    trace : hashlib hash
-        Of everything that was delivered.
-    transcript : Transcript or None
-        The events, if they are kept.
+    time : Virtual seconds.
+    bytes_up, largest : Size of all reports of clients, and of the largest.
+    storm, undecodable : A host that sent more than `CALM` messages in a minute, and one that sent
+        what its peers cannot decode; empty if there is none.
+    wire : Checks that what aggregators send can be decoded; None does not.
+    copied_early : Readings in the memories of machines that were copied before their first join.
+    robust : Whether the group is robust.
+    trace : Of everything that was delivered.
+    transcript : The events, if they are kept.
     """
 
     def __init__(

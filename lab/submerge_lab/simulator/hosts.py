@@ -55,21 +55,12 @@ class SimulatedDisk:
 class Host:
     """One machine in the field: at most one process on one disk.
 
-    Attributes
-    ----------
-    name : str
-        The node's name; a clone has the same.
-    level : int
-        0 for clients, the depth of the fleet for the root.
-    parent : str or None
-    node : ClientNode, AggregatorNode or None
-        None while no process runs.
-    process : int
-        Number of the process: events for an earlier one do not reach a later one.
-    schema : Schema or None
-        Of the channels that it is configured with; None for the feed's.
-    hostile : bool
-        No process of ours runs on it: a malicious node sends from it (`malicious`).
+    name : The node's name; a clone has the same.
+    level : 0 for clients, the depth of the fleet for the root.
+    node : None while no process runs.
+    process : Number of the process: events for an earlier one do not reach a later one.
+    schema : Of the channels that it is configured with; None for the feed's.
+    hostile : No process of ours runs on it: a malicious node sends from it (`malicious`).
     """
 
     __slots__ = (

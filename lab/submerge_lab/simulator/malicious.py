@@ -70,14 +70,9 @@ OVERHEARD = 64
 class Forger:
     """Draws messages.
 
-    Parameters
-    ----------
-    role : Role
-        What its certificate allows: "client" or "aggregator".
-    feed : Feed
-        Forged readings of sample ids are numbered there.
-    nodes : sequence of str
-        Names of honest nodes.
+    role : What its certificate allows: "client" or "aggregator".
+    feed : Forged readings of sample ids are numbered there.
+    nodes : Names of honest nodes.
     """
 
     def __init__(
@@ -323,19 +318,11 @@ class Forger:
 class MaliciousNode:
     """One malicious node, below a parent that is drawn.
 
-    Parameters
-    ----------
-    fleet : SimulatedFleet
-    wire : Wire or None
-        None decodes nothing: every message arrives as it was made.
+    wire : None decodes nothing: every message arrives as it was made.
 
-    Attributes
-    ----------
-    role : Role
-        Of its certificate: half of them are clients, half of them aggregators.
-    sent : Counter of str
-        Messages that were "sent", of those "denied" by name or role, and "undecodable"; answers to
-        the others, by reason.
+    role : Of its certificate: half of them are clients, half of them aggregators.
+    sent : Messages that were "sent", of those "denied" by name or role, and "undecodable"; answers
+        to the others, by reason.
     """
 
     def __init__(self, fleet: SimulatedFleet, wire: Wire | None) -> None:

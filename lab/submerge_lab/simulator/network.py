@@ -75,12 +75,8 @@ class Topic:
 class Network:
     """Connections between hosts, and the broker's retained messages.
 
-    Attributes
-    ----------
-    hosts : dict of str to list of Host
-        By name; a clone has the name of its original.
-    shared : set of str
-        Parents that listen on the broker.
+    hosts : By name; a clone has the name of its original.
+    shared : Parents that listen on the broker.
     """
 
     def __init__(self, faults: Faults, rng: np.random.Generator) -> None:

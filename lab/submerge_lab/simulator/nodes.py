@@ -121,16 +121,9 @@ SCALING_ROWS = 100
 class NodeMaker:
     """Makes the node of a host.
 
-    Attributes
-    ----------
-    plan : Plan
-    feed : Feed
-    client, aggregator : type
-        The nodes; tests put mutants in their place.
-    rule : AlarmRule or None
-        When clients raise alarms; None for never.
-    robust : bool
-        Whether the group is robust.
+    client, aggregator : The nodes; tests put mutants in their place.
+    rule : When clients raise alarms; None for never.
+    robust : Whether the group is robust.
     """
 
     plan: Plan

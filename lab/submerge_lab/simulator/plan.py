@@ -14,27 +14,18 @@ from submerge_lab.simulator.faults import PRESETS, Faults
 class Plan:
     """A fleet, and how long it runs.
 
-    Attributes
-    ----------
-    nodes, fan_in, depth : int
-        Clients; children of an aggregator; levels of aggregators, the root included.
-    hours : float
-        Time for which sensors run and failures happen; then everything is healed and settles.
-    reading_every_s, report_every_s : float
-        Intervals of clients; aggregators report as often.
-    dim, rank : int
-        Sizes of real subspaces; 0 counts sample ids instead.
-    features : FeatureMap or None
-        Real subspaces only: readings vary along a curve and are learnt as features too. The
+    nodes, fan_in, depth : Clients; children of an aggregator; levels of aggregators, the root
+        included.
+    hours : Time for which sensors run and failures happen; then everything is healed and settles.
+    reading_every_s, report_every_s : Intervals of clients; aggregators report as often.
+    dim, rank : Sizes of real subspaces; 0 counts sample ids instead.
+    features : Real subspaces only: readings vary along a curve and are learnt as features too. The
         fleet settles a gamma that is left open.
-    learns_scaling : bool
-        The fleet settles center and scale.
-    half_life_s : float or None
-        Real subspaces only.
-    faults : str or Faults
-        A preset's name, or rates.
-    given : tuple of (str, float)
-        Rates that replace the drawn ones for every seed; everything else of a seed is unchanged.
+    learns_scaling : The fleet settles center and scale.
+    half_life_s : Real subspaces only.
+    faults : A preset's name, or rates.
+    given : Rates that replace the drawn ones for every seed; everything else of a seed is
+        unchanged.
     """
 
     nodes: int = 8

@@ -35,32 +35,19 @@ FLUSHED_S = 60.0
 class SeedOutcome:
     """Result of one seed.
 
-    Attributes
-    ----------
-    violations : list of (str, str)
-        Invariant and description.
-    generated, counted : int
-        Readings of all sensors; readings in the root's last model.
-    coverage_said : float or None
-        Share of the readings it knows that the root says it counts; too high by those that were
-        lost before a client could declare them.
-    missing : dict of str to int
-        Readings that are not counted, by cause; only with sample ids.
-    settled_s : float or None
-        Time from healing to the root's last change; None with real subspaces.
-    bytes_per_node_day : float
-        Size of a client's reports.
-    largest_report : int
+    violations : Invariant and description.
+    generated, counted : Readings of all sensors; readings in the root's last model.
+    coverage_said : Share of the readings it knows that the root says it counts; too high by those
+        that were lost before a client could declare them.
+    missing : Readings that are not counted, by cause; only with sample ids.
+    settled_s : Time from healing to the root's last change; None with real subspaces.
+    bytes_per_node_day : Size of a client's reports.
     staleness : (p50, p99, max) seconds, of the last model before healing
-    angle : float or None
-        Degrees between model and pooled truth, of features where the plan has any; None with
+    angle : Degrees between model and pooled truth, of features where the plan has any; None with
         sample ids, and where readings fade, because the pooled truth weighs all alike.
-    trace : str
-        Hash of everything that was delivered.
-    forged : dict of str to int
-        Messages of a malicious node, by what became of them.
-    transcript : list of str or None
-        Events up to the first violation.
+    trace : Hash of everything that was delivered.
+    forged : Messages of a malicious node, by what became of them.
+    transcript : Events up to the first violation.
     """
 
     seed: int
@@ -93,16 +80,11 @@ def run(
 ) -> SeedOutcome:
     """Run one seed.
 
-    Parameters
-    ----------
-    client, aggregator, fleet_type : type
-        The nodes, where tests put mutants; and the fleet, which may have jobs as well.
-    transcript : int
-        Lines of events to keep; 0 keeps none and is faster.
-    wire : Wire, optional
-        Where there is a malicious node: what it and aggregators send has to have bytes (I10).
-    progress : callable, optional
-        Called with the virtual time, in seconds, after each event.
+    client, aggregator, fleet_type : The nodes, where tests put mutants; and the fleet, which may
+        have jobs as well.
+    transcript : Lines of events to keep; 0 keeps none and is faster.
+    wire : Where there is a malicious node: what it and aggregators send has to have bytes (I10).
+    progress : Called with the virtual time, in seconds, after each event.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     faults = plan.draw_faults(rng)

@@ -61,10 +61,7 @@ def is_far(bits: int) -> bool:
 class SampleSets:
     """Summaries that are sets of sample ids.
 
-    Attributes
-    ----------
-    doubled : int
-        Ids that were ever merged with themselves, as bits: 0 unless there is a bug.
+    doubled : Ids that were ever merged with themselves, as bits: 0 unless there is a bug.
     """
 
     def __init__(self) -> None:

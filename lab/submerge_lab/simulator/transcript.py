@@ -11,10 +11,7 @@ from submerge_lab.simulator.hosts import Host
 class Transcript:
     """The last lines up to the first violation, or to the end.
 
-    Parameters
-    ----------
-    most : int
-        Lines to keep.
+    most : Lines to keep.
     """
 
     def __init__(self, most: int) -> None:

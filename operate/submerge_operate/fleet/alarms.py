@@ -149,10 +149,7 @@ def follow(
     look : asks the aggregator; None where no alarm changed since. An aggregator that stops
         answering is complained of once, and asked again
 
-    Raises
-    ------
-    NoAnswer
-        If the first question gets no answer.
+    Raises NoAnswer if the first question gets no answer.
     """
     followed, away = Followed(), False
     with until_interrupted():

@@ -200,13 +200,7 @@ def forget(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
 
 
 def _bytes_of(file: Path) -> bytes:
-    """Return a model file that a root can merge.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """Return a model file that a root can merge; raises UsageError if it is none."""
     from submerge_aggregator.questions.histories import MOST_PUSHED_BYTES
     from submerge_files.model_file import bytes_of, decoded
 

@@ -35,10 +35,7 @@ class NodesBelow(NamedTuple):
 def nodes_below(admin: AdminClient, groups: Sequence[str]) -> NodesBelow:
     """Ask for the nodes of an aggregator, and of all below it.
 
-    Raises
-    ------
-    SubmergeError
-        If that aggregator itself does not answer.
+    Raises SubmergeError if that aggregator itself does not answer.
     """
     tree = NodesBelow([], [])
     for group in groups:
@@ -95,13 +92,7 @@ class FoundNode(NamedTuple):
 
 
 def find(admin: AdminClient, node: str, group: str | None) -> FoundNode:
-    """Return where a node is, or was.
-
-    Raises
-    ------
-    UsageError
-        If it is nowhere, or in several groups.
-    """
+    """Return where a node is, or was; raises UsageError if it is nowhere, or in several groups."""
     groups = admin.groups() if group is None else [group]
     query = {"node": node} | ({} if group is None else {"group": group})
     views = json.loads(admin.get("nodes", **query))

@@ -128,10 +128,7 @@ class AskedNode:
     node : Its name, or that of the aggregator that the command asks.
     group : Needed if it is in several.
 
-    Raises
-    ------
-    UsageError
-        If there is no such node, here or below.
+    Raises UsageError if there is no such node, here or below.
     """
 
     def __init__(self, admin: AdminClient, node: str, group: str | None) -> None:
@@ -146,10 +143,7 @@ class AskedNode:
     def ask(self, topic: str) -> bytes:
         """Return what it says to a topic, as JSON.
 
-        Raises
-        ------
-        SubmergeError
-            If it says nothing, and why.
+        Raises SubmergeError if it says nothing, and why.
         """
         return self._admin.get(topic, self._group, **self._query)
 

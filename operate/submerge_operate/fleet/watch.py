@@ -53,13 +53,7 @@ class LiveView(Generic[Content]):
 def watch(
     view: LiveView[Content], *, as_json: bool, wait: Callable[[float], object] = time.sleep
 ) -> None:
-    """Show a view until Ctrl-C.
-
-    Raises
-    ------
-    NoAnswer
-        If the first look gets no answer.
-    """
+    """Show a view until Ctrl-C; raises NoAnswer if the first look gets no answer."""
     with until_interrupted():
         if sys.stdout.isatty() and not as_json:
             _draw(view, wait)

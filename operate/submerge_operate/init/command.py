@@ -47,10 +47,7 @@ def check_place(path: Path, *, replace: bool) -> None:
 def save(path: Path, text: str) -> None:
     """Write a configuration that `submerge up` loads, whole or not at all.
 
-    Raises
-    ------
-    UsageError
-        If it would not load, or cannot be written.
+    Raises UsageError if it would not load, or cannot be written.
     """
     _check(text)
     try:

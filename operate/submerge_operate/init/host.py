@@ -34,10 +34,7 @@ rank_max = {RANK}
 def propose_host() -> Proposal:
     """Return the channels that this host has of `USUAL`.
 
-    Raises
-    ------
-    UsageError
-        If psutil is not installed, or the host shows none of them.
+    Raises UsageError if psutil is not installed, or the host shows none of them.
     """
     with needs_extra("psutil", "host"):
         import psutil

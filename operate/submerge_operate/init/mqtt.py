@@ -281,10 +281,7 @@ class BrokerOptions:
 def propose_mqtt(options: BrokerOptions) -> Proposal:
     """Listen to a broker, and return what its devices say.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be reached, or nothing is heard that could be a channel.
+    Raises UsageError if it cannot be reached, or nothing is heard that could be a channel.
     """
     for topic in options.topics:
         wrong = wrong_with(topic)

@@ -35,10 +35,7 @@ rank = {rank}
 def propose_history(path: Path) -> Proposal:
     """Return the channels, scales and rank of recorded readings.
 
-    Raises
-    ------
-    UsageError
-        If they cannot be read or learnt.
+    Raises UsageError if they cannot be read or learnt.
     """
     from submerge_client.config.tomlfile import quoted
 
@@ -78,10 +75,7 @@ def propose(source: str, options: BrokerOptions) -> Proposal:
 
     options : those of a broker, without its url; its `listen_s` is a program's as well
 
-    Raises
-    ------
-    UsageError
-        If there is no such source, or nothing in it to learn from.
+    Raises UsageError if there is no such source, or nothing in it to learn from.
     """
     if source == HOST:
         from submerge_operate.init.host import propose_host

@@ -41,10 +41,7 @@ def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False
     tell : takes a line a minute
     as_json : each line is an object of JSON
 
-    Raises
-    ------
-    UsageError
-        If a file is taken or damaged, or an extra is missing.
+    Raises UsageError if a file is taken or damaged, or an extra is missing.
     """
     check_compiled()
     with deferred(LATE):

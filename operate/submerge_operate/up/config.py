@@ -173,9 +173,6 @@ class BoxConfig(Section, frozen=True, kw_only=True):
 def load(path: Path | str, environ: Mapping[str, str]) -> BoxConfig:
     """Return the configuration in a file, with the environment's overrides.
 
-    Raises
-    ------
-    UsageError
-        For the first mistake, in one line.
+    Raises UsageError for the first mistake, in one line.
     """
     return read(path, BoxConfig, environ, program="up")

@@ -27,10 +27,7 @@ def make_folder(folder: Path, *, owner: str | None = None) -> list[Path]:
     list of Path
         The folders that were made, the innermost first.
 
-    Raises
-    ------
-    UsageError
-        If it cannot.
+    Raises UsageError if it cannot.
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
@@ -88,10 +85,7 @@ def check_name(state: Path, node: str) -> None:
 
     state : the client's checkpoint; one that is damaged says nothing here
 
-    Raises
-    ------
-    UsageError
-        If another name is in it, or another process uses it.
+    Raises UsageError if another name is in it, or another process uses it.
     """
     if not state.is_file():
         return

@@ -105,10 +105,7 @@ def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -
     here : The present folder, in which relative paths are.
     owner : The user of a system unit; None for a user's unit.
 
-    Raises
-    ------
-    UsageError
-        If a path cannot stand in a unit.
+    Raises UsageError if a path cannot stand in a unit.
     """
     command = [*_program(), "up", "--config", str(here / path)]
     head = HEAD.format(
@@ -204,10 +201,8 @@ class UnitFolder(NamedTuple):
 def install(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int:
     """Write the unit, and have systemd start it now and at boot; return the exit status.
 
-    Raises
-    ------
-    UsageError
-        If the sensor reads standard input, the unit cannot be written, or another one is there.
+    Raises UsageError if the sensor reads standard input, the unit cannot be written, or another one
+    is there.
     """
     if config.sensor.reads_input:
         raise UsageError(

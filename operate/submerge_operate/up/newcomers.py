@@ -86,10 +86,7 @@ class _Content(msgspec.Struct, frozen=True):
 def read(path: Path) -> tuple[Newcomer, ...]:
     """Return the fields in a file; none if there is no file.
 
-    Raises
-    ------
-    UsageError
-        If it is damaged, or cannot be read.
+    Raises UsageError if it is damaged, or cannot be read.
     """
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_Content)
@@ -121,10 +118,7 @@ MOST_SHOWN = 10
 def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None]) -> None:
     """Accept what fits one of the patterns, and say so.
 
-    Raises
-    ------
-    UsageError
-        If nothing fits, or it cannot be a channel yet.
+    Raises UsageError if nothing fits, or it cannot be a channel yet.
     """
     folder = config.folder
     heard, accepted = read(folder / HEARD), read(folder / ACCEPTED)

@@ -35,10 +35,7 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
 
     root : the incarnation of this root; None below one
 
-    Raises
-    ------
-    UsageError
-        If it does not.
+    Raises UsageError if it does not.
     """
     history, ledger = order.history, group.ledger
     if root is None:
@@ -216,10 +213,7 @@ def check_times(table: Histories, history: History, covered: Collection[str]) ->
 
     covered : names of histories whose place it takes
 
-    Raises
-    ------
-    UsageError
-        If there are some. Rows without times are not compared.
+    Raises UsageError if there are some. Rows without times are not compared.
     """
     known, spans = history.keys, _Spans(history.chunks)
     for name, held in table.by_name.items():

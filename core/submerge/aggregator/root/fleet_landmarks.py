@@ -47,10 +47,7 @@ def wanted(plan: GroupPlan, ledger: Ledger | None, least: int) -> LandmarksWante
 def choice_for(plan: GroupPlan, schema: Schema) -> LandmarksWanted:
     """Return the choice of landmarks under a schema, for the first time or again.
 
-    Raises
-    ------
-    UsageError
-        If the group's landmarks are not left to the fleet.
+    Raises UsageError if the group's landmarks are not left to the fleet.
     """
     asked = None if plan.schema is None else plan.schema.features
     if not isinstance(asked, OpenLandmarks) or not isinstance(
@@ -67,10 +64,7 @@ def choice_for(plan: GroupPlan, schema: Schema) -> LandmarksWanted:
 def schema_with(plan: GroupPlan, ledger: Ledger, points: Array) -> Schema:
     """Return the schema that follows from landmarks (m, channels), as the job's rows were.
 
-    Raises
-    ------
-    UsageError
-        If they are no landmarks of the group, or their kernel overflows.
+    Raises UsageError if they are no landmarks of the group, or their kernel overflows.
     """
     schema, moments = ledger.schema, ledger.moments()
     features = schema.features

@@ -24,10 +24,7 @@ KINDS: dict[str, MakeKind] = {
 def kind_of(job: Job) -> JobKind:
     """Return the kind of a job, with its settings.
 
-    Raises
-    ------
-    UsageError
-        If this version does not know the kind, or the settings make no sense.
+    Raises UsageError if this version does not know the kind, or the settings make no sense.
     """
     make = KINDS.get(job.kind)
     if make is None:

@@ -119,10 +119,7 @@ def spec_numbers(features: FeatureMap) -> np.ndarray[tuple[int], np.dtype[np.uin
 def map_of(numbers: Array) -> RandomFourier:
     """Return the map whose spec these are.
 
-    Raises
-    ------
-    PeerError
-        If they are none of a map of random features.
+    Raises PeerError if they are none of a map of random features.
     """
     if numbers.dtype != np.uint64 or numbers.ndim != 1 or len(numbers) > MOST_TEXT:
         raise PeerError(f"a map's spec has at most {MOST_TEXT} whole numbers", kind="shape")

@@ -93,13 +93,7 @@ class LandmarkSettings(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings) -> LandmarkSettings:
-        """Check a job's settings.
-
-        Raises
-        ------
-        UsageError
-            With one line that says which does not fit.
-        """
+        """Check a job's settings; raises UsageError with one line that says which does not fit."""
         check_known(settings, (each.name for each in LISTED))
         if "landmarks" not in settings:
             raise UsageError("landmarks needs the setting landmarks, got none: add landmarks=128")

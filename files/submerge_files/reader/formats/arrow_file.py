@@ -180,11 +180,8 @@ def recognizes(source: Source) -> bool:
 def opened(source: Source) -> ArrowFile:
     """Look at a file's schema and first rows.
 
-    Raises
-    ------
-    UsageError
-        If pyarrow is not there, or the file is damaged, or packed again, or has an extension
-        type.
+    Raises UsageError if pyarrow is not there, or the file is damaged, or packed again, or has an
+    extension type.
     """
     pa = import_pyarrow()
     path = source.path

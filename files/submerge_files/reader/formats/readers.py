@@ -43,13 +43,7 @@ class TextFile:
 
     @classmethod
     def of(cls, source: Source) -> TextFile:
-        """Look at the first rows of a file.
-
-        Raises
-        ------
-        UsageError
-            If they are no table.
-        """
+        """Look at the first rows of a file; raises UsageError if they are no table."""
         with source.damage_first():
             form = text.form_of(source)
             check_distinct(source.path, form.columns)
@@ -141,10 +135,7 @@ class MatrixFile:
     def mapped(cls, source: Source) -> MatrixFile:
         """Return a plain `.npy`, of which blocks alone are in memory.
 
-        Raises
-        ------
-        UsageError
-            If it is no matrix of real numbers, or breaks off.
+        Raises UsageError if it is no matrix of real numbers, or breaks off.
         """
         (n, _), _ = npy.header(source)
 

@@ -107,10 +107,7 @@ class SilentAggregator(AggregatorNode):
 class JobFleet(SimulatedFleet):
     """A fleet with jobs.
 
-    Parameters
-    ----------
-    seed : int
-        Of the jobs' own generator, and of the clients' rows.
+    seed : Of the jobs' own generator, and of the clients' rows.
     """
 
     def __init__(

@@ -50,11 +50,7 @@ class OpenedJob(NamedTuple):
 class JobOracle(JobObserver):
     """Follows all jobs of a fleet.
 
-    Attributes
-    ----------
-    opened : dict of str to OpenedJob
-    outcomes : dict of str to (JobOutcome, time)
-        The first of each job.
+    outcomes : The first of each job.
     """
 
     def __init__(self, fleet: JobFleet, seed: int) -> None:

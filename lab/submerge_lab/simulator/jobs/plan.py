@@ -70,17 +70,11 @@ JOB_PRESETS: Mapping[str, Callable[[np.random.Generator], Faults]] = {
 class JobPlan:
     """A fleet and its jobs.
 
-    Attributes
-    ----------
-    nodes, fan_in, depth : int
-        As in `Plan`; a depth of 0 is drawn for each seed, 1 to 3.
-    hours : float
-        Time with failures, in which `jobs` jobs begin; two more begin when all is healed, the
+    nodes, fan_in, depth : As in `Plan`; a depth of 0 is drawn for each seed, 1 to 3.
+    hours : Time with failures, in which `jobs` jobs begin; two more begin when all is healed, the
         second while messages are lost.
-    beside : bool
-        The fleet streams meanwhile, and its invariants are checked as well.
-    faults : str
-        A preset's name.
+    beside : The fleet streams meanwhile, and its invariants are checked as well.
+    faults : A preset's name.
     """
 
     nodes: int = 8

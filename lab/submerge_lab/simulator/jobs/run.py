@@ -33,17 +33,10 @@ LOSSY = Faults(loss=0.2, duplicate=0.2, delay_s=0.5)
 class JobSeedOutcome:
     """Result of one seed.
 
-    Attributes
-    ----------
-    violations : list of (str, str)
-        Invariant and description; J1 to J6, and those of a stream beside.
-    tally : Counter
-        How many jobs were opened, answered and failed, and who left them.
-    failures : Counter
-        Why jobs failed.
-    messages : int
-        Pieces and their acknowledgements.
-    transcript : list of str or None
+    violations : Invariant and description; J1 to J6, and those of a stream beside.
+    tally : How many jobs were opened, answered and failed, and who left them.
+    failures : Why jobs failed.
+    messages : Pieces and their acknowledgements.
     """
 
     seed: int
@@ -60,14 +53,8 @@ def run_jobs(
 ) -> JobSeedOutcome:
     """Run one seed.
 
-    Parameters
-    ----------
-    plan : JobPlan
-    seed : int
-    transcript : int
-        Lines of events to keep; none beside a stream.
-    wire : callable, optional
-        Makes bytes of each message, and a message of them.
+    transcript : Lines of events to keep; none beside a stream.
+    wire : Makes bytes of each message, and a message of them.
     """
     if plan.beside:
         return _beside(plan, seed, wire)

@@ -32,12 +32,8 @@ from submerge_lab.simulator.observer import FleetObserver
 class AlarmOracle(FleetObserver):
     """Follows the alarms of a fleet.
 
-    Attributes
-    ----------
-    violations : list of (str, str)
-        Invariant and description; the first only.
-    raised : set of str
-        Names of the alarms that the root has known.
+    violations : Invariant and description; the first only.
+    raised : Names of the alarms that the root has known.
     """
 
     def __init__(self, fleet: SimulatedFleet) -> None:

@@ -44,12 +44,8 @@ Held = Mapping[str, History]
 class HistoryOracle(FleetObserver):
     """Follows the histories of a root.
 
-    Attributes
-    ----------
-    violations : list of (str, str)
-        Invariant and description; the first only.
-    taken : int
-        Histories that the root had to take.
+    violations : Invariant and description; the first only.
+    taken : Histories that the root had to take.
     """
 
     def __init__(self, fleet: SimulatedFleet, feed: Feed) -> None:

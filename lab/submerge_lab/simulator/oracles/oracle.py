@@ -66,15 +66,9 @@ from submerge_lab.simulator.samples import bits_of
 class SchemaCheck:
     """Follows the schemas in the stores of a fleet.
 
-    Parameters
-    ----------
-    record : callable
-        Takes an invariant and what is wrong.
+    record : Takes an invariant and what is wrong.
 
-    Attributes
-    ----------
-    seen : set of str
-        Fingerprints of all of them.
+    seen : Fingerprints of all of them.
     """
 
     def __init__(
@@ -145,11 +139,7 @@ class SchemaCheck:
 class QuarantineCheck:
     """Follows the contradictions of clients at each aggregator.
 
-    Parameters
-    ----------
-    summaries : Summaries
-    record : callable
-        Takes an invariant, and what is wrong.
+    record : Takes an invariant, and what is wrong.
     """
 
     def __init__(self, summaries: Summaries, record: Callable[[str, str], None]) -> None:
@@ -198,14 +188,9 @@ SUSPECT = (BEHIND, "lineage", "equivocation")
 class Oracle(FleetObserver):
     """Checks a fleet of sample ids.
 
-    Attributes
-    ----------
-    violations : list of (str, str)
-        Invariant and description, the first of each kind.
-    excused : dict of str to int
-        Ids that may be missing, by cause, as bits.
-    counted_at : float
-        Time of the root's last change.
+    violations : Invariant and description, the first of each kind.
+    excused : Ids that may be missing, by cause, as bits.
+    counted_at : Time of the root's last change.
     """
 
     def __init__(self, fleet: SimulatedFleet, feed: Ids) -> None:

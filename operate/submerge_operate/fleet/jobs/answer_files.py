@@ -103,10 +103,7 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
 def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
     """Refuse places where the answer of a kind cannot go, before the work.
 
-    Raises
-    ------
-    UsageError
-        If a kind has no such form, or a file is in the way that is none.
+    Raises UsageError if a kind has no such form, or a file is in the way that is none.
     """
     for path in paths:
         if not path.parent.is_dir():

@@ -60,10 +60,7 @@ def write_rows(record: JobRecord, asked: JobOnFiles, path: Path) -> None:
 def membership_of(result: JobResult) -> ClusterMembership:
     """Return the clusters of an answer, whichever command has it.
 
-    Raises
-    ------
-    UsageError
-        If its kind has none, or it is too large.
+    Raises UsageError if its kind has none, or it is too large.
     """
     try:
         return ClusterMembership.of(result.record.job, result.answer)
@@ -133,10 +130,7 @@ def run_on_files(
     note : takes sentences for the reader of the answer
     began : takes the phase of each round that begins, and its number
 
-    Raises
-    ------
-    UsageError
-        If the files cannot be read, or there is no answer.
+    Raises UsageError if the files cannot be read, or there is no answer.
     """
     recordings = open_files(asked)
     found = _rows(recordings, shown=shown)

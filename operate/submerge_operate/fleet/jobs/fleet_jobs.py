@@ -52,10 +52,7 @@ class FleetJobs:
     def find(self, name: str, group: str | None = None) -> JobView:
         """Return a job by its name, or by a beginning of it that no other has.
 
-        Raises
-        ------
-        UsageError
-            If there is none, or several.
+        Raises UsageError if there is none, or several.
         """
         jobs = self.listed(group)
         found = [each for each in jobs if each.id == name]
@@ -90,10 +87,7 @@ class FleetJobs:
     def follow(self, job: JobView, changed: Callable[[JobView], object]) -> JobView:
         """Wait until a job is over, and return it; `changed` takes it at each round.
 
-        Raises
-        ------
-        NoAnswer
-            If the root is away for a minute.
+        Raises NoAnswer if the root is away for a minute.
         """
         shown, wait, heard = job, LOOK_S, self._steady()
         changed(job)

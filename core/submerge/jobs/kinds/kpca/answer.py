@@ -56,13 +56,7 @@ def kernel_numbers(kernel: Kernel) -> Array:
 
 
 def kernel_of(numbers: Array) -> Kernel:
-    """Return the kernel of an answer.
-
-    Raises
-    ------
-    PeerError
-        If there is none.
-    """
+    """Return the kernel of an answer; raises PeerError if there is none."""
     which, gamma, first, second = numbers.tolist()
     try:
         if which == KERNELS.index(Polynomial):
@@ -124,10 +118,7 @@ class KernelModel(NamedTuple):
     def of(cls, answer: Arrays, schema: Schema) -> KernelModel:
         """Make a model of an answer over rows of a schema, which has no map of its own.
 
-        Raises
-        ------
-        UsageError
-            If the answer has no directions of the readings.
+        Raises UsageError if the answer has no directions of the readings.
         """
         if "readings_axes" not in answer:
             raise UsageError(

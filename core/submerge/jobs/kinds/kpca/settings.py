@@ -73,13 +73,7 @@ class KpcaSettings(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings) -> KpcaSettings:
-        """Check a job's settings.
-
-        Raises
-        ------
-        UsageError
-            With one line that says which does not fit.
-        """
+        """Check a job's settings; raises UsageError with one line that says which does not fit."""
         check_known(settings, (each.name for each in LISTED))
         if "components" not in settings:
             raise UsageError("kpca needs the setting components, got none: add components=8")
