@@ -139,22 +139,19 @@ def records_of(name: str) -> dict[Key, Any]:
 
 def _write(name: str, path: Path) -> Any:
     """Write one golden file; return what the text beside it says."""
-    if name not in ENGINES:
-        kept = packed(records_of(name))
-        if name in CHECKPOINTS:
-            with of_that_version():
-                write_checkpoint(path, kept)
-        else:
-            write_store(path, kept)
-        return text_of(kept)
-    path.write_bytes(golden_engines.written(name))
-    return golden_engines.text_of(path.read_bytes())
+    kept = packed(records_of(name))
+    if name in CHECKPOINTS:
+        with of_that_version():
+            write_checkpoint(path, kept)
+    else:
+        write_store(path, kept)
+    return text_of(kept)
 
 
 def write() -> list[str]:
     """Write those that are not there; return their names."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    names = (*CHECKPOINTS, *STORES, *ENGINES, *BY_HAND)
+    names = (*CHECKPOINTS, *STORES, *BY_HAND)
     new = [name for name in names if not (FOLDER / name).exists()]
     for name in new:
         if name in BY_HAND:
