@@ -45,11 +45,7 @@ LEAST_JOB_BYTES = 1 << 20
 
 
 def serve(config: AggregatorConfig) -> None:
-    """Run an aggregator until a signal ends it.
-
-    Raises UsageError if an address is taken, the store is damaged, or protobuf is the slow
-    implementation.
-    """
+    """Run an aggregator until a signal ends it."""
     check_compiled()
     asyncio.run(_run(config))
 
@@ -57,10 +53,7 @@ def serve(config: AggregatorConfig) -> None:
 def server_of(
     config: AggregatorConfig, now: Callable[[], Now] = clock.now, *, inside: bool = False
 ) -> Server:
-    """Return an aggregator that has not started.
-
-    inside : whether children inside this process reach it, at memory://NAME
-    """
+    """Return an aggregator that has not started; `inside`: children reach it at memory://NAME."""
     settings, parent, uplink = config.settings, config.parent, None
     coarse = parent is not None and parent.columns == "i8"
     plans = checked(config.plans, coarse=coarse)

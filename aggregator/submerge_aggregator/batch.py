@@ -37,9 +37,7 @@ from submerge_proto.wire.codec import Kind
 def objection(message: Model | Report, *, coarse: bool) -> str | None:
     """Return why receivers could not read a message; None if they can.
 
-    coarse : whether columns go as int8 where the error is small
-
-    Cost: one encoding and one decoding, next to the merge of all rows.
+    It costs a coding and back.
     """
     try:
         codec.decode(codec.kind_of(message), codec.encode(message, coarse=coarse))

@@ -31,12 +31,7 @@ a sender can cause that at most twice at once, and then each half a minute."""
 
 
 class RateLimit:
-    """A bucket for each sender.
-
-    most_per_s : Messages a second that each may send without end.
-    burst : Messages at once, from one that was quiet.
-    most : Most buckets.
-    """
+    """A bucket for each sender."""
 
     def __init__(self, most_per_s: float, burst: int, *, most: int = MOST_BUCKETS) -> None:
         self._rate, self._burst, self._most = most_per_s, burst, most
@@ -54,9 +49,7 @@ class RateLimit:
     def takes(self, who: str, at: float, size: int = 0) -> bool:
         """Take the tokens for a message; return whether there were enough.
 
-        who : A node, or a connection without a name.
-        at : Seconds, by a clock that is never set back.
-        size : Bytes of the message. One worth more than a full bucket takes all of it.
+        A message worth more than a full bucket takes all of it.
         """
         price = min(1 + size // PIECE, self._burst)
         tokens, since = self._buckets.pop(who, (float(self._burst), at))
@@ -77,14 +70,11 @@ LEAST = 64 * 1024
 
 
 def largest_message(groups: Iterable[tuple[SummaryConfig, SchemaConfig | None]], most: int) -> int:
-    """Return the bytes of the largest message that may come from below.
+    """Return the bytes of the largest message that may come from below, at most `most`.
 
-    It is the largest report of an aggregator, with `MOST_TIMES` the directions that its group
-    keeps (so many are merged), and the text of its schema, which a join carries. An eighth is
-    added, for fields of later versions.
-
-    groups : None: the schema comes from the parent.
-    most : Bytes that the transport's peers send by default; the result is never above.
+    It is the largest report of an aggregator, with `MOST_TIMES` the directions that its group keeps
+    (so many are merged), and the text of its schema, which a join carries. An eighth is added, for
+    fields of later versions. `groups` None: the schema comes from the parent.
     """
     largest = LEAST
     for summary, schema in groups:
@@ -108,13 +98,8 @@ def largest_message(groups: Iterable[tuple[SummaryConfig, SchemaConfig | None]],
 def has_room(report: Report, schema: Schema, *, kept: int) -> bool:
     """Return whether a report is no larger than the largest that an aggregator may send.
 
-    For that one parents have room, and links: configurations are checked for it. Of a schema with
-    more channels before, sums may be larger.
-
-    schema : the present one, of a group without a kernel
-    kept : directions that the group keeps
-
-    Cost: one encoding. It is asked only of reports with sums under an earlier schema.
+    For that one parents have room, and links. Of an earlier schema with more channels, sums may be
+    larger. It costs one encoding, so it is asked only of reports with such sums.
     """
     most = size_of_report(schema.dim, min(kept, schema.dim), merged=True)
     return len(codec.encode(report)) <= most
@@ -152,12 +137,7 @@ MOST_BYTES = 16 << 20
 
 
 class MessageBudget:
-    """Bytes that messages hold.
-
-    limit : Most bytes, over all senders.
-
-    used : Bytes that are held now.
-    """
+    """Bytes that messages hold."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.used = limit, 0

@@ -9,12 +9,7 @@ from submerge_client.config.links import Endpoint
 
 
 def listen(endpoint: Endpoint, *, setting: str) -> socket.socket:
-    """Return a socket that listens.
-
-    setting : Its name in the configuration, for the error.
-
-    Raises UsageError if the address is in use, or none of this machine's.
-    """
+    """Return a socket that listens."""
     try:
         (family, *_, address), *_ = socket.getaddrinfo(
             *endpoint, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

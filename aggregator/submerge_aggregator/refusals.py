@@ -54,10 +54,8 @@ MINUTE_S, MOST_LINES = 60.0, 100
 class Refusals:
     """Counts refusals, and logs them.
 
-    steady : A clock that is never set back, in seconds.
     record : Of the audit log: each reason once a minute, with the number since the last time.
     reasons : All that there are.
-    sender : What a log line calls who sent it.
     """
 
     def __init__(
@@ -85,13 +83,7 @@ class Refusals:
     def count(
         self, reason: str, who: str = "", /, *, what: str = "child refused", **facts: object
     ) -> None:
-        """Count one message, and log it, unless the same was logged this minute.
-
-        reason : One of the reasons.
-        who : The node as far as it is known, or its address.
-        what : Beginning of the line.
-        **facts : Its facts.
-        """
+        """Count one message, and log it, unless the same was logged this minute."""
         with self._lock:
             self._counts[reason] += 1
             unlogged = self._begin_minute()

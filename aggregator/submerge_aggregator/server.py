@@ -52,17 +52,10 @@ class Server:
     """One aggregator.
 
     uplink : None at the root.
-    watchdog : Notices a standstill.
     admits : Whether a child may send one more message.
-    notifier : Sends alarms to people.
-    audit : Its file is closed when the server ends.
-    history : Keeps scores, past alarms and versions, for people.
     budget : Bytes of messages that wait for their batch, or are in it.
-    board : What is known of jobs.
-    jobs : Its part in jobs, which tells the board.
 
     ready : It has started, and serves children.
-    refusals : The worker's.
     """
 
     def __init__(
@@ -130,10 +123,7 @@ class Server:
         self._stirred.set()
 
     async def run(self) -> None:
-        """Serve until stopped.
-
-        Raises UsageError if an address is taken, or the store is damaged.
-        """
+        """Serve until stopped."""
         loop = asyncio.get_running_loop()
         began = await loop.run_in_executor(self._thread, self.worker.start)
         for downlink in self.downlinks:
@@ -185,10 +175,7 @@ class Server:
         after: str = "",
         span: tuple[int, int] = (0, 0),
     ) -> bytes:
-        """Ask a node below; return what it replies, as JSON. `span`: its `since_s` and `step_s`.
-
-        Raises NoReply if it does not, or cannot.
-        """
+        """Ask a node below; return what it replies, as JSON. `span`: its `since_s` and `step_s`."""
         asked = self._questions.begin(group, path, topic, about=about, after=after, span=span)
         self._tell(asked)
         return await self._questions.wait(asked)

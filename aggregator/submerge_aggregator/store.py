@@ -121,16 +121,7 @@ class StoreUnavailable(SubmergeError):
 
 
 class Store(Database):
-    """Records by key, in one file that one process holds.
-
-    path : The database; it and its folder are created if missing.
-
-    copies : Copies it while it is written.
-
-    Raises UsageError if another process uses it, it is another program's or a later version's, or a
-    symbolic link; StoreDamaged if it is no database, or a damaged one; StoreUnavailable if the disk
-    does not allow it.
-    """
+    """Records by key, in one file that one process holds."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         refuse_link(path, what="the store")
@@ -164,11 +155,7 @@ class Store(Database):
             raise
 
     def load(self) -> dict[Key, bytes]:
-        """Return all records, each as it was written.
-
-        Raises StoreDamaged if one is not, or the file around them. It is read twice: structure,
-        then rows.
-        """
+        """Return all records, as written; the file is read twice: structure, then rows."""
         with self._named_errors():
             return records_in(self._sql, self.path)
 
@@ -183,12 +170,9 @@ class Store(Database):
             return _records(found, self.path)
 
     def write(self, changes: Mapping[Key, bytes | None], *, reset: bool = False) -> None:
-        """Put and delete records in one transaction, on disk when this returns.
+        """Put records, and delete those of None, in one transaction, on disk when this returns.
 
-        changes : None deletes; a missing key is no error.
-        reset : Delete all records first.
-
-        Raises StoreUnavailable if the disk is full or worse. Nothing has changed, and the next
+        `reset` deletes all records first. After StoreUnavailable nothing has changed, and the next
         `write` may succeed.
         """
         names = {key: _name(key) for key in changes}
@@ -324,10 +308,7 @@ class Store(Database):
 
 
 def records_in(sql: sqlite3.Connection, path: str) -> dict[Key, bytes]:
-    """Return all records of an open database, each as it was written; see `Store.load`.
-
-    Raises StoreDamaged if one is not; sqlite3.Error if SQLite cannot read it.
-    """
+    """Return all records of an open database, each as it was written; see `Store.load`."""
     (verdict,) = sql.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise StoreDamaged(path, verdict.splitlines()[-1])

@@ -117,13 +117,8 @@ AGAIN_S = 5.0
 class CommitWorker:
     """The machine of one aggregator, at work.
 
-    make_node : Returns a new machine, not started.
     coarse : Reports upward go with int8 columns where that does little harm.
     credentials : Reports upward carry the end of their certificates.
-    refusals : Counts every message that is not taken.
-    admission : Which joins and reports are for the machine.
-    record : Records joins and what the machine notes, once they are committed.
-    settings : Returns what is said of the program's configuration.
 
     node : None while the store cannot be read.
     wakes_at : When a batch is due with nothing to take in, on the steady clock.
@@ -162,10 +157,7 @@ class CommitWorker:
         return self._store
 
     def start(self) -> list[Out]:
-        """Start the machine from what the store holds.
-
-        Raises StoreDamaged if the store's content cannot be read as it was written.
-        """
+        """Start the machine from what the store holds."""
         self._fails_until = -1.0
         return self._begin()
 
@@ -357,11 +349,8 @@ class CommitWorker:
             self.refusals.count(reason, stamp.node, **facts)
 
     def _commit(self, keeps: list[Keep]) -> set[str] | None:
-        """Write what a batch keeps, in one transaction; None if it is not written.
-
-        Returns
-        -------
-        The groups whose rows report other alarms than before.
+        """Write what a batch keeps; return the groups whose alarms changed, None if it is not
+        written.
         """
         reset = False
         changes: dict[Key, Any] = {}

@@ -77,13 +77,7 @@ class NewestValues:
 
 
 def status_line(node: ClientNode, rows: int, delivered: int, away: str | None, problem: str) -> str:
-    """Return the line.
-
-    rows : that the sensor handed over
-    delivered : readings of the running incarnation that the parent is known to hold
-    away : why the parent is out of reach, if it is
-    problem : of where scores go, or nothing
-    """
+    """Return the line."""
     said = "" if away is None else f"; parent out of reach: {away}"
     # `delivered` includes declared losses, which are no rows.
     held = max(0, delivered - node.current.counts.lost)
@@ -110,12 +104,7 @@ def earlier(node: ClientNode, rows: int) -> int:
 def log_end(
     node: ClientNode, lags: Lags, more: Mapping[str, object], *, rows: int, written: bool
 ) -> None:
-    """Write the last line.
-
-    more : Further facts.
-    rows : Rows that the sensor handed over.
-    written : Whether the checkpoint has been written.
-    """
+    """Write the last line."""
     before = node.finals.from_before
     account = node.finals.account(node.current, ends=True)
     account += RowAccount(lead_in=lags.counts["lead_in"])
@@ -145,22 +134,12 @@ Item = Heard | RowsWaiting | SensorEnded | Stopped
 class Agent:
     """Drives one node.
 
-    node : Not started yet.
-    uplink, sensor, disk, lags : The connections to the outside.
-    sinks : Where alarms go.
     coarse : Reports have int8 columns where that does little harm.
     credentials : Its certificates, whose expiry goes into reports.
     gather_s : How long rows that come fast may wait to share a step; 0 takes each as it comes.
     linger_s : How long it waits at its end for the parent to have everything.
-    watchdog : Takes a tick with each round of the loop.
-    replies : What is said to questions of operators.
-    jobs : Its part in jobs.
 
-    rows : Rows that the sensor handed over.
-    newest : Which channels still have values.
     delivered : Readings of the running incarnation that the parent is known to hold.
-    foreign : Messages that could not be decoded.
-    refusal : Why the parent refused the join, if it did.
     sent_bytes, heard_bytes : Bytes of messages, without what the transport adds.
     """
 

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
 
 def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
-    """Return an agent that has not started yet.
-
-    Raises UsageError if a file or an extra that the configuration needs is missing.
-    """
+    """Return an agent that has not started yet."""
     credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
     schema = config.built_schema
     habits = config.state.with_name(f"{config.state.name}.habits")
@@ -86,10 +83,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
 
 
 def check_outside(config: ClientConfig) -> None:
-    """Refuse a sensor that cannot be opened, or a missing password, before any file is made.
-
-    Raises UsageError as `build_agent`.
-    """
+    """Refuse a sensor that cannot be opened, or a missing password, before any file is made."""
     _sensor(config, no_log, None)
     for link in (config.alarms_link, config.scores_link if config.scores.to == "mqtt" else None):
         if link is not None:

@@ -66,12 +66,7 @@ class _Newest(NamedTuple):
 class CheckpointFile:
     """The state that outlives a client's process.
 
-    path : The file; it and its folder are made if they are missing.
-
     notes : The damage that the last `load` found, one log line each.
-
-    Raises UsageError if another process uses the file, or it is a folder, a device or a symbolic
-    link; OSError if it can be neither read nor made.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -94,13 +89,10 @@ class CheckpointFile:
         return self._look()[1]
 
     def write(self, records: Mapping[Key, bytes], form: int = FORM_1) -> None:
-        """Keep this state; on disk when this returns.
+        """Keep this state, on disk when this returns; `form` is the first whose versions read it.
 
-        form : The first form whose versions of submerge read all of these records.
-
-        Raises UsageError as `load` does; and if another file has its name now. Raises OSError if
-        the disk is full or fails. The state before is unchanged (the new one may be there, too),
-        and the next `write` may succeed.
+        After an OSError the state before is unchanged (the new one may be there, too), and the next
+        `write` may succeed.
         """
         generation, place = self._newest or self._look()[0]
         slot = _pack(records, generation + 1, form)
@@ -195,8 +187,6 @@ def state_of(path: str | os.PathLike[str]) -> dict[Key, bytes]:
     """Return the newest state in a file that a client may be writing; {} if none is valid.
 
     Nothing is locked and nothing is changed: the newest state is never overwritten.
-
-    Raises OSError if the file cannot be read; UsageError if a later submerge wrote it.
     """
     newest: tuple[int, dict[Key, bytes]] = 0, {}
     fd = os.open(path, os.O_RDONLY)
@@ -310,10 +300,7 @@ def _checksum(head: bytes, payload: bytes) -> bytes:
 
 
 class RecordFile(Protocol):
-    """Where a whole state is written, and read again; `CheckpointFile` is one.
-
-    notes : The damage that the last `load` found.
-    """
+    """Where a whole state is written, and read again; `CheckpointFile` is one."""
 
     notes: list[str]
 

@@ -23,11 +23,7 @@ from submerge_client.logs import say
 def atomic_file(
     path: Path, *, mode: int = 0o666, durable: bool = True, beside: str | None = None
 ) -> Iterator[BinaryIO]:
-    """Open a file with these permissions that replaces `path` when the body ends without error.
-
-    durable : wait until its content is on disk before it replaces `path`
-    beside : its name until then; by default one of this process's own
-    """
+    """Open a file that replaces `path` if the body ends without error; `durable`: once on disk."""
     partial = path.with_name(beside or f".{path.name}.{os.getpid()}.part")
     partial.unlink(missing_ok=True)  # left by a dead process with our number
     try:
@@ -68,12 +64,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def refuse_link(path: str | os.PathLike[str], *, what: str) -> None:
-    """Check that a path is no symbolic link; a missing file is fine.
-
-    what : what the file is for, in the error
-
-    Raises UsageError if it is one.
-    """
+    """Check that a path is no symbolic link; a missing file is fine."""
     if os.path.islink(path):
         raise UsageError(
             f"{what} must be a file of its own, got {os.fspath(path)}, a symbolic link to"
@@ -95,10 +86,7 @@ def is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
 
 
 def create_private(path: str | os.PathLike[str]) -> None:
-    """Create an empty file that only its owner may read; an existing one stays as it is.
-
-    Raises OSError if it cannot be created.
-    """
+    """Create an empty file that only its owner may read; an existing one stays as it is."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE)
     except FileExistsError:
@@ -110,8 +98,6 @@ def open_private(path: str | os.PathLike[str], flags: int) -> int:
     """Open a file, and create it so that only its owner may read it.
 
     An existing file keeps its mode: its owner may have opened it to a program that reads it.
-
-    Raises OSError if it cannot be opened; ELOOP if it is a symbolic link.
     """
     return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
 

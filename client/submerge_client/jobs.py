@@ -47,7 +47,6 @@ class KeptClusters:
     """The clusters that a client knows. One thread sets them, and another one reads them.
 
     group : Answers for another group are passed over.
-    path : Of its file; None: it does not outlive the process.
     """
 
     def __init__(self, group: str, path: Path | None = None) -> None:
@@ -138,10 +137,7 @@ def _fields(number: int, distance: float, over: float) -> dict[str, Any]:
 
 
 class HeldSample:
-    """A sample of rows. The agent's loop adds to it, and another thread reads it.
-
-    most : Rows that it holds; 0: none.
-    """
+    """A sample of rows. The agent's loop adds to it, and another thread reads it."""
 
     def __init__(self, most: int, rng: RandomSource) -> None:
         self.most, self._rng = most, rng
@@ -160,10 +156,7 @@ class HeldSample:
             return self._fingerprint, rows
 
     def see(self, rows: Array, effects: Iterable[Effect], node: ClientNode) -> None:
-        """Take what a node has learnt of rows (n, channels), given in their units.
-
-        effects : of the step that read them
-        """
+        """Take what a node has learnt of rows (n, channels), given in their units."""
         current = node.current
         # While the scaling is open there is nothing to hold, but for a choice of landmarks.
         chooses = isinstance(current.schema.features, OpenLandmarks)
@@ -252,11 +245,7 @@ class ClientJobs:
     """A client's part in jobs.
 
     share_points : Rows that may leave as they are in 24 hours.
-    shared : Where those that have left are counted.
-    send : Sends a message of a job to the parent; it may raise TooLarge.
     ended : Takes the outcome of each job that is over.
-
-    sent_bytes : Bytes of messages, without what the transport adds.
     """
 
     def __init__(

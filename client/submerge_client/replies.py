@@ -41,8 +41,6 @@ Kind = Literal["client", "aggregator"]
 class SettingsReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a node replies when it is asked for its settings.
 
-    software : Its version.
-    settings : By section, as in its file.
     cut : Whether something of it was too long to be sent.
     """
 
@@ -156,9 +154,6 @@ class KindScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class RecentReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Scores of the newest rows.
 
-    version : Of the model that they are by.
-    provisional : Whether the limits are provisional.
-    at : When each row came, by the node's clock, Unix seconds.
     channels : Names of those that are blamed.
     blame : For each row at most three channels, the one with the largest share first.
     """
@@ -183,7 +178,6 @@ class ShownChannel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class ValuesReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Readings of the newest rows, and what is expected of each.
 
-    at : When each row came, by the node's clock, Unix seconds.
     values : For each channel the reading at each row, in its unit; None is a gap.
     expected : The same shape: what all other channels of the row say.
     sd : For each channel, in its unit, by how much it is off typically; None if nothing predicts

@@ -41,8 +41,6 @@ MOST_UNKNOWN = 10
 class Listened(NamedTuple):
     """What a sensor gave.
 
-    rows : (n, channels)
-    counts : what it left out, by kind
     ended : whether it ended by itself
     unknown : the first names or topics that are no channels
     """

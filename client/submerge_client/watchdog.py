@@ -36,11 +36,7 @@ class Watchdog:
     """What one process reports to its service manager.
 
     silence_s : How long rows may stay away before feeding ends; infinity without a sensor.
-    alive : A file that is touched with each feed.
     environ : The environment in which systemd sets its socket; empty: there is no service manager.
-    steady : A steady clock, in seconds.
-
-    silent : Whether rows have stayed away for too long.
     """
 
     def __init__(
@@ -83,10 +79,7 @@ class Watchdog:
             say("the sensor delivers again")
 
     def tick(self, status: Callable[[], str]) -> None:
-        """Note one round of the loop; report it, if a report is due.
-
-        status : Returns the facts, in one line for people.
-        """
+        """Note one round of the loop; report it, if a report is due."""
         now = self._steady()
         if not self.silent and now - self._rows_at >= self._silence_s and not self._ending:
             self.silent = True

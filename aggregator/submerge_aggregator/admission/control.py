@@ -177,10 +177,7 @@ def denial_of(
 
 
 def make_admission(config: AggregatorConfig) -> AdmissionControl:
-    """Return who may do what, by a configuration.
-
-    Raises UsageError if the roster or the list of what is revoked is missing or wrong.
-    """
+    """Return who may do what, by a configuration."""
     listen, revoked = config.listen, config.security.revoked
     rules = AdmissionRules(
         listen.aggregators,

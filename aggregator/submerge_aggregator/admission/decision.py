@@ -65,8 +65,7 @@ def objection(
 ) -> str | None:
     """Return why a node is refused, and what to do; None if it is admitted.
 
-    group : The group that it joins, reports to or watches.
-    message : None: it watches.
+    No `message`: it watches.
     """
     why = revocation(rules.revoked, sender)
     if why is not None:

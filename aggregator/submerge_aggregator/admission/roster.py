@@ -66,10 +66,7 @@ class RosterEntry(NamedTuple):
 
 
 def parse_roster(text: str) -> Mapping[str, RosterEntry]:
-    """Return the roster in a text.
-
-    Raises UsageError at the first line that is wrong, with its number.
-    """
+    """Return the roster in a text."""
     lines = csv.reader(text.removeprefix("\ufeff").splitlines())
     try:
         header, *rows = [*lines] or [[]]

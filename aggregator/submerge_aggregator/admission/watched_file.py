@@ -30,15 +30,7 @@ Content = TypeVar("Content")
 
 
 class WatchedFile(Generic[Content]):
-    """The content of one file.
-
-    parse : Returns the content of a text, or raises `UsageError`.
-    setting : The setting that names the file, for errors and log lines.
-    missing : What a file says that is not there.
-    steady : A clock that is never set back, in seconds.
-
-    Raises UsageError if there is no such file, or if it is wrong.
-    """
+    """The content of one file."""
 
     def __init__(
         self,

@@ -29,11 +29,7 @@ NOTED = {
 
 
 class BatchEntries:
-    """Entries of one batch at a time.
-
-    record : Of the audit log.
-    steady : A clock that is never set back, in seconds.
-    """
+    """Entries of one batch at a time."""
 
     def __init__(self, record: Record, steady: Callable[[], float]) -> None:
         self._record, self._steady = record, steady

@@ -42,12 +42,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def line_of(event: str, at: float, facts: Mapping[str, object]) -> bytes:
-    """Return an entry as one line, with its line break.
-
-    event : one of `EVENTS`
-    at : wall time, in seconds
-    facts : JSON values, and what a log line can show
-    """
+    """Return an entry as one line, with its line break."""
     short = {name: _short(plain(value)) for name, value in list(facts.items())[:MOST_FACTS]}
     return _encode({"at": round(at, 3), "event": event, **short}) + b"\n"
 

@@ -20,12 +20,7 @@ MOST_BYTES, FILES = 1 << 20, 8
 
 
 class AuditFiles:
-    """The files of one audit log, for one writer.
-
-    path : The file that is being written.
-
-    Raises UsageError if it is a symbolic link, a folder or a device.
-    """
+    """The files of one audit log, for one writer."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, files: int = FILES) -> None:
         refuse_link(path, what="the audit log")
@@ -88,10 +83,7 @@ def older(path: Path, number: int) -> Path:
 def lines_in(path: Path, *, follow: bool = False) -> Iterator[bytes | None]:
     """Yield the lines of all files, the oldest first.
 
-    follow : go on with lines as they are written, without end; None whenever there is none now
-
-    Raises OSError if a file cannot be read; FileNotFoundError if there is none, and none is waited
-    for.
+    `follow`: go on with lines as they are written, without end; None whenever there is none now.
     """
     opened = _open_all(path)
     if not opened and not follow:

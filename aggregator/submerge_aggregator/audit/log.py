@@ -38,13 +38,7 @@ def record_nothing(event: str, /, **facts: object) -> None:
 
 
 class AuditLog:
-    """The audit log of one aggregator.
-
-    files : None: entries are not kept.
-    wall : Wall time, in seconds.
-
-    dropped : Entries that were not written.
-    """
+    """The audit log of one aggregator; without files entries are not kept."""
 
     def __init__(self, files: AuditFiles | None, wall: Callable[[], float] = time.time) -> None:
         self._files, self._wall = files, wall

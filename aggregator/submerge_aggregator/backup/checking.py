@@ -70,13 +70,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class CopyIdentity:
-    """Whose copy it is, and of which commit.
-
-    node, incarnation : Of the aggregator and of its store.
-    software : The version that made it.
-    wall, synced : When, by the aggregator's clock, and whether that was synchronized.
-    bytes : Of the database.
-    """
+    """Whose copy it is, and of which commit."""
 
     node: str
     incarnation: str
@@ -93,22 +87,14 @@ class CopyIdentity:
 
 
 def line_of(identity: CopyIdentity, digest: hashlib._Hash) -> bytes:
-    """Return the line behind a database.
-
-    digest : SHA-256, so far of the database
-    """
+    """Return the line behind a database, whose SHA-256 so far is `digest`."""
     about = msgspec.json.encode(identity)
     digest.update(about)
     return b"%s%d %s %s\n" % (MARK, COPY_FORM, digest.hexdigest().encode(), about)
 
 
 def identity_of(path: Path, progress: Callable[[int], None] = lambda _: None) -> CopyIdentity:
-    """Return whose copy a file is, once all of it was read.
-
-    progress : called with bytes read since the last call
-
-    Raises UsageError if it is no copy, or of a later form; CopyDamaged if it is not as it was made.
-    """
+    """Return whose copy a file is, once all of it was read."""
     try:
         with path.open("rb") as file:
             about, stated, size = _line_in(file, path)
@@ -200,10 +186,7 @@ def model_of_rows(node: AggregatorNode, ledger: Ledger, now: Now, group: str) ->
 
 
 class StoreCopy(NamedTuple):
-    """A copy that is whole.
-
-    kept : its records, as bytes
-    """
+    """A copy that is whole."""
 
     path: Path
     identity: CopyIdentity
@@ -211,10 +194,7 @@ class StoreCopy(NamedTuple):
 
 
 class GroupCheck(NamedTuple):
-    """What a group's model is, by the copy and in the machine that ran.
-
-    differs : why they are not the same; empty if they are
-    """
+    """What a group's model is, by the copy and in the machine that ran."""
 
     group: str
     learnt: int
@@ -222,13 +202,7 @@ class GroupCheck(NamedTuple):
 
 
 def read_copy(path: Path, progress: Callable[[int], None] = lambda _: None) -> StoreCopy:
-    """Return a copy, whole; the file is only read.
-
-    progress : as for `identity_of`
-
-    Raises UsageError if it is no copy, or a later version's; CopyDamaged if it is not as it was
-    made.
-    """
+    """Return a copy, whole; the file is only read."""
     identity = identity_of(path, progress)
     # Immutable: SQLite then makes no file beside it, and takes no lock.
     at = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -253,11 +227,7 @@ def read_copy(path: Path, progress: Callable[[int], None] = lambda _: None) -> S
 
 
 def check_models(copy: StoreCopy, config: AggregatorConfig) -> list[GroupCheck]:
-    """Start a machine from a copy, and compare its models.
-
-    Raises UsageError if the copy or the configuration is not a root's, or they are of two roots;
-    CopyDamaged if a record cannot be read.
-    """
+    """Start a machine from a copy, and compare its models."""
     kept = root_records(copy, config)
     known = copy.identity
     for name, state in known.groups.items():
@@ -274,11 +244,7 @@ def check_models(copy: StoreCopy, config: AggregatorConfig) -> list[GroupCheck]:
 
 
 def root_records(copy: StoreCopy, config: AggregatorConfig) -> dict[Key, Any]:
-    """Return the records of a root's copy, for that root.
-
-    Raises UsageError if the copy or the configuration is not a root's, or they are of two roots;
-    CopyDamaged if a record cannot be read.
-    """
+    """Return the records of a root's copy, for that root."""
     path, identity = copy.path, copy.identity
     if config.parent is not None:
         raise UsageError(

@@ -37,19 +37,7 @@ def refuse_below(worker: CommitWorker) -> None:
 def make_copy(
     worker: CommitWorker, clock: Callable[[], Now], progress: Callable[[int, int], None]
 ) -> tuple[int, CopyIdentity]:
-    """Copy the store of a root while it runs; for a thread of its own.
-
-    progress : Called with bytes copied, and bytes in all, in this thread.
-
-    Returns
-    -------
-    fd : int
-        The copy, to read from its start; the caller closes it.
-    identity : CopyIdentity
-
-    Raises UsageError if it is no root; CopyFailed if there is no room, or the store is closed;
-    SubmergeError if the store cannot be written now.
-    """
+    """Copy the store of a root while it runs, on a thread of its own; the caller closes fd."""
 
     def at_end() -> CopyIdentity:
         node, now = worker.node, clock()
@@ -116,10 +104,7 @@ class BackupJobs:
         self._job: _Job | None = None
 
     async def begin(self, done: Callable[[CopyIdentity], None]) -> BackupView:
-        """Begin a copy; `done` is called on the event loop once it is whole.
-
-        Raises UsageError if this is no root; SubmergeError if another one is being made or fetched.
-        """
+        """Begin a copy; `done` is called on the event loop once it is whole."""
         refuse_below(self._server.worker)
         if self._job is not None:
             raise SubmergeError(
@@ -131,10 +116,7 @@ class BackupJobs:
         return job.view
 
     async def state(self, name: str) -> BackupView:
-        """Say how far a copy is: at once when it is whole, and within a second otherwise.
-
-        Raises SubmergeError if it could not be made. It is over then.
-        """
+        """Say how far a copy is: at once when it is whole, and within a second otherwise."""
         job = self._found(name)
         await asyncio.wait([job.task], timeout=POLL_S)
         if job.task.done():
@@ -187,11 +169,7 @@ class BackupJobs:
 
 
 class _Job:
-    """A copy on its way.
-
-    fd : The whole copy.
-    reading : Held while `fd` is in use.
-    """
+    """A copy on its way; `reading` is held while `fd` is in use."""
 
     def __init__(self, server: Server, done: Callable[[CopyIdentity], None]) -> None:
         self.name = secrets.token_hex(8)

@@ -25,23 +25,14 @@ MOST_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class BackupRecord:
-    """What is kept of the newest copy.
-
-    made_s : Of its commit, Unix seconds, by the root's clock.
-    bytes : Of the database.
-    """
+    """What is kept of the newest copy."""
 
     made_s: float
     bytes: int
 
 
 class LastBackup:
-    """The newest copy of a store.
-
-    store : The file of the store; without one nothing is kept.
-
-    made_s : When it was made, Unix seconds; 0 if none is known.
-    """
+    """The newest copy of a store; without a store's file nothing is kept."""
 
     def __init__(self, store: str | os.PathLike[str] | None) -> None:
         self._path = None if store is None else Path(f"{os.fspath(store)}.last-backup")

@@ -30,12 +30,7 @@ INTEGER, SEQUENCE, VERSION = 0x02, 0x30, 0xA0
 
 
 class PeerIdentity(NamedTuple):
-    """What is known of a child.
-
-    proof : what stands for its name
-    uris : the alternative names of its certificate that are URIs
-    serial : of its certificate; None without one, or if it cannot be read
-    """
+    """What is known of a child."""
 
     proof: Proof = "none"
     uris: tuple[str, ...] = ()
@@ -145,10 +140,7 @@ class WatchAdmission(Protocol):
 
 
 class Downlink(Protocol):
-    """The way to the children.
-
-    reachable : Whether the broker between can be reached; None without a broker.
-    """
+    """The way to the children; `reachable` is None without a broker between."""
 
     reachable: bool | None
 

@@ -14,12 +14,7 @@ from submerge_proto.wire.codec import Kind
 
 
 class InMemoryDownlink:
-    """A `Downlink` in memory.
-
-    memory : The children's side.
-    limit : Most bytes of a message, either way.
-    refusals : Counts messages that are too large.
-    """
+    """A `Downlink` in memory."""
 
     reachable: bool | None = None  # there is no broker between
     reading = None  # messages come whole

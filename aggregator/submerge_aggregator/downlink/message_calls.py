@@ -113,10 +113,7 @@ def turns_away(answer: bytes) -> bool:
 
 
 class ReportStreams:
-    """The streams that are kept open.
-
-    size : Most bytes of a message.
-    """
+    """The streams that are kept open."""
 
     def __init__(self, size: int, limits: ReadingLimits) -> None:
         self._size = size
@@ -220,11 +217,7 @@ class Unanswered(Exception):
 class MessageCalls:
     """Reads the messages of calls, hands them over, and answers. For one event loop.
 
-    limit : Most bytes of a message.
-    note_call : Notes a call, and returns the other end of its connection.
-
-    readings : The calls whose messages are being read.
-    job_readings : The same for messages of jobs, which take no place from reports.
+    Messages of jobs have readings of their own: they take no place from reports.
     """
 
     def __init__(

@@ -186,10 +186,8 @@ at the handshake, may have expired since."""
 def server_options(
     limit: int, limits: ReadingLimits, *, secure: bool
 ) -> tuple[tuple[str, int], ...]:
-    """Return the options of a server.
-
-    limit : Most bytes of a message that comes in. What goes out is our own.
-    secure : It has TLS.
+    """Return the options of a server; `limit` is of messages that come in: what goes out is our
+    own.
     """
     return (
         *OPTIONS,
@@ -215,18 +213,11 @@ LIMITS = ReadingLimits()
 class GrpcDownlink:
     """A `Downlink` over gRPC.
 
-    address : host:port to listen on.
-    limit : Most bytes of a message that comes in.
     tls : Certificate and key of this side; with `ca`, children must show one that it signed. None:
         unprotected.
-    refusals : Counts what is refused here: too large, an unknown method, another's name.
-    admits : Whether a sender may open one watch more.
     admission : Which nodes may watch which groups; None: all.
-    limits : How much is read at a time.
 
-    port : The port that it listens on.
     handshakes_begun : TLS handshakes, whatever came of them.
-    calls : The calls that bring messages.
     """
 
     reachable: bool | None = None  # there is no broker between

@@ -44,20 +44,10 @@ MOST_ANSWERS = 16_384
 class MqttDownlink:
     """A `Downlink` over MQTT.
 
-    host, port : The broker's.
-    fleet, parent : They are part of every topic; `parent` is this aggregator's own name.
     limit : Most bytes of a message that comes in. paho has made room for what comes in by then, up
         to 256 MiB: what a broker takes from others is for its own settings to say (Mosquitto's
         `message_size_limit`).
     sends : Most bytes of one that goes out, topic and header included; None: as many.
-    note : Logs a line with facts; called on the event loop when the broker is out of reach, and
-        when it is back.
-    tls : None: unprotected.
-    first_wait_s : Before the second try to connect; each further one waits twice as long, up to 60
-        s.
-    refusals : Counts what comes in and is refused.
-
-    Raises UsageError if a file of `tls` cannot be used.
     """
 
     reading = None  # messages come whole

@@ -89,11 +89,7 @@ class TooMany(Exception):
 
 
 class CallsUnderWay:
-    """The senders being read. For one event loop.
-
-    size : Most bytes of a message.
-    room : Bytes of all of them; None: as many as `limits` has for calls.
-    """
+    """The senders being read. For one event loop."""
 
     def __init__(self, size: int, limits: ReadingLimits, room: int | None = None) -> None:
         self._size, self._limits = size, limits
@@ -119,10 +115,7 @@ class CallsUnderWay:
 
     @asynccontextmanager
     async def place(self, who: str) -> AsyncIterator[None]:
-        """Wait until one more message of a sender may be read, and hold the place.
-
-        Raises TooMany if too many wait already.
-        """
+        """Wait until one more message of a sender may be read, and hold the place."""
         sender = self._senders.get(who) or _Sender()
         if sender.begun >= self._limits.calls_each or self._begun >= self._limits.calls:
             raise TooMany

@@ -110,10 +110,7 @@ class Watches:
         *,
         jobs: bool = False,
     ) -> WatchStream | None:
-        """Return another stream, which has the newest to send; None if there are too many.
-
-        jobs : its child reads messages of jobs
-        """
+        """Return another stream, which has the newest to send; None if there are too many."""
         if len(self._open) >= MOST_STREAMS or self._held[who] >= self._most_each:
             return None
         watch = WatchStream(who, node, group, identity, self._room)

@@ -25,11 +25,7 @@ FRAME, OF_NODE = 300, 30
 
 
 class ScoreSteps(NamedTuple):
-    """The steps that are asked for.
-
-    since_s : Unix seconds in the first step
-    step_s : a multiple of 60
-    """
+    """The steps that are asked for."""
 
     since_s: int
     step_s: int
@@ -40,11 +36,7 @@ class ScoreSteps(NamedTuple):
         return self.since_s // self.step_s * self.step_s
 
     def count(self, wall: float) -> int:
-        """Return the number of steps up to now; 0 if the first one is yet to come.
-
-        Raises UsageError if there are too many, or the length of a step is none that can be asked
-        for.
-        """
+        """Return the number of steps up to now; 0 if the first one is yet to come."""
         if self.step_s % MINUTE_S or not MINUTE_S <= self.step_s <= MOST_STEP_S:
             raise UsageError(
                 f"a step is a multiple of 60 s, at most {MOST_STEP_S}, got {self.step_s}"
@@ -59,11 +51,7 @@ class ScoreSteps(NamedTuple):
 
 
 class ScoresAsked(NamedTuple):
-    """Whose scores are asked for, and when.
-
-    node : of this one only; empty: of all
-    after : of those that follow after this name
-    """
+    """Whose scores are asked for, and when."""
 
     group: str
     steps: ScoreSteps
@@ -72,13 +60,7 @@ class ScoresAsked(NamedTuple):
 
 
 def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> ScoresPage:
-    """Return levels of the nodes that report here.
-
-    me : this aggregator's name
-    wall : now, Unix seconds
-
-    Raises UsageError if no page can have so many steps.
-    """
+    """Return levels of the nodes that report here."""
     steps, count = asked.steps, asked.steps.count(wall)
     first, step = int(steps.first_s // MINUTE_S), int(steps.step_s // MINUTE_S)
     hours = range(first // HOUR, (first + step * count - 1) // HOUR + 1)
@@ -108,9 +90,7 @@ MOST_VERSIONS = 500
 def past_alarms(file: HistoryFile, group: str, before: float, after: str = "") -> dict[str, Any]:
     """Return alarms that have ended or are judged: an `AlarmView` each, the newest first.
 
-    before : alarms that ended before this time, or began, if they are open; Unix seconds
-    after : and of alarms of this time itself those whose id follows; the next page begins with
-        time and id of the last alarm
+    Those before a time, and of that time itself those whose id follows `after`: so pages follow on.
     """
     rows = file.alarms(group, before, MOST_ALARMS + 1, after=after)
     shown = [msgspec.Raw(row.view) for row in rows[:MOST_ALARMS]]
@@ -140,10 +120,7 @@ def reply(
     wall: float,
     send: Callable[[Event], None],
 ) -> None:
-    """Answer a question of the parent, by and by.
-
-    send : called once, on the event loop, with the event that answers it
-    """
+    """Answer a question of the parent, by and by; `send` is called once, on the event loop."""
     loop, me = asyncio.get_running_loop(), question.node
     steps = ScoreSteps(question.since_s, question.step_s)
     asked = ScoresAsked(question.group, steps, question.about, question.after)

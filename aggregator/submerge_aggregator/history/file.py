@@ -38,10 +38,7 @@ PAST_MINUTES, AHEAD_MINUTES = 120, 1
 
 
 class TrailHeard(NamedTuple):
-    """Levels of a node's minutes.
-
-    first : the minute of the first level: our wall time in seconds, divided by 60, rounded down
-    """
+    """Levels of a node's minutes."""
 
     group: str
     node: str
@@ -79,10 +76,7 @@ def models_of(node: AggregatorNode) -> list[ModelHeard]:
 
 
 def heard_of(report: Report, as_of: float, now: Now) -> TrailHeard | None:
-    """Return a report's trail by our clock, without minutes that are not near now.
-
-    as_of : the time of the report, as far as it is believed
-    """
+    """Return a report's trail by our clock, without minutes that are not near now."""
     trail = report.trail
     # Whole minutes: a trail's are cut already, and the reports of a node shift alike.
     shift = round((as_of - report.as_of) / MINUTE_S)
@@ -210,11 +204,7 @@ class VersionRow(NamedTuple):
 
 
 class HistoryFile(Database):
-    """The history in a file, which is created if it is missing.
-
-    Raises sqlite3.Error if it is damaged, of another form, or cannot be read; OSError or UsageError
-    if it cannot be created, or is a symbolic link.
-    """
+    """The history in a file, which is created if it is missing."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.path, self._max_bytes = path, max_bytes
@@ -304,11 +294,7 @@ class HistoryFile(Database):
     def levels(
         self, group: str, hours: range, *, node: str = "", after: str = "", most: int
     ) -> dict[str, dict[int, bytes]]:
-        """Return the known hours of the first nodes that follow after a name, by their names.
-
-        node : of this one only
-        most : nodes
-        """
+        """Return the known hours of the first nodes that follow after a name, by their names."""
         found: dict[str, dict[int, bytes]] = {}
         known = self._sql.execute(KNOWN_HOURS, (hours.start, hours.stop)).fetchall()
         select, name = (OF_NODE, node) if node else (OF_NODES, after)
@@ -318,10 +304,7 @@ class HistoryFile(Database):
         return {name: found[name] for name in sorted(found)[:most]}
 
     def alarms(self, group: str, before: float, most: int, *, after: str = "") -> list[AlarmRow]:
-        """Return the newest alarms before a time, the newest first.
-
-        after : and those of that time itself whose id follows; without it there is none
-        """
+        """Return the newest alarms before a time, and of that time itself those after an id."""
         rows = self._sql.execute(
             "SELECT grp, id, at, view FROM alarms WHERE grp = ?"
             " AND (at < ? OR (at = ? AND ? < id AND ? != '')) ORDER BY at DESC, id LIMIT ?",

@@ -49,10 +49,7 @@ DIGITS = 5
 
 
 def version_row(model: Model, before: Model | None) -> VersionRow:
-    """Return a version as it is kept.
-
-    before : the version before, if it is known
-    """
+    """Return a version as it is kept."""
     view = VersionView(
         version=model.version,
         created_s=model.created,
@@ -172,13 +169,7 @@ class HistoryUnavailable(SubmergeError):
 
 
 class HistoryRecorder:
-    """The history of one aggregator.
-
-    path : None: no history is kept.
-
-    dropped : Entries that were not written, and are lost.
-    bytes : Bytes on disk, at the last write.
-    """
+    """The history of one aggregator; without a path none is kept."""
 
     def __init__(self, path: Path | None, max_bytes: int = 0) -> None:
         self._path, self._max_bytes = path, max_bytes
@@ -217,9 +208,8 @@ class HistoryRecorder:
                 self._stir()
 
     def ask(self, question: Callable[[HistoryFile], T]) -> Future[T]:
-        """Have the thread answer a question from the file.
-
-        The future raises `HistoryUnavailable` where there is none, or what the question raises.
+        """Have the thread answer a question from the file; `HistoryUnavailable` where there is
+        none.
         """
         reply: Future[T] = Future()
         with self._changed:

@@ -12,10 +12,7 @@ HOUR = 60
 
 
 def hours_of(first: int, levels: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the hours that consecutive minutes touch, with 60 levels each.
-
-    first : the minute of the first level: wall time in seconds, divided by 60 and rounded down
-    """
+    """Yield the hours that consecutive minutes (Unix time / 60) touch, with 60 levels each."""
     at = 0
     while at < len(levels):
         hour, offset = divmod(first + at, HOUR)
@@ -30,13 +27,7 @@ def higher(one: bytes, other: bytes) -> bytes:
 
 
 def steps_of(hours: Mapping[int, bytes], first: int, step: int, count: int) -> bytes:
-    """Return the highest level of each step.
-
-    hours : 60 levels for each hour that is known
-    first : the minute with which the first step begins
-    step : minutes in a step
-    count : steps
-    """
+    """Return the highest level in each of `count` steps of `step` minutes from `first` on."""
     minutes = np.zeros(step * count, np.uint8)
     for hour, levels in hours.items():
         begin = hour * HOUR - first
@@ -61,8 +52,6 @@ class ScoresPage:
 
     step_s : Seconds of a step, a multiple of 60. Its level is the highest of its minutes.
     first_s : When the first step begins, Unix seconds, a multiple of `step_s`.
-    nodes : In the order of their names.
-    more : More nodes follow after the last name.
     """
 
     aggregator: str
@@ -77,9 +66,6 @@ class ScoresPage:
 class VersionView:
     """A version of a group's model.
 
-    created_s : When the root made it, Unix seconds.
-    rank : Directions that nodes score with.
-    nodes, readings : How many nodes it is of, and how many readings they had learnt.
     angle_deg : Largest principal angle to the version that was kept before; None where that is not
         known, or of another schema.
     spectrum : Variance along each direction, the largest first, at most 32.

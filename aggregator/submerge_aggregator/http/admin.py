@@ -357,11 +357,7 @@ def routes(server: Server) -> list[Route]:
 
 
 def listen(path: Path) -> socket.socket:
-    """Return a socket at a path that only this user can open; a dead one there is replaced.
-
-    Raises UsageError if another process listens there, another file is in the way, or no socket can
-    be made.
-    """
+    """Return a socket at a path that only this user can open; a dead one there is replaced."""
     if len(os.fsencode(path)) > MOST_PATH:
         raise UsageError(
             f"a socket's path has at most {MOST_PATH} bytes, got {len(os.fsencode(path))} for"

@@ -65,10 +65,7 @@ class SharedAnswers:
         self._asked: dict[Key, asyncio.Task[bytes]] = {}
 
     async def get(self, key: Key, ask: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
-        """Return the answer to a question, which is asked now unless it was just asked.
-
-        Raises AskedTooMuch if there is no room for one more.
-        """
+        """Return the answer to a question, which is asked now unless it was just asked."""
         asked = self._asked.get(key)
         if asked is None:
             if len(self._asked) >= self._most:

@@ -30,12 +30,7 @@ from submerge_client.logs import say
 def network_serving(
     server: Server, api: Starlette, config: AggregatorConfig, operators: OperatorsConfig
 ) -> Serving:
-    """Return what serves operators over the network; it listens already.
-
-    api : the admin API, which the socket beside the store serves, too
-
-    Raises UsageError if the address is taken, or the certificate or the tokens cannot be used.
-    """
+    """Return what serves operators over the network; it listens already."""
     tokens = KnownTokens(tokens_path(operators, config.store), server.audit.record)
     identify = NetworkIdentities(tokens, server.worker.admission, lambda: clock.now().wall)
     app = OperatorAccess(api, identify, server.order_log)
@@ -73,10 +68,7 @@ class Endpoints:
         self.page: str | None = None
 
     async def start(self) -> None:
-        """Begin to answer: before the server runs, so that its start can be watched.
-
-        Raises UsageError if an address is taken. Nothing is left open then.
-        """
+        """Begin to answer: before the server runs, so that its start can be watched."""
         api, log = admin.api(self._server), self._server.order_log
         operator = Serving(OperatorAccess(api, at_socket, log), admin.listen(self._path))
         self._start(operator)

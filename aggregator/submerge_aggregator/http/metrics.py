@@ -119,20 +119,13 @@ QUANTILES = ("0.5", "0.99", "1")
 class Numbers(NamedTuple):
     """All metrics at one time.
 
-    tallies : of the commit worker
-    audit_dropped : entries that the audit log could not write
     refused : messages that were not taken, by reason: all reasons that there are
-    why_not : why it is not ready; None if it is
-    parted : a parent is configured, and cannot be reached
     broker : the brokers between here and the children can be reached; None without any
     certified_until : when the first of its own certificates ends; 0 without any
     groups : None while the machine cannot be asked
-    legacy_kits : names that have shown a certificate without a role
     unanswered : bytes of messages that are being read, may begin on a stream, or wait; and the most
     denied : requests of operators that were refused, by reason: all reasons that there are
-    history : bytes of the history on disk, and entries that it has dropped; None without one
     backup : when the newest copy of the store was made that was fetched whole; 0 if none is known
-    jobs : jobs under way, and bytes of their messages that were sent and that came
     """
 
     tallies: Tallies
@@ -323,10 +316,7 @@ def _of_nodes(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
 
 
 def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlette:
-    """Return the ASGI app.
-
-    steady : A clock that is never set back, in seconds.
-    """
+    """Return the ASGI app."""
     began = steady()
 
     async def health(_: Request) -> Response:

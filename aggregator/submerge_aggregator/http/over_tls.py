@@ -35,10 +35,8 @@ class NetworkProtocol(BoundedProtocol):
 class TlsProtocol(asyncio.Protocol):
     """A connection until its handshake is over; then `NetworkProtocol` has it.
 
-    context : Returns what to show and to accept.
     failed : Called with the address and the reason of a handshake that failed.
     under_way : The address of each connection in its handshake; shared by all of a server.
-    **server : What uvicorn gives its protocols.
     """
 
     def __init__(

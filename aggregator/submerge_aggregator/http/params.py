@@ -18,10 +18,7 @@ def path_names(request: Request, *keys: str) -> tuple[str, ...]:
 
 
 def query_names(request: Request, *keys: str) -> tuple[str | None, ...]:
-    """Return names in the query; None for those left out.
-
-    Raises PeerError if one is no valid name.
-    """
+    """Return names in the query; None for those left out."""
     given = (request.query_params.get(key) for key in keys)
     return tuple(None if each is None else parts.name(each) for each in given)
 
@@ -45,10 +42,7 @@ def whole(request: Request, key: str, default: int) -> int:
 
 
 def moment(request: Request, key: str) -> float:
-    """Return a time in the query, in Unix seconds; infinite if it is left out.
-
-    Raises UsageError if it is none.
-    """
+    """Return a time in the query, in Unix seconds; infinite if it is left out."""
     given = request.query_params.get(key, "inf")
     try:
         found = float(given)
@@ -60,10 +54,7 @@ def moment(request: Request, key: str) -> float:
 
 
 def tree_path(request: Request) -> tuple[str, ...]:
-    """Return the names of nodes below each other in the query's `path`; none for this one.
-
-    Raises UsageError if one is no valid name, or there are too many.
-    """
+    """Return the names of nodes below each other in the query's `path`; none for this one."""
     text = request.query_params.get("path", "")
     path = tuple(text.split("/")) if text else ()
     if len(path) > DEEPEST or not all(map(is_name, path)):

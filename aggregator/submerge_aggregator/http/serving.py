@@ -140,7 +140,6 @@ class Serving:
     """An app and the socket that it answers on.
 
     listener : It listens already; `stop` closes it.
-    protocol : Makes the protocol of a connection, as uvicorn calls it.
     ending : Ends answers that would go on for long; `stop` calls it first.
     """
 

@@ -57,10 +57,7 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class GroupSchema(NamedTuple):
-    """Of which rows a group's jobs are.
-
-    canonical : the text of the schema
-    """
+    """Of which rows a group's jobs are."""
 
     canonical: bytes
     fingerprint: str
@@ -76,11 +73,7 @@ def read_order(data: bytes) -> JobOrder:
 
 
 def schema_of(node: AggregatorNode, group: str) -> GroupSchema:
-    """Return of which rows a group's jobs are, at a root.
-
-    Raises Missing if there is no such group; UsageError if this is no root, or the group's schema
-    is not settled yet.
-    """
+    """Return of which rows a group's jobs are, at a root."""
     survey.group_of(node, group)
     if not node.top:
         raise UsageError(
@@ -101,10 +94,7 @@ def schema_of(node: AggregatorNode, group: str) -> GroupSchema:
 
 
 def job_of(order: JobOrder, group: str, schema: GroupSchema) -> Job:
-    """Return the job that an order asks for, with a name of its own.
-
-    Raises UsageError if its kind is not known, or a setting makes no sense.
-    """
+    """Return the job that an order asks for, with a name of its own."""
     given = {each: getattr(order, each) for each in order.__struct_fields__}
     job = Job(
         id=f"job-{secrets.token_hex(5)}",
@@ -149,10 +139,7 @@ class EndedJob:
 
 
 class JobBoard:
-    """The jobs of one root.
-
-    folder : Where files go; None keeps the newest jobs in memory alone.
-    """
+    """The jobs of one root; without a folder the newest ones are kept in memory alone."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -236,10 +223,7 @@ class JobBoard:
         return JobDetails(view, record.stayed, left, dict(record.declined))
 
     def piece(self, name: str, first: int) -> bytes:
-        """Return bytes of the file of a job that is over, from one of them on.
-
-        Raises OSError if it cannot be read.
-        """
+        """Return bytes of the file of a job that is over, from one of them on."""
         return self._bytes(name, first, PIECE_BYTES)
 
     def close(self) -> None:

@@ -72,11 +72,7 @@ class LandmarkChooser:
                 await self._task
 
     async def choose_again(self, group: str) -> str:
-        """Have the fleet choose the landmarks of a group again; return the job's id.
-
-        Raises SubmergeError if a choice is under way, the group's landmarks are not left to the
-        fleet, or the job cannot be opened.
-        """
+        """Have the fleet choose the landmarks of a group again; return the job's id."""
         if group in self._choosing:
             raise UsageError(
                 f"landmarks of {group} are being chosen by {self._choosing[group].id}: wait for it"

@@ -70,12 +70,7 @@ class JobRecord:
 
 
 class RecordHeader(NamedTuple):
-    """The beginning of a record's file.
-
-    record : without its answer
-    begins : where the answer's bytes begin
-    answer_bytes, answer_hash : of the answer; 0 and empty where there is none
-    """
+    """The beginning of a record's file."""
 
     record: JobRecord
     begins: int
@@ -106,10 +101,7 @@ def packed(record: JobRecord) -> bytes:
 
 
 def header_end(data: bytes) -> int:
-    """Return where the header of a record's bytes ends; the first `HEAD` bytes say it.
-
-    Raises PeerError if `packed` makes no such bytes.
-    """
+    """Return where the header of a record's bytes ends; the first `HEAD` bytes say it."""
     if not data.startswith(MAGIC) or len(data) < HEAD:
         raise PeerError("expected the record of a job, got something else")
     length = int.from_bytes(data[HEAD - LENGTH_BYTES : HEAD], "little")
@@ -119,10 +111,7 @@ def header_end(data: bytes) -> int:
 
 
 def header_of(data: bytes) -> RecordHeader:
-    """Return the header of a record's bytes, of which the answer may be missing.
-
-    Raises PeerError if `packed` makes no such bytes.
-    """
+    """Return the header of a record's bytes, of which the answer may be missing."""
     end = header_end(data)
     hashed = data[HEAD - LENGTH_BYTES : end]
     if len(data) < end:
@@ -136,10 +125,7 @@ def header_of(data: bytes) -> RecordHeader:
 
 
 def unpacked(data: bytes) -> JobRecord:
-    """Return the record that bytes hold, with its answer.
-
-    Raises PeerError if `packed` makes no such bytes.
-    """
+    """Return the record that bytes hold, with its answer."""
     found = header_of(data)
     record, body = found.record, data[found.begins :]
     if len(body) != found.answer_bytes:

@@ -71,9 +71,7 @@ class QueuedMessage(NamedTuple):
 class JobInbox:
     """What waits for the thread that computes. For the event loop.
 
-    budget : Bytes that wait.
     admits : Whether a child may send one more message of a job.
-    stir : Called when something has come.
 
     heard_bytes : Bytes of messages, without what the transport adds.
     """
@@ -211,11 +209,9 @@ class JobHost(Protocol):
 
 
 class JobEffects:
-    """Performs effects, in order. For the event loop.
+    """Performs effects, in order.
 
-    on_end : Hears of each end, after the board.
-    messages, sent_bytes : Messages that were sent, and their bytes, without what the transport
-        adds.
+    For the event loop. `on_end` hears of each end, after the board.
     """
 
     def __init__(self, board: JobFollower | None = None) -> None:
@@ -328,14 +324,8 @@ class _Order(NamedTuple):
 class JobRuntime:
     """An aggregator's part in jobs; `Server.jobs` is one. For the event loop.
 
-    board : Hears of openings, rounds and ends.
     admits : Whether a child may send one more message of a job.
-    budget : Bytes of such messages that wait.
     largest : Bytes of the largest message that goes to children; None: any.
-    times : When messages are sent again.
-
-    under_way : Jobs that are under way here.
-    effects : Performs what follows, and counts it.
     """
 
     def __init__(
@@ -409,11 +399,7 @@ class JobRuntime:
     # -- for operators ---------------------------------------------------------------
 
     async def open(self, job: Job) -> None:
-        """Open a job; it is under way, and its record is on disk, when this returns.
-
-        Raises UsageError if this is no root, does not serve the group, or the job cannot be opened;
-        SubmergeError if the store cannot be written.
-        """
+        """Open a job; it is under way, and its record is on disk, when this returns."""
         if self._host is None:
             raise SubmergeError("expected an aggregator that runs, got one that starts: ask again")
         if self._largest is not None and job.piece_bytes + jobs.OVERHEAD > self._largest:

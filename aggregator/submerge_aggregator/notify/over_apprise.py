@@ -72,8 +72,6 @@ class AppriseService:
 
     A message that takes longer goes on in its thread. It is not sent a second time while that
     runs, nor if it was taken after all.
-
-    service : As `open_service` returns it.
     """
 
     def __init__(self, service: Any, *, limit_s: float = LIMIT_S) -> None:
@@ -92,11 +90,7 @@ class AppriseService:
 
 
 def open_service(url: SecretUrl) -> Any:
-    """Return the service of a URL; nothing is sent.
-
-    Raises UsageError if Apprise is not installed or does not know the URL, or if rules 1 and 2
-    forbid it.
-    """
+    """Return the service of a URL; nothing is sent."""
     try:
         apprise: Any = importlib.import_module("apprise")
     except ImportError:

@@ -23,10 +23,7 @@ REPORTS = 3
 def make_notifier(
     config: AggregatorConfig, clock: Callable[[], Now], stdout: BinaryIO | None = None
 ) -> AlarmNotifier | None:
-    """Return the notifier; None if the configuration names no sink.
-
-    Raises UsageError if something that the configuration names cannot be used.
-    """
+    """Return the notifier; None if the configuration names no sink."""
     alarms, out = config.alarms, sys.stdout.buffer if stdout is None else stdout
     apprise, urls = alarms.apprise, urls_of(config)
     others = {group: [apprise_name(url, group) for url in urls] for group in config.groups}
@@ -48,10 +45,7 @@ def make_notifier(
 
 
 def urls_of(config: AggregatorConfig) -> tuple[SecretUrl, ...]:
-    """Return the URLs of the services that Apprise notifies.
-
-    Raises UsageError if their file cannot be used.
-    """
+    """Return the URLs of the services that Apprise notifies."""
     apprise = config.alarms.apprise
     return () if apprise is None else read_urls(apprise.urls_file)
 

@@ -28,10 +28,6 @@ class SecretUrl:
     """A URL of Apprise.
 
     It is no dataclass, so that nothing encodes it field by field; it cannot be pickled.
-
-    line : Of the file, from 1.
-
-    scheme : The part before `://`.
     """
 
     __slots__ = ("_text", "line", "scheme")
@@ -68,10 +64,7 @@ class SecretUrl:
 
 
 def read_urls(path: Path, environ: Mapping[str, str] = os.environ) -> tuple[SecretUrl, ...]:
-    """Return the URLs of a file, one per line; empty lines and lines with # are skipped.
-
-    Raises UsageError if it cannot be read, if others can read it, or if it is no list of URLs.
-    """
+    """Return the URLs of a file that only its owner can read, without empty lines and comments."""
     try:
         # Without O_NONBLOCK a pipe would block here.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

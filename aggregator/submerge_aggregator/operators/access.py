@@ -38,9 +38,6 @@ PER_S, BURST = 1 / 6, 60
 class OrderLog:
     """What operators ordered, and what was refused.
 
-    record : Of the audit log.
-    steady : A clock that is never set back, in seconds.
-
     denials : Counts requests that were refused, by reason (`DENIALS`), and logs them.
     """
 
@@ -105,12 +102,7 @@ FROM_A_PAGE = Denial(403, "shape", "pages in browsers give no orders: there is a
 
 
 class OperatorAccess:
-    """The admin API, for those who may.
-
-    app : The admin API.
-    identify : Returns who asks, by the connection and the headers.
-    steady : A clock that is never set back, in seconds.
-    """
+    """The admin API, for those who may."""
 
     def __init__(
         self,

@@ -64,11 +64,7 @@ class Operator(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """Why a request is refused.
-
-    reason : one of `DENIALS`
-    who : as far as it is known
-    """
+    """Why a request is refused."""
 
     status: Literal[400, 401, 403, 429]
     reason: str
@@ -92,12 +88,7 @@ def at_socket(peer: Peer, headers: Sequence[tuple[bytes, bytes]]) -> Operator | 
 
 @dataclass(frozen=True, slots=True)
 class NetworkIdentities:
-    """Who may ask over the network.
-
-    tokens : Returns those of now.
-    admission : What is revoked, and who is banned.
-    wall : Wall time, in seconds.
-    """
+    """Who may ask over the network."""
 
     tokens: Callable[[], Iterable[Token]]
     admission: AdmissionControl

@@ -69,12 +69,7 @@ UNKNOWN = RouteRule("operate", "all")
 
 
 class ApiCall(NamedTuple):
-    """A request, as far as it decides who may make it.
-
-    method, path : of the route that it matches; the path is empty without one
-    names : parts of the path by their names
-    query : the query, by its keys; each once
-    """
+    """A request, as far as it decides who may make it."""
 
     method: str
     path: str
@@ -93,10 +88,7 @@ def rule_of(call: ApiCall) -> RouteRule:
 
 
 def objection(scope: Scope, groups: Sequence[str], call: ApiCall) -> str | None:
-    """Return why a scope, in these groups, does not allow a request; None if it does.
-
-    groups : empty for all
-    """
+    """Return why a scope, in these groups (none: all), allows no such request, or None."""
     rule = rule_of(call)
     if SCOPES.index(scope) < SCOPES.index(rule.scope):
         return f"this needs scope {rule.scope}, yours is {scope}"

@@ -18,8 +18,6 @@ class TlsFiles:
     """What a TLS server shows and accepts, by its files as they are now.
 
     Certificates of others are asked for, and may be left out: then a token has to say who asks.
-
-    Raises UsageError if a file cannot be read, or has the wrong content.
     """
 
     def __init__(self, tls: Tls) -> None:
@@ -28,9 +26,8 @@ class TlsFiles:
         self._context = server_context(tls)
 
     def current(self) -> ssl.SSLContext:
-        """Return the context for a new connection.
-
-        Files that are wrong now change nothing: what was good last still holds.
+        """Return the context for a new connection: files that are wrong now leave the last good
+        one.
         """
         seen = self._tls.stamp()
         if seen != self._seen:
@@ -43,10 +40,7 @@ class TlsFiles:
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
-    """Return the context of a server that asks for certificates, and takes none as well.
-
-    Raises UsageError if a file cannot be read, or has the wrong content.
-    """
+    """Return the context of a server that asks for certificates, and takes none as well."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # A connection that is taken up again would bring a certificate that is not checked again.
@@ -72,9 +66,8 @@ def server_context(tls: Tls) -> ssl.SSLContext:
 def operators_tls(
     operators: OperatorsConfig, grpc: GrpcListen | None, kit: Path | None
 ) -> Tls | None:
-    """Return the certificate of the operators' address: its own, that of gRPC, or the kit's.
-
-    None without TLS.
+    """Return the certificate of the operators' address: its own, gRPC's or the kit's; None without
+    TLS.
     """
     if operators.insecure:
         return None

@@ -97,10 +97,7 @@ def find(tokens: Iterable[Token], secret: str, now: float) -> Token | None:
 
 
 def parse_tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens in a file's text.
-
-    Raises UsageError at the first line that is wrong, with its number.
-    """
+    """Return the tokens in a file's text."""
     tokens: dict[str, Token] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -131,10 +128,7 @@ def check_token_name(name: str) -> str:
 
 
 def check_groups(groups: Iterable[str]) -> tuple[str, ...]:
-    """Return the groups that a token is for, each once.
-
-    Raises UsageError if one is no name, or there are too many.
-    """
+    """Return the groups that a token is for, each once."""
     named = tuple(dict.fromkeys(groups))
     for group in named:
         if not is_name(group):
@@ -179,10 +173,6 @@ class KnownTokens:
     """Tokens that are accepted; which come and go is recorded.
 
     path : A file that is not there holds none.
-    record : Of the audit log.
-    steady : A clock that is never set back, in seconds.
-
-    Raises UsageError if the file is there, and cannot be read or is wrong.
     """
 
     def __init__(

@@ -35,10 +35,7 @@ class AdminCalls(Protocol):
 
 
 class InsideCalls(NamedTuple):
-    """The admin API of this process.
-
-    api : as `http.admin.api` returns it
-    """
+    """The admin API of this process."""
 
     api: ASGIApp
 
@@ -77,10 +74,7 @@ class InsideCalls(NamedTuple):
 
 
 async def ask_patiently(calls: AdminCalls, path: str, /, **query: str) -> bytes:
-    """Return an answer, also where so much is asked at once that a question has to wait.
-
-    Raises CallRefused if it is none, or `TRIES` were too many at once.
-    """
+    """Return an answer, also where so much is asked at once that a question has to wait."""
     for _ in range(TRIES - 1):
         try:
             return await calls.get(path, **query)

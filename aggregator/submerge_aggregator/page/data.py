@@ -54,7 +54,6 @@ class ModelView:
     """A model.
 
     channels, units : Of the channels that are shown; with lags each counts several times.
-    left_out : Channels that are not shown.
     rank : Directions that nodes score with; 0 if their configuration says it.
     rest : Share of all variation that no direction has: a bound on what one more could explain.
     noise : Standard deviation of each channel's noise, in units of what was learnt; empty if none
@@ -194,12 +193,7 @@ def routes(watched: Watched) -> list[Route]:
 
 
 def _group(request: Request, like: str) -> str:
-    """Return the group in a path, if this operator may see it.
-
-    like : the admin API's route to the same
-
-    Raises CallRefused if not.
-    """
+    """Return the group in a path, if this operator may see it by the admin API's route `like`."""
     (group,) = path_names(request, "group")
     operator = request.scope["operator"]
     call = ApiCall("GET", like, {"group": group}, {})

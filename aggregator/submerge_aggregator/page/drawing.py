@@ -101,10 +101,7 @@ class Drawing:
         )
 
     def draw(self, request: Request, name: str, status: int = 200, **more: Any) -> Response:
-        """Return a template as an answer.
-
-        more : what only this template knows
-        """
+        """Return a template as an answer."""
         operator, session = request.scope.get("operator"), request.scope.get("session")
         known = {
             "store": self._store,
@@ -119,12 +116,7 @@ class Drawing:
 
 
 class MoreViews(NamedTuple):
-    """Views behind the same gate as all others.
-
-    names : what the page's navigation shows, by path
-    templates : a folder
-    routes : returns their routes, given what draws templates and what begins sessions
-    """
+    """Views behind the same gate as all others."""
 
     names: dict[str, str]
     templates: Path

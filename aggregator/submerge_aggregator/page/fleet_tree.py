@@ -39,9 +39,7 @@ class FleetRow:
 
     under : Their names, from the one below the aggregator that is asked, with slashes between.
     holds : Every state that holds, the worst first: `state` is the first of them.
-    open : Open alarms, of all nodes below an aggregator.
     nodes : Nodes below an aggregator that raise alarms; of a client 1, or 0.
-    heard_s : When it was heard, Unix seconds.
     certified_until_s : 0 without a certificate.
     note : What is unusual about it, in words.
     """
@@ -65,10 +63,7 @@ class FleetRow:
 
 
 def row_of(view: NodeView, under: str, at: float) -> FleetRow:
-    """Return a node as a row.
-
-    at : wall time at which the view was made
-    """
+    """Return a node as a row."""
     last = view.rows[0] if view.rows else None
     states = states_of(view)
     parts: list[RowView | SealedView] = [*view.rows, *view.sealed]
@@ -138,7 +133,6 @@ def _note(view: NodeView) -> str:
 class OneNode:
     """A node.
 
-    at : When it was asked for, Unix seconds.
     row : As the fleet lists it; None where the aggregator that was asked does not know it.
     """
 
@@ -149,13 +143,7 @@ class OneNode:
 
 
 async def one_node(calls: AdminCalls, group: str, path: str, node: str, at: float) -> OneNode:
-    """Return a node, by asking the aggregator to which it reports.
-
-    path : the aggregators above the node, with slashes between; empty: it reports here
-    at : wall time
-
-    Raises CallRefused if that aggregator does not answer.
-    """
+    """Return a node, by asking the aggregator to which it reports; no path: this one."""
     body = await calls.get(f"/tree/{group}", path=path, node=node)
     nodes = msgspec.json.decode(body, type=NodesPage).nodes
     found = next((each for each in nodes if each.node == node), None)
@@ -183,7 +171,6 @@ NOT_ASKED = "not asked: others took too long to reply"
 class FleetTree:
     """The nodes of a group.
 
-    at : When it was asked for, Unix seconds.
     silent : Aggregators that said nothing, a line each.
     more : There are more than `MOST`.
     """
@@ -196,10 +183,7 @@ class FleetTree:
 
 
 class FleetTrees:
-    """The newest tree of each group.
-
-    wall : Wall time, in seconds.
-    """
+    """The newest tree of each group."""
 
     def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:
         self._calls, self._wall = calls, wall
@@ -208,10 +192,7 @@ class FleetTrees:
         self._under_way: dict[str, asyncio.Task[FleetTree]] = {}
 
     async def tree(self, group: str) -> FleetTree:
-        """Return a group's tree; a new one where the last is too old.
-
-        Raises CallRefused if the aggregator itself does not answer.
-        """
+        """Return a group's tree; a new one where the last is too old."""
         known = self._known.get(group)
         if known is not None and abs(self._wall() - known.at) < FRESH_S:
             return known
@@ -253,10 +234,7 @@ class FleetTrees:
     async def _ask(
         self, group: str, path: tuple[str, ...], turns: asyncio.Semaphore, until: float
     ) -> tuple[list[FleetRow], list[str]]:
-        """Return the nodes that report to one aggregator, and what it did not say.
-
-        until : on the event loop's clock; no aggregator below is asked later
-        """
+        """Return the nodes that report to one aggregator, and what it did not say."""
         loop = asyncio.get_running_loop()
         rows, under, after, more = list[FleetRow](), "/".join(path), "", True
         while more and len(rows) <= MOST:

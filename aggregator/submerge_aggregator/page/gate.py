@@ -30,11 +30,7 @@ from submerge_client.config.links import is_here
 
 
 class Hosts(NamedTuple):
-    """The names of a page.
-
-    own : of this machine, without ports
-    configured : as the configuration has them, with ports or without
-    """
+    """The names of a page."""
 
     own: frozenset[str]
     configured: frozenset[str]
@@ -60,9 +56,7 @@ class Hosts(NamedTuple):
     def is_own(self, origin: str, host: str, *, secure: bool) -> bool:
         """Return whether a page that sends a request is one of these.
 
-        origin : the request's `Origin` header
-        host : its `Host` header, a known one
-        secure : whether it came by TLS; before a configured name a proxy may have taken it off
+        `secure`: it came by TLS. Before a configured name a proxy may have taken it off.
         """
         schemes = {"https" if secure else "http"}
         if self.is_configured(host):
@@ -107,7 +101,6 @@ PASSED_ON = (b"forwarded", b"via", b"x-forwarded", b"x-real-ip", b"x-original", 
 class PageIdentities:
     """Who asks.
 
-    cookie : The name of the cookie.
     local : Whether only this machine can connect, and no proxy is configured that does so for
         others.
     """
@@ -180,9 +173,6 @@ NO_PROOF = "an order comes with the proof of its session: load the page again"
 class PageGate:
     """The page and the admin API, for browsers.
 
-    page : What draws the page.
-    api : The admin API, behind its table of scopes.
-    log : Counts and records what is refused.
     secure : Whether browsers come by TLS.
     """
 

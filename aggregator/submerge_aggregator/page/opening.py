@@ -55,11 +55,7 @@ def page_app(
     drawing: Drawing,
     more: MoreViews | None = None,
 ) -> Starlette:
-    """Return the page: `PageGate` stands before it.
-
-    watched : the fleet that it shows
-    more : views that only this process has
-    """
+    """Return the page: `PageGate` stands before it."""
 
     async def view(request: Request) -> Response:
         return drawing.draw(request, VIEWS[request.scope["path"]])
@@ -127,16 +123,7 @@ def page_serving(
     record: Record,
     more: MoreViews | None = None,
 ) -> tuple[Serving, str]:
-    """Return what serves the page, which listens already, and its url.
-
-    api : the admin API
-    log : who entered, and who may not give an order
-    record : of the audit log: which tokens come and go
-    more : views that only this process has
-
-    Raises UsageError if the address is taken, the certificate, the tokens or the key cannot be
-    used, or what draws the page is not installed.
-    """
+    """Return what serves the page, which listens already, and its url."""
     if find_spec("jinja2") is None:  # it is loaded when the first view is drawn
         raise UsageError(
             "[page] needs jinja2, which is not installed: pip install 'submerge[page]'"
@@ -177,10 +164,7 @@ def page_serving(
 
 
 def listening(page: PageConfig) -> socket.socket:
-    """Return a socket that listens for browsers.
-
-    Raises UsageError if the address is taken; without one, all that there are.
-    """
+    """Return a socket that listens for browsers."""
     endpoint = page.endpoint
     for port in PORTS[:-1] if page.address is None else ():
         with suppress(UsageError):

@@ -43,8 +43,6 @@ def read_key(path: Path) -> bytes:
     """Return the key; a new one where there is none.
 
     A file that was cut short by a crash is replaced: all that is lost is who is logged in.
-
-    Raises UsageError if it cannot be read or written.
     """
     refuse_link(path, what="the key of the page's sessions")
     try:
@@ -90,12 +88,7 @@ class Session(NamedTuple):
 
 
 class Sessions:
-    """Begins sessions, and knows those that hold.
-
-    key : Signs cookies.
-    tokens : Returns those of now.
-    wall : Wall time, in seconds.
-    """
+    """Begins sessions, and knows those that hold."""
 
     def __init__(
         self,
@@ -156,12 +149,7 @@ MOST_BODY = 4096
 
 
 class Entering:
-    """Begins and ends sessions.
-
-    cookie : The name of the cookie.
-    log : Records who enters, and who tries to.
-    steady : A clock that is never set back, in seconds.
-    """
+    """Begins and ends sessions."""
 
     def __init__(
         self,

@@ -53,10 +53,8 @@ class ScoreRow:
 class ScoreTree:
     """The levels of a group's nodes, the worst first.
 
-    at : When they were asked for, Unix seconds.
     first_s, step_s : As in `ScoresPage`.
     silent : Aggregators that said nothing, a line each.
-    more : There are more than are shown.
     """
 
     group: str
@@ -69,10 +67,7 @@ class ScoreTree:
 
 
 class ScoreTrees:
-    """The newest levels of each group.
-
-    wall : Wall time, in seconds.
-    """
+    """The newest levels of each group."""
 
     def __init__(self, calls: AdminCalls, trees: FleetTrees, wall: Callable[[], float]) -> None:
         self._calls, self._trees, self._wall = calls, trees, wall
@@ -81,11 +76,7 @@ class ScoreTrees:
         self._turns = asyncio.Semaphore(AT_ONCE)  # of all pictures: who looks may ask for many
 
     async def body(self, group: str, hours: int) -> bytes:
-        """Return a group's levels as JSON, as `ScoreTree`; new ones where the last are too old.
-
-        Raises CallRefused if the aggregator itself does not answer, so many hours cannot be shown,
-        or too many pictures are under way.
-        """
+        """Return a group's levels as JSON, as `ScoreTree`; new ones where the last are too old."""
         if not 1 <= hours <= MOST_HOURS:
             raise CallRefused(400, f"expected 1 to {MOST_HOURS} hours, got {hours}")
         key = group, hours
@@ -130,10 +121,8 @@ class ScoreTrees:
     async def _ask(
         self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
     ) -> list[str]:
-        """Add the levels of the nodes that report to one aggregator; return what it did not say.
-
-        rows : of all aggregators; with more than `MOST` no further page is asked for
-        until : as in `FleetTrees`
+        """Add the levels of one aggregator's nodes, up to `MOST` in all; return what it did not
+        say.
         """
         loop, more = asyncio.get_running_loop(), True
         while more and len(rows) <= MOST:
@@ -187,10 +176,7 @@ proxy, has 32 connections."""
 
 
 class Changes:
-    """Looks for changes while there are listeners.
-
-    stamp : Returns what else is shown, as texts by name.
-    """
+    """Looks for changes while there are listeners."""
 
     def __init__(self, calls: AdminCalls, stamp: Callable[[], dict[str, str]]) -> None:
         self._calls, self._stamp = calls, stamp
@@ -253,10 +239,7 @@ class Changes:
 
 
 class Watched:
-    """What all open pages share.
-
-    wall : Wall time, in seconds.
-    """
+    """What all open pages share."""
 
     def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:
         self.calls, self.wall = calls, wall

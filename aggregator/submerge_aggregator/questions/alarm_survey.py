@@ -36,10 +36,7 @@ def alarms(
     *,
     open_only: bool = False,
 ) -> list[AlarmView]:
-    """Return the alarms of one group, or of all: open ones first, then the newest.
-
-    name : of one node only
-    """
+    """Return the alarms of one group, or of all: open ones first, then the newest."""
     chosen = node.groups if group is None else (group_of(node, group),)
     views = [
         view_of(each, found, node.desired_states(each).get(found.alarm.node))
@@ -107,10 +104,7 @@ def watch(ledger: Ledger | None, now: Now) -> WatchView | None:
 
 
 def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bool) -> None:
-    """Check that the node and the alarm exist, as far as that is known here.
-
-    Raises Missing if not. With `anyway`, what was never reported here is taken all the same.
-    """
+    """Check that node and alarm exist, as far as known here; `anyway`: unknown ones pass."""
     group, name = group_of(node, set_desired.group), set_desired.node
     ledger = node.ledger(group)
     rows = {} if ledger is None else {who: row for (who, _), row in latest_row_per_node(ledger)}

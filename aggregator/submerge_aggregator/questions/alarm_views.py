@@ -26,12 +26,7 @@ class DeviationView:
 class AlarmView:
     """An alarm of a node, here or further down; its id is the one in the client's lines.
 
-    began, peaked : By the node's clock, Unix seconds.
-    ended : None while it is open.
     worst : The highest score, over its limit; 0 where a channel is stuck, and no score is over.
-    top : At most three channels to blame, and their shares, the largest first.
-    model : Version of the model that raised it.
-    withheld : Readings that were not learnt during it.
     verdict : The operator's verdict that the node has confirmed.
     wanted : The operator's verdict that the node has not confirmed yet.
     reported_by : Which child reported it here: the node itself, or an aggregator above it.
@@ -41,7 +36,6 @@ class AlarmView:
     first : `top` at the onset.
     deviations : Of the channels of `top`, in the row with the highest score.
     settled : It ended because readings kept to a new level, and no person had judged it.
-    provisional : Whether a provisional limit raised it.
     """
 
     group: str
@@ -69,10 +63,7 @@ class AlarmView:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutView:
-    """An alarm as a child reports it that is not believed.
-
-    by : The child.
-    """
+    """An alarm as a child reports it that is not believed."""
 
     id: str
     node: str
@@ -85,8 +76,6 @@ class LeftOutView:
 class WatchView:
     """The alarm status of a node, or of all nodes below, as last reported.
 
-    states : Nodes in each state.
-    open : Open alarms.
     watched_s : Time watched with limits, of all nodes together.
     allowed : False alarms that were promised for that time, at most.
     raised, confirmed : Alarms that were raised in it; those that a person has called faults.
@@ -137,7 +126,6 @@ class GroupWatch:
 
     clients : Known here and below; those that raise no alarms are not in `watch`.
     watch : None while no node reports an alarm status.
-    left_out : Alarms that a child reports, and that are not believed.
     widened : Factor on the limits of the group, 1 or more.
     waiting : What the group waits for, in words; "" once it has a model.
     """
@@ -154,11 +142,9 @@ class GroupWatch:
 class DesiredStateView:
     """The desired state of a node, and how it gets there.
 
-    paused : It is to learn nothing.
     verdicts : On its newest eight alarms, by id.
     reported_by : Which child gets it first: the node itself, or an aggregator above it. None where
         no report here names the node, and all aggregators below get it.
-    silent_s : Since that child was heard.
     """
 
     group: str

@@ -26,10 +26,7 @@ from submerge_proto.wire.parts import MOST
 
 
 def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
-    """Return the page that a reply holds.
-
-    Raises PeerError if no honest aggregator sends it as the answer to this question.
-    """
+    """Return the page that a reply holds."""
     try:
         page = msgspec.json.decode(body, type=ScoresPage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -60,12 +57,7 @@ LARGEST_PAGE = 2.0**63
 
 
 def read_page(body: bytes, group: str, after: str) -> NodesPage:
-    """Return the page that a reply holds.
-
-    group, after : as they were asked for
-
-    Raises PeerError if no honest aggregator sends it.
-    """
+    """Return the page that a reply holds."""
     try:
         page = msgspec.json.decode(body, type=NodesPage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -106,12 +98,7 @@ T = TypeVar("T")
 
 
 def read_settings(body: bytes, node: str, _: str = "") -> SettingsReply:
-    """Return the settings that a reply holds.
-
-    node : who was asked
-
-    Raises PeerError if no honest node sends it.
-    """
+    """Return the settings that a reply holds."""
     reply = _decoded(body, SettingsReply, "settings")
     _check(reply.node == node, f"settings of {node}", "name")
     _check_text([reply.software])
@@ -119,12 +106,7 @@ def read_settings(body: bytes, node: str, _: str = "") -> SettingsReply:
 
 
 def read_recent(body: bytes, node: str, group: str) -> RecentReply:
-    """Return the scores that a reply holds.
-
-    node, group : who was asked
-
-    Raises PeerError if no honest node sends it.
-    """
+    """Return the scores that a reply holds."""
     reply, shares = _decoded(body, RecentReply, "scores"), list[float]()
     _check((reply.node, reply.group) == (node, group), f"scores of {node} in {group}", "name")
     _check_times(reply.at)
@@ -146,12 +128,7 @@ def read_recent(body: bytes, node: str, group: str) -> RecentReply:
 
 
 def read_values(body: bytes, node: str, group: str) -> ValuesReply:
-    """Return the readings that a reply holds.
-
-    node, group : who was asked
-
-    Raises PeerError if no honest node sends it.
-    """
+    """Return the readings that a reply holds."""
     reply = _decoded(body, ValuesReply, "readings")
     _check((reply.node, reply.group) == (node, group), f"readings of {node} in {group}", "name")
     _check_times(reply.at)

@@ -71,11 +71,7 @@ def _group_metrics(node: AggregatorNode, group: str, now: Now) -> GroupMetrics:
 
 @dataclass(frozen=True, slots=True)
 class RefusedView:
-    """Messages or requests that were refused for one reason since this process began.
-
-    what : Of a child, or of an operator.
-    meaning : The reason, for people.
-    """
+    """Messages or requests that were refused for one reason since this process began."""
 
     what: str
     reason: str
@@ -88,16 +84,11 @@ class HealthView:
     """How an aggregator is; counts are since this process began.
 
     not_ready : Why children would get no answer; empty if they do.
-    parent : Empty at the root.
-    parted : The parent cannot be reached.
     broker : Whether every broker to the children can be reached; None without any.
     unanswered_bytes, most_unanswered_bytes : Of messages that are being read or wait for an answer;
         and the most of them.
-    audit_dropped : Entries of the audit log that were not written.
-    certified_until_s : When its certificate as a node ends, Unix seconds; 0 without one.
     backup_s : When the newest copy of its store was made that was fetched whole, Unix seconds; 0 if
         none is known.
-    refused : Those that have happened, the most frequent first.
     """
 
     node: str

@@ -18,12 +18,7 @@ from submerge_aggregator.questions.survey import Missing, group_of, newest_model
 
 
 def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
-    """Return what a group has learnt.
-
-    The rows may be newer than the model: it is made at intervals.
-
-    Raises Missing if there is no model yet.
-    """
+    """Return what a group has learnt; rows may be newer than the model, made at intervals."""
     model = newest_model(node, group)
     ledger, origin = node.ledger(group), origin_of(node, group)
     whole = node.top and model.summary is not None and ledger is not None
@@ -60,14 +55,12 @@ less. It has to arrive within the time of a request, and a store reads it at eac
 class HistoryView:
     """A history that a root merges beside its rows.
 
-    rows : That were learnt of it.
     counts_for : Rows that it counts for now, after its cap and the half-life.
     most_rows : Its cap; None without one.
     left : Share of its weight that the half-life leaves at its age, from 0 to 1.
     first_s, last_s : Times of its first and last row, seconds since 1970; None where rows have no
         times.
     origin : Empty for files, else the fleet that it was saved from.
-    pushed_s : When it was pushed, seconds since 1970.
     current : Of the schema that the group has now: others are kept, and in no model.
     """
 
@@ -92,8 +85,6 @@ class PushedView:
     """What a push has changed.
 
     replaces : Names of the histories whose place it took.
-    learnt : Readings that the group's model has learnt in all.
-    limits : Whether the group's model has limits.
     half_life_s : Of the group; 0 if it does not forget.
     """
 
@@ -112,10 +103,7 @@ def histories(node: AggregatorNode, now: Now, group: str) -> list[HistoryView]:
 
 
 def check_push(node: AggregatorNode, now: Now, order: PushHistory) -> tuple[History, float]:
-    """Return a history as its group would take it, and the wall time.
-
-    Raises Missing if there is no such group; UsageError if the group does not take it.
-    """
+    """Return a history as its group would take it, and the wall time."""
     group_of(node, order.group)
     return node.check_history(order, now), now.wall
 
@@ -123,12 +111,7 @@ def check_push(node: AggregatorNode, now: Now, order: PushHistory) -> tuple[Hist
 def pushed(
     node: AggregatorNode, now: Now, order: PushHistory, before: frozenset[str]
 ) -> PushedView:
-    """Return what a push has changed.
-
-    before : names of the group's histories before it
-
-    Raises UsageError if the group has not taken it.
-    """
+    """Return what a push has changed."""
     group, name = order.group, order.history.name
     held = node.histories(group)
     if name not in held or held[name].pushed != order.history.pushed:

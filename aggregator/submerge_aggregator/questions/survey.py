@@ -50,10 +50,7 @@ def group_of(node: AggregatorNode, group: str) -> str:
 
 
 def about(node: AggregatorNode, only: Sequence[str] = ()) -> About:
-    """Return which aggregator it is.
-
-    only : groups that are shown of those that it has; empty: all
-    """
+    """Return which aggregator it is, with all of its groups, or only some."""
     groups = tuple(group for group in node.groups if not only or group in only)
     plans = {group: node.plan(group).summaries for group in groups}
     models = {group: node.model(group) for group in groups}
@@ -95,12 +92,7 @@ def nodes(
 
 
 def one(node: AggregatorNode, now: Now, group: str, name: str, *, anyway: bool = False) -> NodeView:
-    """Return one node.
-
-    anyway : also one that is unknown here, which may be further down
-
-    Raises Missing if it never reported here.
-    """
+    """Return one node; `anyway`: also one that is unknown here, which may be further down."""
     ledger = node.ledger(group_of(node, group))
     known = ledger is not None and ledger.knows(name)
     if not anyway and not known and not any(name in names for names in node.excluded(group)):
@@ -288,11 +280,7 @@ def ban(node: AggregatorNode, name: str) -> BanView:
 
 
 def check_ban(node: AggregatorNode, name: str, *, banned: bool) -> None:
-    """Check that a ban can be given, or taken back.
-
-    Raises Missing if there is none to take back; UsageError if there are too many, or it is the
-    aggregator's own name.
-    """
+    """Check that a ban can be given, or taken back."""
     anywhere = {each for group in node.groups for each in node.excluded(group)[0]}
     if not banned and name not in anywhere:
         banned_here = ", ".join(sorted(anywhere)) or "no node"
@@ -356,8 +344,6 @@ def nodes_page(node: AggregatorNode, now: Now, question: Question) -> NodesPage:
 class NodeDrillView:
     """The drill of one node.
 
-    node, reported_by : The node, and the child that its answer came from.
-    at : When it ended, by the node's clock. Unix seconds.
     rows, tries, within : Rows at hand, tries of each fault, and rows in which it had to be found.
     at_most_per_s : The promised rate of false alarms.
     blind : Channels that it is blind for.

@@ -36,10 +36,8 @@ class ShownRank:
 class About:
     """Which aggregator it is.
 
-    incarnation : The store's.
     top : It has no parent.
     settled : Its store belongs to a parent, or to a root: it may answer children.
-    shown : By group.
     """
 
     node: str
@@ -52,11 +50,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class NodesPage:
-    """Some of the nodes that report to one aggregator, in the order of their names.
-
-    aggregator : To which they report.
-    more : Others follow.
-    """
+    """Some of the nodes that report to one aggregator, in the order of their names."""
 
     aggregator: str
     group: str
@@ -73,10 +67,8 @@ class RowView:
     learnt, withheld, lost : Readings; none of those that only measured a schema before the present
         one.
     moved : Readings that measured the fleet's schema, and that another incarnation counts since.
-    lifetime : Readings of the node since it was made, earlier incarnations included.
     silent_s : Since it was heard; if not heard since this process began, since then.
     model_version : Of the newest model in use, there or below.
-    certified_until_s : When its certificate ends, as it reports; Unix seconds, 0 without one.
     """
 
     incarnation: str
@@ -114,14 +106,12 @@ class SealedView:
 class NodeView:
     """A node that reports here.
 
-    kind : None while it has no row.
     rows : The latest heard comes first.
     banned, quarantined : An operator refuses it; its rows are kept out of the model.
     cause, since_s : Why it is quarantined, and since when, Unix seconds.
     outlier : How far it is from the others, if it is left out for that (`robust`); else empty.
     bounded : How much of its readings counts in the model, and why, if not all; else empty.
     watch : Its alarm status, or that of all below it; None while it reports none.
-    paused : It learns nothing, as an operator set.
     wanted : What an operator set, and the node has not confirmed yet.
     at_once : Incarnations that report in turns: so many machines run with its kit; 0 if it is one.
     """
@@ -147,17 +137,11 @@ class NodeView:
 class GroupMetrics:
     """The metrics of a group.
 
-    rows : Live rows by kind.
-    clients : Here and below.
     counts : Readings, of the rows in the model.
-    version : Of the newest model; None before the first.
     staleness : (p50, p99, max). Seconds of silence that half, 99 % and all clients stay below.
-    banned : Nodes that an operator has banned.
     quarantined : Nodes whose rows are kept out of the model, by cause; all causes are there.
     certified_until : When the first certificate of a child ends, as they report; 0 if none has one.
-    outliers : Nodes that are left out of the model for being far from the others (`robust`).
     bounded : Nodes whose readings weigh less in the model than they have reported.
-    watch : The alarm status of all below; None while no node reports one.
     alarms : Open ones, in the order in which they get places.
     contradicted : Alarms that were left out since the start of the process.
     twice : Nodes as which two machines report, or more.

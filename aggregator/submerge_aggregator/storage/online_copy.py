@@ -54,20 +54,10 @@ class OnlineCopy:
     def make(
         self, at_end: Callable[[], Found], progress: Callable[[int, int], None]
     ) -> tuple[int, Found]:
-        """Copy the database.
+        """Copy the database; return a file that the caller closes, and what `at_end` returned.
 
-        at_end : Called at the copy's commit, before any later one.
-        progress : Called after each step with bytes copied, and bytes in all; both may change with
-            commits.
-
-        Returns
-        -------
-        fd : int
-            Of the copy; the caller closes it.
-        found : what `at_end` returned
-
-        Raises CopyFailed if there is no room for it, another one is being made, or the store is
-        being closed.
+        `at_end` is called at the copy's commit, before any later one; `progress` after each step
+        with bytes copied, and bytes in all: both may change with commits.
         """
         if not self._copying.acquire(blocking=False):
             raise CopyFailed("another copy of the store is being made: wait for its end")

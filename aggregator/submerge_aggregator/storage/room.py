@@ -48,10 +48,7 @@ class LogFrames(NamedTuple):
     commits: tuple[int, ...]
 
     def unread(self, read: int) -> int:
-        """Return how many transactions are in the log that SQLite has not read.
-
-        read : the number of frames that it has read
-        """
+        """Return how many transactions are in the log beyond the frames that SQLite has read."""
         return sum(number > read for number in self.commits)
 
 
@@ -59,10 +56,7 @@ NOTHING = LogFrames(True, ())
 
 
 def frames_of(path: str) -> LogFrames:
-    """Return what a log holds; nothing if there is none, or it cannot be read.
-
-    path : the log of a store
-    """
+    """Return what the log of a store holds; nothing if there is none, or it cannot be read."""
     try:
         with open(path, "rb") as log:
             header = log.read(HEADER.size)
@@ -103,12 +97,7 @@ def ballast_of(store: str | os.PathLike[str]) -> str:
 
 
 class Ballast:
-    """One file without content.
-
-    path : Where it is, on the store's disk.
-
-    held : Its size in bytes; 0 if there is none.
-    """
+    """One file without content."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -118,10 +107,7 @@ class Ballast:
             self.held = found.st_size if stat.S_ISREG(found.st_mode) else 0
 
     def hold(self, size: int, *, spare: int = 0) -> bool:
-        """Make it at least `size` bytes long; return whether it is.
-
-        spare : bytes that have to stay free beside it
-        """
+        """Make it at least `size` bytes long, with `spare` free beside it; return whether it is."""
         if self.held >= size:
             return True
         if not self.beside(size + spare - self.held):
@@ -179,11 +165,7 @@ def room_for(store_bytes: int) -> int:
 
 
 class StoreRoom:
-    """The room for one store's log, by its one connection.
-
-    sql : In autocommit mode, with a write-ahead log.
-    path : The database.
-    """
+    """The room for one store's log, by its one connection, in autocommit mode with a WAL."""
 
     def __init__(self, sql: sqlite3.Connection, path: str) -> None:
         self._sql, self._path = sql, path
@@ -210,9 +192,8 @@ class StoreRoom:
         self._log_changes()
 
     def provide(self, action: Callable[[], object]) -> None:
-        """Run a transaction; on a full disk empty the log, and run it once more.
-
-        Raises sqlite3.Error if it fails. It has changed nothing then.
+        """Run a transaction, whole or not at all; on a full disk empty the log, and run it once
+        more.
         """
         try:
             action()
@@ -229,11 +210,7 @@ class StoreRoom:
     def empty_log(self) -> int:
         """Write the log into the database, with the ballast's room if there is no other.
 
-        Returns
-        -------
-        The number of frames that were in the log.
-
-        Raises sqlite3.Error if the room is too small, or the disk fails. Nothing is lost then.
+        Return the number of frames that were in the log. Where this fails, nothing is lost.
         """
         try:
             return self._checkpoint()

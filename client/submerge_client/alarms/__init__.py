@@ -38,8 +38,6 @@ class Sinks:
     """All sinks of a client.
 
     provisional : Whether sinks receive alarms by provisional limits, too.
-
-    alarms : The newest state that the sinks received.
     """
 
     def __init__(self, sinks: Sequence[Sink] = (), *, provisional: bool = False) -> None:

@@ -36,10 +36,7 @@ class SinkSettings(Protocol):
 
 
 def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
-    """Return where a client's alarms go.
-
-    Raises UsageError if a file or server that the configuration names cannot be used.
-    """
+    """Return where a client's alarms go."""
     alarms, group = config.alarms, config.group
     journal = journal_of(alarms, config.state, [group])
     sinks = [] if journal is None else line_sinks(alarms, group, journal, stdout)
@@ -55,10 +52,7 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
 def journal_of(
     alarms: SinkSettings, store: Path, groups: Iterable[str], others: Collection[str] = ()
 ) -> Journal | None:
-    """Return the journal beside a store; None if there are no sinks.
-
-    `others`: names of sinks that are built elsewhere.
-    """
+    """Return the journal beside a store; None if there are no sinks."""
     names = [*others, *(name for group in groups for name in names_of(alarms, group))]
     if not names:
         return None

@@ -113,7 +113,6 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 class Journal:
     """What each sink has delivered; safe to use from the threads of several sinks.
 
-    path : The file is created with the first note.
     sinks : Names of the configured sinks. Entries of other sinks are dropped.
     """
 

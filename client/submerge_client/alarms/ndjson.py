@@ -29,10 +29,7 @@ from submerge_client.logs import say
 
 
 def write_whole(stream: BinaryIO, data: bytes) -> None:
-    """Write all of `data`, and flush it.
-
-    Raises OSError if the reader is gone, or a stream that does not block is full.
-    """
+    """Write all of `data`, and flush it."""
     left = memoryview(data)
     while left:
         taken: int | None = stream.write(left)
@@ -60,10 +57,7 @@ class LineOutput(Protocol):
 
 
 class LineSink:
-    """A sink that writes alarms as lines.
-
-    name : The name of this sink in the journal.
-    """
+    """A sink that writes alarms as lines."""
 
     def __init__(self, output: LineOutput, journal: Journal, *, name: str, group: str) -> None:
         self._output, self._journal, self._name, self._group = output, journal, name, group

@@ -100,10 +100,7 @@ AGAIN_S = 60.0
 class MqttAlarms:
     """A sink that publishes to a broker, and through it to Home Assistant.
 
-    link : The broker, and the fleet in its topics.
     discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
-    kit : The node's kit.
-    clock : A steady clock, in seconds.
     """
 
     def __init__(

@@ -82,12 +82,7 @@ class Payload(Protocol[Out]):
     """Whether the server compares times with its own clock."""
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Out:
-        """Return the request for an event.
-
-        first : the alarm as it was when its start was delivered
-        now : wall time here
-        skew : the server's clock minus ours, seconds
-        """
+        """Return the request for an event; `first`: the alarm as its start was delivered."""
 
 
 def payload_of(config: WebhookConfig, group: str) -> Payload[Request]:
@@ -335,14 +330,7 @@ Requested = TypeVar("Requested")
 
 
 class WebhookDelivery(Generic[Requested]):
-    """Decides what is posted next, and when.
-
-    post : Posts a request and waits for the answer.
-    name : The name of this sink in the journal.
-    where : The server, for the log, without secrets.
-    kind : The kind of server, for the log.
-    clock, wall : A steady clock in seconds, and Unix seconds.
-    """
+    """Decides what is posted next, and when."""
 
     def __init__(
         self,
@@ -444,10 +432,7 @@ class WebhookDelivery(Generic[Requested]):
 
 
 class Webhook:
-    """A sink that runs a `WebhookDelivery` in a thread of its own.
-
-    name : The name of the thread.
-    """
+    """A sink that runs a `WebhookDelivery` in a thread of its own."""
 
     def __init__(self, delivery: WebhookDelivery[Any], name: str) -> None:
         self._delivery = delivery

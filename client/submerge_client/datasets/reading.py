@@ -72,9 +72,7 @@ def check_quantity(quantity: str) -> None:
 class Flow:
     """One file, opened but not yet read.
 
-    path : as the caller named it
     names : of the columns; `x0, x1, ...` if the file has none
-    named : whether the file has names
     notes : what was left out or guessed, a sentence each
     """
 
@@ -86,13 +84,7 @@ class Flow:
 
     @classmethod
     def of(cls, path: Path, *, quantity: str = "temperature") -> Flow:
-        """Open a file, and refuse one that is no table.
-
-        path : A whitespace matrix, CSV, `.npy` or Intel Lab log, plain or gzip.
-        quantity : What to take from an Intel Lab log.
-
-        Raises UsageError, in one line: the place, what was expected, what came, what to do.
-        """
+        """Open a file, and refuse one that is no table."""
         check_quantity(quantity)
         source = Source.of(path)
         with source.damage_first():

@@ -76,8 +76,6 @@ class Place(NamedTuple):
 class Source:
     """A file that can be read from the start any number of times.
 
-    path : as the caller named it
-    packed : whether it is gzip
     head : its first `HEAD` bytes, unpacked
     """
 

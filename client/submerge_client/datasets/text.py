@@ -149,7 +149,6 @@ class TextForm(NamedTuple):
 
     delimiter : None for any whitespace
     names : of the columns; none without a header
-    width : number of columns
     first : the line of the first row, header or not
     skip : how many lines stand before the first row of numbers
     """
@@ -342,10 +341,7 @@ def pieces(
     *,
     most: int = BLOCK,
 ) -> Iterator[Piece]:
-    """Yield columns as numbers, and others as text, at most `most` rows at a time.
-
-    used, texts : Places of the columns that are read as numbers, and as text.
-    """
+    """Yield the columns `used` as numbers, and `texts` as text, at most `most` rows at a time."""
     with source.lines() as lines:
         line = 1 + sum(1 for _ in islice(lines, form.skip))
         while chunk := _chunk(lines, most):

@@ -53,8 +53,6 @@ class ScoredBlock(NamedTuple):
     """One block of rows with their scores.
 
     schema : The settled one, whose scaling the rows have.
-    first : The number of the sensor's rows before this block.
-    at : Wall time.
     alarms : The newest first.
     """
 
@@ -109,10 +107,7 @@ ClusterFields = Callable[[Block, Schema], list[dict[str, Any]]]
 class ScoreLines:
     """Makes lines of scores.
 
-    schema : It has the names of the channels.
     contributions : Most channels in `top`; more cost bytes, 0 leaves it out.
-    out : Takes the lines of a block, each with its line break.
-    clusters : Returns the fields of each row's cluster.
     """
 
     def __init__(
@@ -171,10 +166,7 @@ def limits_passed(scores: RowScores) -> dict[str, Array]:
 def scored_fields(
     block: Block, scores: RowScores, schema: Schema, names: tuple[str, ...], *, top: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the fields of each row of a block: its scores, limits, and channels.
-
-    top : most channels in `top`; 0 leaves it out
-    """
+    """Yield the fields of each row of a block: its scores, limits, and up to `top` channels."""
     over = limits_passed(scores)
     order, shares = scores.top(top)
     readings = None if block.gaps is None else in_units(block.rows, schema)

@@ -30,8 +30,6 @@ MEASUREMENT = "submerge"
 class ScoreMetrics:
     """Makes metrics of scores.
 
-    schema : It has the names of the channels.
-    node, group : The tags.
     outlet : Where they go; it has the times of rows.
     provisional : Whether alarms by provisional limits are alarms.
     """

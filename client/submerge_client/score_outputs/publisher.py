@@ -20,13 +20,7 @@ MOST_WAITING = 1000
 
 
 class Publisher:
-    """Publishes scores to a broker.
-
-    link : The broker.
-    kit : The node's kit.
-
-    left_out : Lines that the broker did not get.
-    """
+    """Publishes scores to a broker."""
 
     def __init__(self, link: UplinkConfig, node: str, kit: Path | None = None) -> None:
         self.left_out = 0

@@ -38,16 +38,8 @@ BLOCK = 64
 class FileReplay:
     """Rows from files.
 
-    channels : The schema's names, in its order.
-    config : Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip.
-    note : Takes remarks for the log.
-    clock : A steady clock, in seconds.
-    wait : `wait(stop, seconds)` returns when `stop` is set, at the latest.
-
     counts : "passes" over all files; "zeros" read as gaps; times that the replay was "late" by more
         than a second.
-
-    Raises UsageError if a file is no table, or its columns do not fit the channels.
     """
 
     def __init__(
@@ -72,10 +64,7 @@ class FileReplay:
             self._flows.append((flow, _columns(flow, channels, config.skip)))
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
-        """Hand over rows until the files end or `stop` is set.
-
-        Raises UsageError at a value that is no finite number, or a file that is no longer there.
-        """
+        """Hand over rows until the files end or `stop` is set."""
         due = self._clock()
         for rows in self._pieces():
             if self._speed:

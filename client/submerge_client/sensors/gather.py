@@ -53,14 +53,10 @@ class Lags:
         self._past = np.empty((0, self.width))
 
     def embed(self, rows: Array) -> Array:
-        """Return the rows that are complete, (m, lags * width).
+        """Return the rows that are complete, (m, lags * width), with the next rows (n, width).
 
-        rows : (n, width). The next rows; NaN is a gap, and stays one in each vector that contains
-            it.
-
-        Notes
-        -----
-        Lag-major: all channels of this row, then all of the row before, and so on.
+        Lag-major: all channels of this row, then all of the row before, and so on. A gap stays one
+        in each vector that contains it.
         """
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)
@@ -154,11 +150,8 @@ class RowGatherer:
             self._changed.notify_all()
 
     def take(self, steady: float) -> Gathered | None:
-        """Return the oldest rows: one block of the sensor's, or several of `BLOCK` rows at most.
-
-        None if there are none.
-
-        steady : Now, on a steady clock, in seconds.
+        """Return the oldest rows: one block of the sensor's, or several of `BLOCK` rows at most, or
+        None.
         """
         with self._changed:
             taken = list[Gathered]()

@@ -97,15 +97,12 @@ MOST_WAITING = 1 << 16
 class Grid:
     """Aligns readings of several channels.
 
-    channels : How many there are.
     period_s : Seconds from a row to the next. More: fewer rows, each of more readings.
     max_age_s : How old a reading may be that is held. More: fewer gaps, staler values. None follows
         from the channel's usual silences.
     lateness_s : How long a point waits for its readings. More: fewer late ones, later rows.
-    missing : What a channel's value at a point is.
     most : Readings that may wait for their points, over all channels.
 
-    counts : Readings and points, by outcome.
     held : (n, channels) of bool. Of the rows that were returned last, where the reading is of an
         earlier point.
     absent : (channels,) of bool. Which channels had no value at the last point.
@@ -157,13 +154,7 @@ class Grid:
         )
 
     def put(self, channel: int, time: float, value: float | None) -> None:
-        """Add a reading.
-
-        channel : Its index in the schema.
-        time : Seconds, of the same clock as `now` of `rows`.
-        value : A number that an engine takes; others are counted as unusable. None: there is no
-            value.
-        """
+        """Add a reading, by the clock of `rows`; a value of None says that there is none."""
         # This form is false for NaN, too.
         if not (abs(time) <= LATEST_S and (value is None or abs(value) <= LARGEST)):
             self.counts["unusable"] += 1
@@ -284,10 +275,7 @@ class KeptSilences:
     """Silences that outlive the process.
 
     path : None keeps nothing.
-    channels : Their names, in the order of `silences`.
     silences : Takes what the file knows.
-    note : Takes remarks for the log.
-    now : Seconds on any steady clock.
     """
 
     def __init__(

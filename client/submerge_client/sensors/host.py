@@ -55,16 +55,8 @@ Look = dict[str, float]
 class HostMeter:
     """A sensor that yields a row about this machine every `period_s`.
 
-    channels : The schema's names, in its order; each must be one of `channel_names()`.
-    period_s : Seconds from row to row, above 0.
-    note : Takes remarks for the log.
-    clock : A steady clock, in seconds.
-    wait : `wait(stop, seconds)` returns when `stop` is set, at the latest.
-
     counts : Families of channels that "failed" to be read; values "missing"; rows "skipped" because
         the node was behind.
-
-    Raises UsageError if this host does not have a channel; the message lists those that it has.
     """
 
     def __init__(

@@ -26,7 +26,6 @@ class ReadPace:
 
     pause_s : The pause after a read, while fewer than `BLOCK` rows and `MANY_BYTES` come in
         `SPAN_S`.
-    steady : A steady clock, in seconds.
     """
 
     def __init__(self, pause_s: float, *, steady: Callable[[], float] = time.monotonic) -> None:

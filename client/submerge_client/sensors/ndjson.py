@@ -53,17 +53,12 @@ Values = list[float | None]
 class NdjsonReadings:
     """Rows from lines of JSON.
 
-    channels : The schema's names, in its order.
-    stream : A pipe, file or terminal; standard input by default.
-    note : Takes remarks for the log.
     zero : Whether a channel that an object does not name is zero: rows are sparse.
     pause_s : How long the stream is left alone after a read of slow rows. A writer of more than a
         pipe holds, 64 KiB, waits meanwhile.
 
     counts : Lines "malformed", "too_long" or "empty" (an object without a channel); names
         "unknown".
-
-    Raises UsageError if there is nothing to read from.
     """
 
     def __init__(

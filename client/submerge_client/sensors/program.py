@@ -45,12 +45,7 @@ Process = subprocess.Popen[bytes]
 
 
 def begin(command: Sequence[str], out: IO[bytes], errors: IO[bytes] | None = None) -> Process:
-    """Start a program in a group of its own, which prints to a file.
-
-    errors : where its standard error goes; None for this process's
-
-    Raises OSError if it cannot be started.
-    """
+    """Start a program in a group of its own, which prints to a file."""
     # The command is the operator's own, and no shell reads it.
     return subprocess.Popen(  # noqa: S603
         command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, start_new_session=True
@@ -80,12 +75,7 @@ def end(process: Process) -> int:
 
 
 def check_command(command: Sequence[str]) -> None:
-    """Refuse a command whose program is not there.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a command whose program is not there."""
     if shutil.which(command[0]) is None:
         raise UsageError(
             f"expected a program that can be run, got {command[0]!r}: write its whole path, or"
@@ -96,14 +86,7 @@ def check_command(command: Sequence[str]) -> None:
 class ProgramReadings:
     """Rows of a program's lines.
 
-    channels : The schema's names, in its order.
-    command : The program and its arguments.
-    note : Takes remarks for the log, from any thread.
-    pause_s : As in `NdjsonReadings`.
-
     counts : Those of `NdjsonReadings`, and how often the program "ended".
-
-    Raises UsageError if there is no such program.
     """
 
     def __init__(

@@ -34,22 +34,14 @@ T = TypeVar("T")
 
 
 class JobRoom:
-    """Bytes that several queues share.
-
-    used : Bytes that wait now, in all of them.
-    """
+    """Bytes that several queues share."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes, self.used = most_bytes, 0
 
 
 class JobQueue(Generic[T]):
-    """Messages that wait, each with its size. Its owner holds a lock where threads share it.
-
-    room : What it shares with other queues.
-
-    dropped : Messages that found no room.
-    """
+    """Messages that wait, each with its size. Its owner holds a lock where threads share it."""
 
     def __init__(self, most_bytes: int = MOST_BYTES, room: JobRoom | None = None) -> None:
         self._most, self._room = most_bytes, JobRoom(most_bytes) if room is None else room

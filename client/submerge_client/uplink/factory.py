@@ -18,10 +18,7 @@ from submerge_client.uplink.tls import password_of, tls_of
 def make_uplink(
     link: UplinkConfig, *, parent: str, node: str, groups: Sequence[str], kit: Path | None = None
 ) -> Uplink:
-    """Return the uplink to a parent, not open yet; `kit` as in `tls_of`.
-
-    Raises UsageError if the extra that it needs is not installed.
-    """
+    """Return the uplink to a parent, not open yet; `kit` as in `tls_of`."""
     tls = tls_of(link, kit)
     try:
         if link.scheme in ("grpc", "grpcs"):

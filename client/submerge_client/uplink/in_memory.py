@@ -42,10 +42,7 @@ class Parent(Protocol):
 
 
 class Memory:
-    """A network in memory, for one parent at a time.
-
-    name : For messages to people.
-    """
+    """A network in memory, for one parent at a time."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -151,10 +148,7 @@ class Memory:
 
 
 class InMemoryUplink:
-    """An `Uplink` in memory; `Memory.uplink` makes one.
-
-    failures : How often `hear` raised.
-    """
+    """An `Uplink` in memory; `Memory.uplink` makes one."""
 
     def __init__(self, memory: Memory, node: str, groups: Sequence[str], limit: int) -> None:
         self.node, self.groups = node, tuple(groups)

@@ -135,17 +135,11 @@ class BrokerConnection:
     """One connection to a broker, kept up.
 
     name : The client id: a broker disconnects an older connection of the same name.
-    topics : To subscribe to; empty for a line that only publishes.
     will : What the broker publishes when the connection breaks.
     opened : Called when every topic is granted. The line's thread makes this call and the next two,
         none of them after `close` has returned.
     parted : Called with the reason after each connection and each failed try.
-    came : Called with topic and payload of each message.
     first_wait_s : The wait before the second try; see rule 5.
-
-    failures : Errors on the thread other than network errors.
-
-    Raises UsageError if a file of `broker.tls` is unusable.
     """
 
     def __init__(

@@ -91,9 +91,7 @@ class StreamedReport:
 class ReportsOnStream:
     """The reports on one channel.
 
-    stream, call : gRPC's, for a stream of reports and for a single one.
     patience_s : An answer that has not come by then is overdue.
-    failed : Called for an error on its thread that is no network error.
     """
 
     def __init__(
@@ -214,9 +212,7 @@ MOST_JOB_CALLS = 2
 class JobCalls:
     """The calls with messages of jobs, on one channel.
 
-    call : gRPC's.
     patience_s : Deadline of a call.
-    failed : Called for an error that is no network error.
 
     lost : Messages that the parent has not taken.
     """
@@ -310,15 +306,7 @@ OPTIONS = (
 class GrpcUplink:
     """An `Uplink` over gRPC.
 
-    target : host:port.
-    groups : The groups whose models it receives.
-    limit : Most bytes of a message, either way.
-    tls : None: unprotected.
     name : The name that the parent has to prove; None: the target's host.
-
-    failures : Errors on its threads other than network errors.
-
-    Raises UsageError if a file of `tls` is unusable.
     """
 
     def __init__(
@@ -505,12 +493,10 @@ class GrpcUplink:
             self._renew()
 
     def _listen(self, group: str, request: bytes) -> tuple[bool, bool, str]:
-        """Listen until the stream ends.
+        """Listen until the stream ends; return whether it was open, the name proven, and why it
+        ended.
 
-        Returns
-        -------
-        Whether it was open; whether the server has proven its name, which one that refuses the
-        stream has, too; and why it ended.
+        A server that refuses the stream has proven its name, too.
         """
         opened = False
         try:

@@ -22,18 +22,10 @@ DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied", 
 class MqttUplink:
     """An `Uplink` over MQTT.
 
-    host, port : The broker's.
     fleet, parent, node : They are in every topic, and together they are the client id. A broker
         allows one connection for an id: a second process of this node disconnects this one.
-    groups : The groups whose models it receives.
-    limit : Most bytes of a message, topic and header included.
-    tls : None: unprotected.
     first_wait_s : Before the second try to connect; each further one waits twice as long, up to 60
         s.
-
-    counts : Messages that were ignored: `foreign` topics, `too_large`, `empty`.
-
-    Raises UsageError if a file of `tls` is unusable.
     """
 
     def __init__(

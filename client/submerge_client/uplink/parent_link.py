@@ -37,12 +37,7 @@ shows by nothing else."""
 
 
 class Reach:
-    """Whether the parent can be reached, as far as is known.
-
-    steady : A steady clock, in seconds.
-
-    why : Why it is out of reach; None if it is not, or before the first try.
-    """
+    """Whether the parent can be reached, as far as is known."""
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
         self.why: str | None = None
@@ -101,12 +96,7 @@ class Reach:
 
 
 class ParentLink:
-    """The way to the parent.
-
-    uplink : None at the root.
-
-    sent_bytes, heard_bytes : Bytes of messages, without what the transport adds.
-    """
+    """The way to the parent."""
 
     def __init__(self, uplink: Uplink | None, clock: Callable[[], Now]) -> None:
         self.uplink, self._clock = uplink, clock

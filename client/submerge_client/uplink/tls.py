@@ -43,10 +43,7 @@ class Tls(NamedTuple):
         return self.cert is not None or self.kit is not None
 
     def context(self) -> ssl.SSLContext:
-        """Return the files as a client's context: the other end must prove its name.
-
-        Raises UsageError if a file cannot be read, or has the wrong content.
-        """
+        """Return the files as a client's context: the other end must prove its name."""
         import ssl  # 2 MiB, which a link without TLS does not need
 
         trusted = None if self.kit is None else read_kit(self.kit).authority.decode()
@@ -71,10 +68,7 @@ class Tls(NamedTuple):
             raise _unusable(what, got, error) from error
 
     def contents(self) -> tuple[bytes | None, bytes | None, bytes | None]:
-        """Return ca, key and cert as bytes, in gRPC's order.
-
-        Raises UsageError if a file cannot be read, or has the wrong content.
-        """
+        """Return ca, key and cert as bytes, in gRPC's order."""
         self.context()  # gRPC itself reports no error for a file that it cannot use
         if self.kit is not None:
             kit = read_kit(self.kit)
@@ -152,11 +146,7 @@ class NodeIdentity(NamedTuple):
 
 
 def identity(tls: Tls) -> NodeIdentity:
-    """Return the facts of the certificate in `tls`, whether or not it is valid now.
-
-    Raises UsageError if a file is unusable, the key does not match, or the authority has not signed
-    it.
-    """
+    """Return the facts of the certificate in `tls`, whether or not it is valid now."""
     import ssl
 
     shown = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -184,10 +174,7 @@ def identity(tls: Tls) -> NodeIdentity:
 
 
 def check_name(tls: Tls, node: str) -> NodeIdentity:
-    """Return the facts of a node's certificate.
-
-    Raises UsageError if it is unusable, or names another node.
-    """
+    """Return the facts of a node's certificate."""
     found = identity(tls)
     if found.node != node:
         raise UsageError(
@@ -202,8 +189,6 @@ class Credentials:
 
     *links : The TLS files of its links; None for a link without TLS.
     node : The name that every certificate must have.
-
-    Raises UsageError if a certificate is unusable, or names another node.
     """
 
     def __init__(self, *links: Tls | None, node: str) -> None:
@@ -227,9 +212,6 @@ class Credentials:
         """Return why a connection failed, with a hint if our certificate has expired.
 
         The server that refuses an expired certificate never says so.
-
-        why : The reason that the transport gives.
-        wall : Now, Unix seconds.
         """
         until = self.until
         if not 0.0 < until <= wall:
@@ -297,7 +279,6 @@ class ParentName:
     """The name that a parent's certificate must have.
 
     parent : The configured parent; empty: only the host name is checked.
-    host, port : Where it listens.
 
     by_host : Whether the next connection checks the host name, for the parent has an old
         certificate.
@@ -310,10 +291,7 @@ class ParentName:
 
     @property
     def expected(self) -> str:
-        """The name to check in place of the host's; empty: the host's.
-
-        Raises UsageError if our own certificate is unusable.
-        """
+        """The name to check in place of the host's; empty: the host's."""
         if self.by_host or not self._parent or not self._tls.proves:
             return ""
         return "" if identity(self._tls).permission is None else server_name(self._parent)
@@ -363,9 +341,6 @@ def shown_by(host: str, port: int, tls: Tls) -> dict[str, Any]:
     """Return the certificate of a server, signed by an authority that we trust, for a server.
 
     Its host name is not checked here; a connection that is to check it does so.
-
-    Raises OSError if it cannot be reached, or shows another certificate; UsageError if a file of
-    `tls` is unusable.
     """
     context = tls.context()
     context.check_hostname = False

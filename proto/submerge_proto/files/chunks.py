@@ -44,10 +44,7 @@ def chunks(value: Iterable[Chunk]) -> pb.Chunks:
 
 
 def chunks_of(message: pb.Chunks) -> tuple[Chunk, ...]:
-    """Return the chunks that a message holds.
-
-    Raises PeerError if no version of ours has written them.
-    """
+    """Return the chunks that a message holds."""
     joined = message.keys  # once: each access copies the bytes
     n, rest = divmod(len(joined), KEY)
     if rest or n > MOST_CHUNKS:

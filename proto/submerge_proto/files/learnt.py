@@ -43,10 +43,7 @@ def put(message: pb.Learnt, summary: Summary | None) -> None:
 
 
 def of(message: pb.Learnt, schema: Schema) -> Summary | None:
-    """Return the summary that a message holds; None if it has none.
-
-    Raises PeerError if it does not fit the schema, or no rows have such a summary.
-    """
+    """Return the summary that a message holds; None if it has none."""
     found = summaries.of(message, schema.fingerprint, kept=True)
     if found is None:
         return None
@@ -110,13 +107,7 @@ MOST_LAGS, MOST_PERIOD_S = 1 << 16, 1e9
 
 
 class LearntFile(NamedTuple):
-    """What a file holds.
-
-    rank : int
-        Directions to score with; 0 if it is not known.
-    linear_rank : int
-        Of the readings, in a kernel group; 0 is the default.
-    """
+    """What a file holds; a rank of 0 is not known, a `linear_rank` of 0 is the default."""
 
     learnt: Learnt
     rank: int = 0
@@ -124,13 +115,7 @@ class LearntFile(NamedTuple):
 
 
 def packed(learnt: Learnt, *, rank: int = 0, linear_rank: int = 0) -> bytes:
-    """Return what was learnt as the bytes of a file; the same gives the same bytes.
-
-    rank, linear_rank : as in `LearntFile`; a model that says its rank needs none
-
-    Raises UsageError if it could not be read again: a sum out of range, or parts that do not fit
-    together.
-    """
+    """Return what was learnt as the bytes of a file; the same gives the same bytes."""
     try:
         payload = _message(learnt, rank, linear_rank).SerializeToString(deterministic=True)
     except (ValueError, OverflowError) as error:  # not a number of the field's type, or no text
@@ -145,11 +130,7 @@ def packed(learnt: Learnt, *, rank: int = 0, linear_rank: int = 0) -> bytes:
 
 
 def unpacked(data: bytes) -> LearntFile:
-    """Return what the bytes of a file hold.
-
-    Raises PeerError if they are not of form 3, are damaged, or hold what no version of ours has
-    written.
-    """
+    """Return what the bytes of a file hold."""
     payload = _payload(data)
     try:
         bounds.check(pb.Learnt, payload, MOST_PARTS)
@@ -166,10 +147,7 @@ def of_earlier_form(form: int) -> PeerError:
 
 
 def model_of(data: bytes) -> tuple[Model, Schema]:
-    """Return the model in a message, and its schema.
-
-    Raises PeerError if it is no model, or does not fit its schema.
-    """
+    """Return the model in a message, and its schema."""
     model = codec.decode("watch", data)
     if not isinstance(model, Model):
         raise PeerError("these bytes are a hello")

@@ -48,12 +48,7 @@ def monitors(value: Iterable[tuple[str, MonitorState]]) -> list[pb.MachineMonito
 def monitors_of(
     messages: Sequence[pb.MachineMonitor], schema: Schema, lags: int
 ) -> tuple[tuple[str, MonitorState], ...]:
-    """Return the monitors that messages hold.
-
-    lags : rows that a vector of the schema is made of
-
-    Raises PeerError if they are not of the schema, or hold an alarm.
-    """
+    """Return the monitors that messages hold."""
     names = ascending("machines", [each.machine for each in messages], MOST_MACHINES)
     return tuple(
         (name, _state_of(each.state, name, schema, lags))

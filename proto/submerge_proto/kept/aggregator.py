@@ -48,10 +48,7 @@ def history_of(message: pb.History) -> History:
 
 
 def history_from(saved: Learnt, *, most_rows: float = math.inf, pushed: float = 0.0) -> History:
-    """Return what a model file holds as a history.
-
-    Raises PeerError if it holds nothing that merges: it was saved below a root.
-    """
+    """Return what a model file holds as a history; one that was saved below a root holds none."""
     if saved.summary is None:
         raise PeerError("it holds nothing that merges: it was saved at an aggregator below a root")
     if not most_rows >= 0:

@@ -100,10 +100,8 @@ def columns(value: Habits | RunLengths) -> Iterable[pb.Column]:
 def columns_of(messages: Any, none: Callable[[int], Known]) -> Known | None:
     """Return what is known of each channel; None if nothing is.
 
-    A name that this version does not know is skipped: a later version wrote it. A field without
-    a column has its value from before the first row: an earlier version wrote the record.
-
-    none : makes the value from before the first row, for a number of channels
+    A name that this version does not know is skipped: a later version wrote it. A field without a
+    column has its value from before the first row (`none`): an earlier version wrote the record.
     """
     if not len(messages):
         return None

@@ -25,13 +25,9 @@ Plan = dict[int, "Plan | None"]
 
 
 def check(form: Any, data: bytes, most: int = MOST_PARTS) -> None:
-    """Refuse bytes that are no message, or a message of too many parts.
+    """Refuse bytes that are no message of this form, or one of too many parts.
 
-    form : the expected message; unknown fields are counted and skipped
-    most : parts; a file may have more of them than a message
-
-    Raises PeerError: "oversize" or "malformed". Bytes that pass may still be malformed for
-    protobuf.
+    Bytes that pass may still be malformed for protobuf.
     """
     if len(data) > 2 * most:  # fewer bytes have no room for more parts
         _walk(data, 0, len(data), _plan(form.DESCRIPTOR), most)

@@ -123,11 +123,7 @@ def encode(message: Message, *, coarse: bool = False) -> bytes:
 
 
 def decode(kind: Kind, data: bytes) -> Message:
-    """Return the message that bytes hold.
-
-    Raises PeerError if no honest node of this version sends them; `MessageRefused` if the sender is
-    known.
-    """
+    """Return the message that bytes hold."""
     if kind == "job":
         raise PeerError("expected a message between nodes, got one of a job")
     form, reader = _READERS[kind]

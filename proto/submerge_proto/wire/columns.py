@@ -73,10 +73,7 @@ def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> 
 
 
 def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> Subspace:
-    """Return the subspace that a message holds; `kept`: it is from one's own disk.
-
-    Raises PeerError if no honest node could have written it.
-    """
+    """Return the subspace that a message holds; `kept`: it is from one's own disk."""
     dim = message.dim
     if not 1 <= dim <= MOST_DIM:
         raise PeerError(f"a subspace has 1 to {MOST_DIM} dimensions, got {dim}", kind="shape")

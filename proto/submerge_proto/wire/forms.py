@@ -58,10 +58,7 @@ def packed(factors: Factors) -> v1_pb.Factors:
 
 
 def unpacked(messages: Sequence[v1_pb.Factors], summary: Summary | None) -> tuple[Factors, ...]:
-    """Return the factors that messages hold, for each part of a summary; () if there are none.
-
-    Raises PeerError if they do not go with the summary.
-    """
+    """Return the factors that messages hold, for each part of a summary; () if there are none."""
     if not messages:
         return ()
     subspaces = () if summary is None else summary.parts
@@ -126,10 +123,7 @@ def put(
 
 
 def of(message: pb.ReportRequest, *, kept: bool = False) -> EarlierSums | None:
-    """Return the sums that a report holds; None if it has none.
-
-    Raises PeerError if no honest node could have written them.
-    """
+    """Return the sums that a report holds; None if it has none."""
     if not message.HasField("earlier"):
         return None
     earlier = message.earlier
@@ -175,11 +169,7 @@ def trail(value: ScoreTrail) -> pb.ScoreTrail:
 
 
 def trail_of(message: pb.ReportRequest) -> ScoreTrail:
-    """Return the trail that a report has.
-
-    Raises PeerError if an aggregator sends one, if its length is wrong, or if a minute is before
-    1970 or after the year 9999.
-    """
+    """Return the trail that a report has."""
     if message.fence:
         raise PeerError("expected a trail of scores from a client only, got an aggregator's")
     minute = number("last_minute", message.trail.last_minute, LAST_MINUTE)

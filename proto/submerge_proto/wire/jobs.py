@@ -44,10 +44,7 @@ def encode(message: JobMessage) -> bytes:
 
 
 def decode(data: bytes) -> JobMessage:
-    """Return the message that bytes hold.
-
-    Raises PeerError if no honest node of this version sends them.
-    """
+    """Return the message that bytes hold."""
     try:
         bounds.check(pb.JobMessage, data)
         envelope = pb.JobMessage.FromString(data)

@@ -39,20 +39,13 @@ TINY = 1e-300
 
 
 def held_by(rows: Storage, sigma: Array) -> Array:
-    """Return what directions hold of the energy of each channel, diag(U S^2 U'): (dim,).
-
-    rows : (k, dim), the columns of U
-    """
+    """Return what directions (k, dim) hold of the energy of channels, diag(U S^2 U'): (dim,)."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(sigma**2 @ np.square(rows, dtype=np.float64))
 
 
 def agree(energies: Array, held: Array, energy: float, bound: float) -> bool:
-    """Return whether energies of channels sum to `energy`, and cover what is held of each.
-
-    energies, held : (dim,)
-    energy, bound : of all channels; `spectral_bound`
-    """
+    """Return whether energies of channels sum to `energy`, and cover what is held of each."""
     with np.errstate(over="ignore", invalid="ignore"):
         off = abs(float(energies.sum()) - energy)
         slack = min(bound, energy) + NOISE * energy + TINY

@@ -53,10 +53,7 @@ def put(
 
 
 def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | None:
-    """Return the summary that a message holds, as `columns.unpacked`; None if it has none.
-
-    Raises PeerError if no honest node could have written it.
-    """
+    """Return the summary that a message holds, as `columns.unpacked`; None if it has none."""
     kernel_summary = message.HasField("linear")
     if not message.HasField("subspace"):
         if kernel_summary:

@@ -64,10 +64,7 @@ def packed(whole: WholeScatter, *, exact: bool = False) -> pb.Subspace:
 
 
 def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> WholeScatter:
-    """Return the whole scatter that a message holds; `kept`: it is from one's own disk.
-
-    Raises PeerError if no honest node could have written it.
-    """
+    """Return the whole scatter that a message holds; `kept`: it is from one's own disk."""
     dim = message.dim
     if not 1 <= dim <= MOST_WHOLE:
         raise PeerError(

@@ -58,10 +58,7 @@ class MalformedLine(PeerError):
 
 
 class ParsedLine(NamedTuple):
-    """A metric.
-
-    time : an integer in the stream's unit; None without one
-    """
+    """A metric."""
 
     measurement: str
     tags: dict[str, str]
@@ -70,12 +67,7 @@ class ParsedLine(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The parts of a line that was checked.
-
-    series : measurement and tags, as they are written
-    fields : the fields, as they are written
-    time : as in `ParsedLine`
-    """
+    """The parts of a line that was checked."""
 
     series: str
     fields: str
@@ -83,10 +75,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: bytes) -> Cut | None:
-    """Check a line, and return its parts; None if there is no metric in it.
-
-    Raises MalformedLine if it is neither a metric, a comment nor empty.
-    """
+    """Check a line, and return its parts; None if there is no metric in it."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -155,11 +144,7 @@ def value_of(text: str) -> Value:
 def written(
     measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value], time: int
 ) -> bytes:
-    """Return a metric as a line with its line break. Numbers that are not finite are left out.
-
-    measurement, tags : Printable, without a backslash at an end: names of ours.
-    fields : At least one of them finite.
-    """
+    """Return a metric of ours as a line with its break, without numbers that are not finite."""
     series = ",".join([_escape(measurement, ", "), *(_pair(*tag) for tag in tags.items())])
     pairs = [
         f"{_escape(key, ',= ')}={_value(value)}"

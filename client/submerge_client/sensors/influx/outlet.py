@@ -63,10 +63,7 @@ class MetricOutlet:
 
     descriptor : Of a pipe, a socket, a file or a terminal. The first two are written without
         blocking.
-    steady : A steady clock, in seconds.
 
-    counts : As in the rules of this module.
-    times : The times of the rows that the sensor handed over.
     waker : Rings when ours are there to be written.
     gone : Why nothing more can be written; "" while it can.
     """

@@ -166,7 +166,6 @@ class Series(NamedTuple):
 class SeriesNames:
     """Finds the channels of series.
 
-    channels : The schema's names, in its order.
     template : As in the rules of this module; `series_names.wrong_with` accepts it.
     ignored : Keys of tags that are no part of a device.
     """
@@ -227,9 +226,6 @@ MOST_NAMES = 1000
 class MetricDecoder:
     """Reads lines.
 
-    channels : The schema's names, in its order.
-    rows : Takes the readings.
-    tally : With `KINDS`.
     wall_ns : The time of arrival, in nanoseconds since 1970.
     """
 
@@ -248,11 +244,7 @@ class MetricDecoder:
         self._unlisted: dict[str, None] = {}
 
     def take(self, number: int, line: bytes | None, now: float) -> None:
-        """Read a line; None is one that is too long.
-
-        number : of the line, for the log
-        now : on a steady clock, in seconds
-        """
+        """Read a line; None is one that is too long."""
         if line is None:
             self._tally.add("too_long", "line too long", line=number)
             return
@@ -309,14 +301,9 @@ MOST_NAMED = 20
 class InfluxReadings:
     """Rows from metrics.
 
-    channels : The schema's names, in its order.
     stream : A pipe, file or terminal; standard input by default.
     outlet : Where all bytes go on to; None: nowhere.
-    note : Takes remarks for the log.
     gather_s : How long a row waits for its lines.
-    steady : A steady clock, in seconds.
-
-    Raises UsageError if there is nothing to read from.
     """
 
     def __init__(
@@ -345,10 +332,7 @@ class InfluxReadings:
         return {**self._tally.counts, **self._rows.counts, **passed}
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the stream ends or `stop` is set.
-
-        Raises UsageError if the reader of standard output is gone.
-        """
+        """Hand over rows until the stream ends or `stop` is set."""
         has_ended = False
         while not (has_ended or stop.is_set() or self._is_gone):
             if self._wait():

@@ -33,11 +33,9 @@ class HeardField:
     """A field of a device.
 
     name : `device/field`.
-    count : Readings of it.
     changes : Readings that differed from the one before.
     first_s, last_s : When the first and the last came, in seconds on the caller's clock.
     lowest, highest, last : Of its values.
-    unit : "" while none is known.
     falls : Readings that were lower than the one before.
     longest_s : The longest time between two readings.
     mean, squares : Of its values, and the sum of their squared differences from it.
@@ -73,7 +71,6 @@ class Heard:
 
     most : Names that are remembered.
 
-    fields : By name, in the order in which they were first heard.
     crowded : Readings of names beyond `most`.
     """
 
@@ -150,11 +147,7 @@ def says_presence(topic: str) -> bool:
 
 
 def departed(topic: str, place: TopicPlace, content: Any) -> Departed:
-    """Return what a message ends; without scopes if it ends nothing.
-
-    topic, place : the message's topic, and what it stands for
-    content : as `fields.content_of` returns it
-    """
+    """Return what a message ends; without scopes if it ends nothing."""
     last = topic.rsplit("/", 1)[-1]
     state = content.get("state") if isinstance(content, dict) else content
     if not isinstance(state, str) or state.lower() not in AWAY.get(last, ()):
@@ -201,11 +194,8 @@ class Decoder(Protocol):
     def readings(
         self, topic: str, payload: bytes | bytearray, *, retained: bool
     ) -> list[ChannelReading]:
-        """Return the readings in a message.
-
-        A message without any is counted by its reason; no message raises anything.
-
-        retained : Whether the broker has kept it from earlier.
+        """Return the readings in a message; one without any is counted by its reason, and raises
+        nothing.
         """
 
 
@@ -223,19 +213,14 @@ def check_size(payload: bytes | bytearray) -> None:
 
 
 def number_of(text: str) -> float | None:
-    """Return the decimal number that a text is; None if it is none.
-
-    Many devices write numbers as text.
-    """
+    """Return the decimal number that a text is, as many devices write it; None if it is none."""
     text = text.strip()
     return float(text) if len(text) <= 64 and _NUMBER.fullmatch(text) else None
 
 
 def seconds_of(value: Any) -> float | None:
-    """Return a time in seconds since 1970; None if it is none.
-
-    value : Seconds or milliseconds since 1970, as a number or a text; or ISO 8601, UTC without an
-        offset.
+    """Return a time in seconds since 1970, of seconds, milliseconds or ISO 8601; None if it is
+    none.
     """
     if isinstance(value, str):
         number = number_of(value)
@@ -264,10 +249,7 @@ LONGEST_NAME = 128
 
 
 def content_of(payload: bytes | bytearray) -> Any:
-    """Return a payload's content: of JSON, or else its text.
-
-    Raises MalformedMessage if it is neither, or too long.
-    """
+    """Return a payload's content: of JSON, or else its text."""
     check_size(payload)
     try:
         text = bytes(payload).decode().strip()
@@ -282,13 +264,7 @@ def content_of(payload: bytes | bytearray) -> Any:
 
 
 def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Return the numbers in a content, each with its path.
-
-    content : As `content_of` returns it.
-    states : Numbers for texts, and for `true` and `false`.
-
-    Raises MalformedMessage if it is larger than the limits.
-    """
+    """Return the numbers in a content, each with its path."""
     found = list[tuple[str, float]]()
     for path, value in leaves_of(content):
         number = as_number(value, states)
@@ -298,10 +274,7 @@ def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, floa
 
 
 def words_of(content: Any) -> list[tuple[str, str]]:
-    """Return the booleans and texts in a content that are no numbers, each with its path.
-
-    Raises MalformedMessage as `fields_of`.
-    """
+    """Return the booleans and texts in a content that are no numbers, each with its path."""
     words = list[tuple[str, str]]()
     for path, value in leaves_of(content):
         if isinstance(value, bool):
@@ -312,10 +285,7 @@ def words_of(content: Any) -> list[tuple[str, str]]:
 
 
 def leaves_of(content: Any) -> list[tuple[str, Any]]:
-    """Return the values in a content that have no parts, each with its path.
-
-    Raises MalformedMessage if it is larger than the limits.
-    """
+    """Return the values in a content that have no parts, each with its path."""
     found = list(islice(_leaves(content, "", 0), MOST_FIELDS + 1))
     if len(found) > MOST_FIELDS:
         raise MalformedMessage(f"expected {MOST_FIELDS} fields at most, got more")

@@ -182,7 +182,6 @@ class DescribedField(NamedTuple):
 
     topic : where it is published
     path : its place in the message's JSON, or ""
-    unit : or ""
     kind : "number", "state" for words and booleans, "" if it is not said
     is_minor : whether it is a setting, or about the device instead of what it measures
     away : topics where the device says that it is away, each with the word for it
@@ -210,10 +209,7 @@ class Descriptions:
         self._tasmota = TasmotaDiscovery()
 
     def take(self, topic: str, payload: bytes | bytearray) -> list[DescribedField]:
-        """Return the fields that a message describes.
-
-        Raises MalformedMessage if it is not JSON, or too large.
-        """
+        """Return the fields that a message describes."""
         if len(payload) > LARGEST_DESCRIPTION:
             raise MalformedMessage(
                 f"expected {LARGEST_DESCRIPTION} bytes at most, got {len(payload)}"

@@ -35,15 +35,7 @@ Handle = Callable[[MQTTMessage], Iterable[RebirthRequest]]
 
 
 class BrokerListener:
-    """A connection to a broker.
-
-    link : The broker, and how to connect to it.
-    subscriptions : Topic filters.
-    tally : With `KINDS`.
-    note : Takes remarks for the log, from any thread.
-
-    Raises UsageError if a file cannot be read.
-    """
+    """A connection to a broker."""
 
     def __init__(
         self,

@@ -68,16 +68,10 @@ class PublishedValue(NamedTuple):
 class Published:
     """Reads messages.
 
-    channels : The schema's names, in its order.
-    topic : With `{channel}` in it once.
     value : The path of the number in a message's JSON: "value", "reading.celsius"; "" if the
         message is a bare number.
     time : The path of its time, in seconds since 1970 or ISO 8601 (UTC without an offset); "" if
         messages have none.
-
-    subscription : The topic filter for all channels.
-
-    Raises UsageError if topic and channels do not fit, or `time` is set for bare numbers.
     """
 
     def __init__(self, channels: Sequence[str], *, topic: str, value: str, time: str) -> None:
@@ -128,7 +122,6 @@ class Published:
 class SingleDecoder:
     """A `Decoder` of such messages.
 
-    tally : With the kinds malformed, null, unknown and retained.
     timed : Whether messages have a time. Without, retained ones may be days old, and are left out.
     """
 
@@ -203,7 +196,6 @@ class NamedReading(NamedTuple):
     name : `device/field`
     value : None if the device says that it has none
     time : seconds since 1970; None without one
-    unit : or ""
     """
 
     name: str
@@ -220,19 +212,10 @@ class NamedReading(NamedTuple):
 class MessageDecoder:
     """Reads the messages of devices.
 
-    channels : The schema's names, in its order; may be empty, to listen alone.
-    topics : Patterns as in `topics`.
-    tally : With `KINDS`.
-    time : The path of a message's time; "" takes the time of arrival.
-    include, exclude : Patterns of names.
-    states : Numbers for texts, and for `true` and `false`.
     rebirth : Whether edge nodes of Sparkplug B are asked for their births: that publishes messages.
     whole : Whether all names are those of all levels.
-    steady, wall : Clocks, in seconds.
 
     heard : All numbers that pass the patterns.
-
-    Raises UsageError if a channel does not pass the patterns.
     """
 
     def __init__(

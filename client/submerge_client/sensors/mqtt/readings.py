@@ -67,10 +67,7 @@ class _KnownDevice(NamedTuple):
 
 
 class Comings:
-    """Devices that come and go.
-
-    channels : The schema's names, in its order.
-    """
+    """Devices that come and go."""
 
     def __init__(self, channels: Sequence[str]) -> None:
         self._listed = defaultdict[str, list[int]](list)
@@ -81,12 +78,7 @@ class Comings:
         self._taken = set[str]()  # devices of the schema that have another name now
 
     def remarks(self, heard: Mapping[str, HeardField], absent: Mask, now: float) -> list[Remark]:
-        """Return what is to be said now.
-
-        heard : All fields that were heard, by name.
-        absent : (channels,) of bool. Which channels have no value.
-        now : On the clock of `heard`.
-        """
+        """Return what is to be said now."""
         devices = defaultdict[str, list[HeardField]](list)
         for name, field in heard.items():
             devices[_device(name)].append(field)
@@ -209,12 +201,7 @@ MOST_NAMED = 20
 class MqttReadings:
     """A sensor that makes rows of published values.
 
-    channels : The schema's names, in its order.
-    config : The broker, the form of messages, and the grid as in `Grid`.
-    note : Takes remarks for the log, from any thread.
     habits : The file that keeps how long channels are usually silent; None keeps nothing.
-
-    Raises UsageError if a setting is impossible, or a file cannot be read.
     """
 
     def __init__(

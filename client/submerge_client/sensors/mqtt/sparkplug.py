@@ -50,10 +50,8 @@ SESSION, REBIRTH = "bdSeq", "Node Control/Rebirth"
 class MetricReading(NamedTuple):
     """A number of a device.
 
-    device, field : what it is called
     value : the number; None if the device says that it has none
     time : seconds since 1970; None without one
-    unit : the property `engUnit` of its birth, or ""
     """
 
     device: str
@@ -71,10 +69,7 @@ class Unborn(NamedTuple):
 
 
 class SparkplugDecoder:
-    """Reads the messages of edge nodes.
-
-    states : Numbers for texts, and for `true` and `false`.
-    """
+    """Reads the messages of edge nodes."""
 
     def __init__(self, states: Mapping[str, float]) -> None:
         self._states = states
@@ -84,10 +79,7 @@ class SparkplugDecoder:
     def read(
         self, topic: str, payload: bytes | bytearray
     ) -> list[MetricReading] | Unborn | Departed:
-        """Return the metrics in a message.
-
-        Raises MalformedMessage if it is no message of Sparkplug B; nothing changes.
-        """
+        """Return the metrics in a message."""
         levels = topic.split("/")
         if len(levels) not in (4, 5) or levels[2] not in BIRTHS + DATA + DEATHS:
             return []  # a command, or the state of a host
@@ -152,9 +144,6 @@ class SparkplugDecoder:
 
 
 def rebirth_request(unborn: Unborn, milliseconds: int) -> RebirthRequest:
-    """Return the message that asks an edge node for its births.
-
-    milliseconds : the time, since 1970
-    """
+    """Return the message that asks an edge node for its births."""
     payload = as_payload(REBIRTH, datatype=BOOLEAN, milliseconds=milliseconds)
     return RebirthRequest(f"{NAMESPACE}/{unborn.group}/NCMD/{unborn.node}", payload)

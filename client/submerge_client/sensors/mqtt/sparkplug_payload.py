@@ -36,12 +36,9 @@ Value = int | float | str | bool | None
 class Metric(NamedTuple):
     """A metric, as it was sent.
 
-    device : the name of the device that sent it
     name, alias : either may be None
     value : None for a type that is no number, boolean or text
-    datatype : 0 without one
     time : seconds since 1970, or None
-    unit : or ""
     is_historical : whether it is of an earlier time
     is_gone : whether it says that it has no value: it is null, or not good
     """
@@ -58,10 +55,7 @@ class Metric(NamedTuple):
 
 
 def metrics_in(payload: bytes | bytearray, device: str) -> list[Metric]:
-    """Return the metrics in a payload.
-
-    Raises MalformedMessage if it is not a payload of Sparkplug B, or too large.
-    """
+    """Return the metrics in a payload."""
     check_size(payload)
     try:
         message = pb.Payload.FromString(bytes(payload))

@@ -55,12 +55,7 @@ class TopicPlace(NamedTuple):
 
 
 class TopicPattern:
-    """Topics of one form.
-
-    pattern : As in the rules of this module; `topic_patterns.wrong_with` accepts it.
-
-    subscription : The topic filter that covers them.
-    """
+    """Topics of one form."""
 
     def __init__(self, pattern: str) -> None:
         self._levels = pattern.split("/")
