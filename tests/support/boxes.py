@@ -104,10 +104,10 @@ def ran(folder: Path, *args: str) -> str:
     return done.stdout
 
 
-def learnt(box: Box, name: str) -> int:
-    """Return how many readings of a node the box holds."""
+def counted(box: Box, name: str) -> int:
+    """Return how many readings of a node the box holds: learnt, or withheld by an alarm."""
     store = box.folder / "root.db"
     said = ran(box.folder, "nodes", "list", "--store", str(store), "--json")
     nodes = [node for node in json.loads(said) if node["node"] == name]
     rows = [row for node in nodes for row in (*node["rows"], *node["sealed"])]
-    return sum(row["learnt"] for row in rows)
+    return sum(row["learnt"] + row["withheld"] for row in rows)

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("grpc")
 paho = pytest.importorskip("paho.mqtt.client")
 
-from support.boxes import Box, fed, learnt, lines_of, rows_of  # noqa: E402
+from support.boxes import Box, counted, fed, lines_of, rows_of  # noqa: E402
 from support.broker import PROGRAM, REQUIRED, Mosquitto  # noqa: E402
 from support.patience import PATIENCE_S, until  # noqa: E402
 from support.programs import Programs  # noqa: E402
@@ -92,7 +92,7 @@ def _goes_and_comes(programs: Programs, broker: Mosquitto) -> None:
     shed.until("reading")
     devices.speak()
     shed.write(pairs(100))
-    until(lambda: learnt(box, "shed") >= 100, lambda: shed.log, lambda: len(shed.lines))
+    until(lambda: counted(box, "shed") >= 100, lambda: shed.log, lambda: len(shed.lines))
 
     broker.stop()
     shed.until("parent unreachable, trying on")
@@ -100,7 +100,7 @@ def _goes_and_comes(programs: Programs, broker: Mosquitto) -> None:
     shed.write(pairs(150))
     broker.start()
 
-    until(lambda: learnt(box, "shed") == 250, lambda: shed.log, lambda: len(shed.lines))
+    until(lambda: counted(box, "shed") == 250, lambda: shed.log, lambda: len(shed.lines))
     devices.speak()
     fed(shed, b"")
     assert 0 == up.end(), up.log
