@@ -25,6 +25,8 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # Programs that tests start inherit it, and one that is ignored stays so: under nohup, for one.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a shared machine's hiccup is not a failure.
 settings.register_profile("default", deadline=None, print_blob=True)

@@ -238,7 +238,7 @@ def test_every_invariant_has_a_meaning():
 
 def test_shares_are_what_faults_say_are_shares():
     """A share that is read as a rate would be taken in silence for something else."""
-    entries = re.findall(r"^(\w[\w, ]*) : float\n +(\w+)", inspect.cleandoc(Faults.__doc__), re.M)
+    entries = re.findall(r"^(\w[\w, ]*) : (\w+)", inspect.cleandoc(Faults.__doc__), re.M)
     shares = [name for names, first in entries for name in names.split(", ") if first in WORDS]
 
     assert sorted(SHARES) == sorted(shares)
@@ -279,7 +279,7 @@ def test_a_violation_in_json(submerge, broken):
     first = found["violations"][0]
     assert {"seed", "invariant", "what"} == set(first)
     assert " !! " in found["transcript"][-1]
-    status, out, _ = submerge(*shlex.split(found["repeat"])[2:], "--json")
+    status, out, _ = submerge(*shlex.split(found["repeat"])[3:], "--json")
     assert 1 == status
     assert first == json.loads(out)["violations"][0]
 
@@ -352,7 +352,7 @@ def test_the_command_that_repeats_says_all_of_a_kernel(figures):
     words = shlex.split(repeat_command(replace(plan, features=map_), 0))
     kernel = "--kernel matern --features 33 --gamma auto --map fourier-cos --map-seed 5 --nu 2.5"
     assert kernel in " ".join(words)
-    assert found["trace"] == figures(*words[2:])["trace"]
+    assert found["trace"] == figures(*words[3:])["trace"]
 
 
 # -- what is asked -----------------------------------------------------------------

@@ -67,8 +67,8 @@ def test_machines_copied_with_their_memory_are_set_apart():
 @pytest.mark.slow
 def test_short_memories_cost_nothing(monkeypatch):
     """With few rows and names remembered floors rise all the time, and nothing is lost by it."""
-    for name in ("member.CLOSED", "ledger.CLIENT_ROWS", "ledger.AGGREGATOR_ROWS"):
-        monkeypatch.setattr(f"submerge.aggregator.{name}", 2)
+    for name in ("CLOSED", "CLIENT_ROWS", "AGGREGATOR_ROWS"):
+        monkeypatch.setattr(f"submerge.aggregator.rows.ledger.{name}", 2)
     often = Faults(kill=4.0, down_s=60.0, loss=0.2, duplicate=0.2, reorder=0.1)
 
     bad = [v for seed in seeds(15) if (v := run(Plan(hours=3, faults=often), seed).violations)]
