@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -130,3 +131,12 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path):
         or name.startswith((f"{PAGE}static/", f"{PAGE}templates/", SCORERS))
         for name in names
     )
+
+
+def test_images_are_built_from_every_package():
+    """What `.dockerignore` lets through holds the folders of both wheels."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    folders = {package.split("/")[0] for package in wheel["targets"]["wheel"]["packages"]}
+    let_through = set((ROOT / ".dockerignore").read_text().splitlines())
+
+    assert {f"!{folder}" for folder in folders | {"lab"}} <= let_through
