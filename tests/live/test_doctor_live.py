@@ -11,7 +11,8 @@ from submerge.protocol.permission import Permission
 from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink import Opened, Parted
-from submerge_client.uplink.line import Broker, BrokerConnection, Publication
+from submerge_client.uplink.broker import Broker, Publication
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.over_mqtt import MqttUplink as Up
 from submerge_client.uplink.tls import Tls
 from submerge_operate.doctor import links

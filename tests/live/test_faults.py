@@ -300,10 +300,10 @@ def test_an_unknown_key_ends_a_program(programs, kind):
 
 
 IMPATIENT = """
-from submerge_client import reach
+from submerge_client.uplink import parent_link
 from submerge_operate.cli import main
 
-reach.REMIND_S = 1.0
+parent_link.REMIND_S = 1.0
 main()
 """
 

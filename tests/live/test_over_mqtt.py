@@ -22,7 +22,8 @@ from submerge_aggregator.downlink.over_mqtt import MqttDownlink as Downlink
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink import Opened, Parted
 from submerge_client.uplink import line as lines
-from submerge_client.uplink.line import Broker, BrokerConnection, Publication, overhead, reason
+from submerge_client.uplink.broker import Broker, Publication, overhead, reason
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.over_mqtt import MqttUplink as Uplink
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics

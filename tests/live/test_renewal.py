@@ -10,7 +10,8 @@ import pytest
 
 from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
 from submerge_client.uplink import Opened, Parted
-from submerge_client.uplink.line import Broker, BrokerConnection
+from submerge_client.uplink.broker import Broker
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.over_grpc import GrpcUplink as Up
 from submerge_client.uplink.tls import Tls
 from support.certified import LOOPBACK, Certified

@@ -75,7 +75,7 @@ NEEDS = {
     "alarms --config x.toml": "aggregator",
     "nodes learn pause n --config x.toml": "aggregator",
     "jobs kmeans x.csv --clusters 2 --out z.npz": "files",
-    "jobs --config x.toml": "aggregator",
+    "jobs --config x.toml": "files",
     "aggregator audit --config x.toml": "aggregator",
     "aggregator token list --config x.toml": "aggregator",
     "backup --config x.toml --to y": "aggregator",

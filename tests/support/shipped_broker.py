@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from submerge.protocol.permission import Permission
-from submerge_client.uplink.line import Broker, BrokerConnection, Publication
+from submerge_client.uplink.broker import Broker, Publication
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
 from submerge_operate.pki.authority import Authority
 from submerge_operate.pki.command import acl_text

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from submerge_aggregator.downlink import UNPROVEN, Inbound, PeerIdentity, Take
 from submerge_aggregator.refusals import Refusals
-from submerge_client.uplink.line import Broker, BrokerConnection, Parting, Publication, overhead
+from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind

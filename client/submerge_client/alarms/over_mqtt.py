@@ -23,7 +23,8 @@ from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import facts, rounded
 from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
-from submerge_client.uplink.line import BrokerConnection, Publication, broker_of
+from submerge_client.uplink.broker import Publication, broker_of
+from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
 ONLINE, OFFLINE = b"online", b"offline"

@@ -39,7 +39,7 @@ from submerge_client.alarms.journal import Delivered, Journal, undelivered
 from submerge_client.config.alarms import WebhookConfig, origin
 from submerge_client.logs import say
 from submerge_client.memory import SystemEntropy
-from submerge_client.uplink.line import Broker, reason
+from submerge_client.uplink.broker import Broker, reason
 from submerge_client.uplink.tls import Tls
 
 # Alertmanager knows an alert by its labels, so they keep their values from the start: a channel

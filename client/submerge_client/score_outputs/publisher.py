@@ -12,7 +12,8 @@ from pathlib import Path
 
 from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
-from submerge_client.uplink.line import BrokerConnection, Publication, broker_of
+from submerge_client.uplink.broker import Publication, broker_of
+from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
 MOST_WAITING = 1000

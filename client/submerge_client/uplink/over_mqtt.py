@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from submerge_client.uplink import Came, Hear, Opened, Parted, check_size
-from submerge_client.uplink.line import Broker, BrokerConnection, Publication, overhead
+from submerge_client.uplink.broker import Broker, Publication, overhead
+from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind

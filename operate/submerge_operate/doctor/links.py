@@ -15,8 +15,8 @@ from submerge import PeerError, UsageError
 from submerge.protocol.messages import Hello, Model
 from submerge_client.config.links import Link, UplinkConfig
 from submerge_client.uplink import Came, Heard, Opened, Parted, SendRefused
+from submerge_client.uplink.broker import Broker
 from submerge_client.uplink.factory import make_uplink
-from submerge_client.uplink.line import Broker
 from submerge_client.uplink.tls import Tls, identity, password_of, tls_of
 from submerge_files.console.units import in_words
 from submerge_operate.doctor.findings import Finding, fails, ok, warning

@@ -20,7 +20,7 @@ from submerge_client.config.sizes import (
     check_size,
     size_of_report,
 )
-from submerge_client.uplink.line import overhead
+from submerge_client.uplink.broker import overhead
 from submerge_proto.wire import codec, topics
 
 AT = ("uplink", "max_message_bytes")

@@ -133,7 +133,7 @@ def test_a_file_without_names_says_so(file) -> None:
 def test_memory_does_not_grow_with_the_file(file, name) -> None:
     """Ten times as many rows take as much memory as some blocks of them do."""
     maxima = []
-    for n in (5_000, 50_000):
+    for n in (5_000, 5_000, 50_000):  # the first loads what is imported late
         content = ("1.25," * 9 + "NA\n").encode() * n
         path = file(name, gzip.compress(content, 1) if name.endswith("gz") else content)
         tracemalloc.start()
@@ -142,4 +142,4 @@ def test_memory_does_not_grow_with_the_file(file, name) -> None:
         tracemalloc.stop()
         assert n == total
 
-    assert maxima[1] < 1.2 * maxima[0]
+    assert maxima[2] < 1.2 * maxima[1]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from submerge_client.uplink import JobQueue, JobRoom
-from submerge_client.uplink.line import LATER, WINDOW, Broker, BrokerConnection, Publication
+from submerge_client.uplink.broker import Broker, Publication
+from submerge_client.uplink.line import LATER, WINDOW, BrokerConnection
 
 
 def test_the_oldest_goes_first():
