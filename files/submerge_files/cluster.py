@@ -1,5 +1,4 @@
 """`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program.
-
 What runs them is a package of its own, found by its entry point (group `submerge.clusters`): a
 function that connects to an address and yields a FileCluster.
 """
@@ -55,10 +54,7 @@ class FileCluster(Protocol):
 
 @contextmanager
 def cluster_at(address: str | None, **refused: object) -> Iterator[FileCluster | None]:
-    """Connect to a scheduler; None without an address.
-
-    refused : options that a cluster does not have, by their names
-    """
+    """Connect to a scheduler and refuse `refused` options; None without an address."""
     if address is None:
         yield None
         return

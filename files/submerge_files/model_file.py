@@ -1,5 +1,4 @@
 """A model as a file: what scores, what merges, and with how many directions nodes score.
-
 `submerge_proto.files.learnt` makes its bytes (form 3). A running aggregator sends the bytes of the
 model's message alone, which are checked as strictly.
 """
@@ -22,10 +21,8 @@ from submerge_proto.files import learnt as learnt_file
 class SavedModel(NamedTuple):
     """A model, its schema, and where it comes from, for people.
 
-    shown : ShownRank or None
-        What nodes score with; None if that is not known.
-    learnt : Learnt or None
-        What merges, and the model again; None from a message.
+    shown : What nodes score with; None if that is not known.
+    learnt : What merges, and the model again; None from a message.
     """
 
     whence: str
@@ -36,10 +33,7 @@ class SavedModel(NamedTuple):
 
 
 def decoded(data: bytes, whence: str, *, sent: bool = False) -> SavedModel:
-    """Return the model in the bytes of a file; `sent`: by an aggregator, also in a message's.
-
-    Raises UsageError if they hold no model that this version reads.
-    """
+    """Return the model in the bytes of a file; `sent`: by an aggregator, also in a message's."""
     learnt = shown = None
     try:
         if data.startswith(learnt_file.MARK):
@@ -81,12 +75,8 @@ def bytes_of(path: Path) -> bytes:
 
 
 def save(path: Path, learnt: Learnt, shown: ShownRank | None = None) -> int:
-    """Write what was learnt, whole or not at all; return the length of the file in bytes.
-
-    Only a new file or an older model may be written: a slip must not destroy another file.
-
-    shown : what nodes score with, for a model that does not say it
-    """
+    """Write what was learnt, whole or not at all; return the length of the file in bytes."""
+    # Only a new file or an older model may be written: a slip must not destroy another file.
     if path.exists():
         check_older(path)
     ranks = (0, None) if shown is None else (shown.rank, shown.linear_rank)

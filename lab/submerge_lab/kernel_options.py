@@ -1,8 +1,6 @@
-"""--kernel and its options, the same for every command that takes a kernel.
-
-A command adds them with `@kernel_options(features=...)`, takes them out of its arguments with
-`taken`, and makes a map of them with `feature_map`. Impossible choices are refused in the
-options' own names.
+"""--kernel and its options, the same for every command that takes a kernel. A command adds them
+with `@kernel_options(features=...)`, takes them out of its arguments with `taken`, and makes a map
+of them with `feature_map`. Impossible choices are refused in the options' own names.
 """
 
 from __future__ import annotations
@@ -96,22 +94,7 @@ def taken(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def feature_map(given: Mapping[str, Any], *, width: int, features: int) -> FeatureMap | None:
-    """Return the map that the options ask for; None without --kernel.
-
-    given : As `taken` returns them.
-    width : Channels, or columns, of the rows.
-    features : The default of --features.
-
-    Returns
-    -------
-    FeatureMap or None
-        Not settled where gamma is auto.
-
-    Raises
-    ------
-    UsageError
-        If an option has no effect, or asks for a map that does not exist.
-    """
+    """Return the map of the options, not settled if gamma is auto; None without --kernel."""
     check(given)
     if "kernel" not in given:
         return None

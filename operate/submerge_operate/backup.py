@@ -45,10 +45,8 @@ def dated(folder: Path, node: str) -> Path:
 
 
 def remove_older(newest: Path, node: str, keep: int) -> list[Path]:
-    """Remove copies of a node beyond so many, the oldest first; return them.
-
-    newest : the one that was just made, which stays whatever the clock was
-    """
+    """Remove copies of a node beyond so many, the oldest first; return them."""
+    # The newest stays, whatever the clock was.
     named = re.compile(rf"{re.escape(node)}-{DATED}{re.escape(ENDING)}")
     begun = re.compile(rf"\.{named.pattern}\.\d+\.part")
     folder = list(newest.parent.iterdir())
@@ -68,13 +66,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def fetch(admin: AdminClient, path: Path, *, anyway: bool) -> CopyIdentity:
-    """Have the aggregator copy its store, and write the copy to a file, for its owner alone.
-
-    anyway : also in the place of another file
-
-    Raises UsageError if the file exists, its folder cannot be written, or the aggregator is no
-    root; NoAnswer if the aggregator is not there, cannot make a copy now, or the disk is full.
-    """
+    """Have the aggregator copy its store to a file for its owner alone; `anyway`: over another."""
     from submerge_aggregator.backup.checking import identity_of
 
     partial = f".{path.name}.{os.getpid()}.part"

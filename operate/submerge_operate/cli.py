@@ -1,8 +1,6 @@
-"""The `submerge` command.
-
-Packages offer tables of commands, by entry points. A subcommand's module loads when it is called,
-so that `submerge --help` answers at once on a Pi. Exit status: 0 done, 1 failed, 2 bad input
-(one line on stderr: what was expected, what was found, what to do).
+"""The `submerge` command. Packages offer tables of commands, by entry points. A subcommand's module
+loads when it is called, so that `submerge --help` answers at once on a Pi. Exit status: 0 done, 1
+failed, 2 bad input (one line on stderr: what was expected, what was found, what to do).
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 class TableLine(NamedTuple):
     """A line of a package's table of commands.
 
-    module : calls it `command`
     install : what to install for it, in words of pip
     """
 
@@ -80,10 +77,8 @@ CALLED = "submerge_operate.called"
 
 @cache
 def commands() -> dict[str, TableLine]:
-    """Return the commands of all installed packages (entry points `submerge.commands`), by words.
-
-    Two words are a command in a group, which may be of another package.
-    """
+    """Return the commands of installed packages (entry points `submerge.commands`), by words."""
+    # Two words are a command in a group, which may be of another package.
     found: dict[str, TableLine] = {}
     for entry in plugins("submerge.commands"):
         try:

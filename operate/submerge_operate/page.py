@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def forwarding(way: UnixSocket) -> Starlette:
-    """Return the app.
-
-    way : to the aggregator
-    """
+    """Return the app."""
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.routing import Route

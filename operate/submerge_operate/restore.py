@@ -32,14 +32,7 @@ NO_PROCESS = frozenset({errno.ECONNREFUSED, errno.ENOENT})
 
 
 def put_in_place(copy: StoreCopy, store: Path) -> Path | None:
-    """Put a copy in the place of a store.
-
-    Returns
-    -------
-    The path of the store that was there before; None if there was none.
-
-    Raises UsageError if an aggregator runs with the store, or its folder cannot be written.
-    """
+    """Put a copy in the place of a store; return the path of the one before, if there was one."""
     refuse_link(store, what="the store")
     store = store.absolute()
     aside = _free_name(store) if store.exists() else None

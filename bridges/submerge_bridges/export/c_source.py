@@ -84,13 +84,7 @@ matrix I - L G L' for it, computed in double."""
 
 
 def c_source(recipe: Recipe, *, single: bool = False, prefix: str = "submerge") -> str:
-    """Return the text of the C file, in ASCII.
-
-    single : Whether it computes in float, not in double.
-    prefix : What all its names begin with.
-
-    Raises UsageError if the prefix is no beginning of a name, or a number does not fit float.
-    """
+    """Return the text of the C file, in ASCII."""
     if not PREFIX.fullmatch(prefix):
         raise UsageError(
             "expected --prefix of at most 31 letters, digits and underscores that begins with a"

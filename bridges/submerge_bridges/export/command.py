@@ -42,11 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What a writer may be asked for beside the recipe.
-
-    single : whether it computes in float32
-    prefix : what names in the program begin with
-    """
+    """What a writer may be asked for beside the recipe."""
 
     single: bool = False
     prefix: str = "submerge"
@@ -54,10 +50,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportWriter:
-    """Writes one language.
-
-    takes : the options that it has: names of fields of `ExportOptions`
-    """
+    """Writes one language."""
 
     write: Callable[[Recipe, ExportOptions], bytes]
     takes: frozenset[str] = frozenset()
@@ -93,15 +86,8 @@ def recipe_of(
     alarms: AlarmSettings = SOON,
     at_most: str = "1 false per week",
 ) -> Recipe:
-    """Return the recipe of a model.
-
-    machine : Whose mean and typical errors; needed where each machine has its own mean.
-    alarms : The rate of false alarms, and of how many rows they are raised.
-    at_most : The same rate, in words.
-
-    Raises UsageError if the model has a kernel or lags, learnt nothing or is too wide, or knows no
-    such machine.
-    """
+    """Return the recipe of a model."""
+    # A machine is needed where each has its own mean.
     from submerge_files.python.judge import FrameScorer
 
     _check_kind(saved)
@@ -297,7 +283,6 @@ def _exported(
     at_most: str,
     options: ExportOptions,
 ) -> tuple[Recipe, bytes]:
-    """Return the recipe of a model file, and the program by it."""
     from submerge_files import model_file
     from submerge_files.detect.run import alarms_at
 
@@ -309,7 +294,6 @@ def _exported(
 
 
 def _check_options(language: str, options: ExportOptions) -> None:
-    """Refuse options that would have no effect."""
     plain, takes = ExportOptions(), WRITERS[language].takes
     for name, option in OPTIONS.items():
         if name not in takes and getattr(options, name) != getattr(plain, name):

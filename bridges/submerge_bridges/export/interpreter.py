@@ -35,15 +35,8 @@ class EwmaState(NamedTuple):
 class ExportState:
     """What the next row's statistics need. A new one is that of no rows.
 
-    Attributes
-    ----------
-    recent : mapping of kind to tuple of float
-        The last of - 1 scores, oldest first; fewer where there were fewer rows.
-    ewma : EwmaState
-    open : bool
-        Whether an alarm is open.
-    quiet : int
-        Rows of the open alarm since a statistic was above its calm value.
+    recent : The last of - 1 scores, oldest first; fewer where there were fewer rows.
+    quiet : Rows of the open alarm since a statistic was above its calm value.
     """
 
     recent: Mapping[By, tuple[float, ...]] = field(default_factory=dict)
@@ -56,12 +49,9 @@ class ExportState:
 class ExportResult:
     """What is known of a row.
 
-    status : `SCORED`, or why there is nothing else.
-    scores : Those that the recipe computes.
     passed : The highest share of normal rows whose limit the score is above, 0 for none.
     statistics : What is compared with the alarm limits.
     over : Statistics above their limit: the row raises an alarm if there is one.
-    alarm : Whether an alarm is open at the row.
     shares : (d,). Shares of the channels in what is anomalous; all 0 for a row as predicted.
     blame : The channel with the largest share, the first of several; -1 for none.
     deviation : How far that channel is from what the others predict, in its units.
@@ -199,10 +189,7 @@ class GoldenRows:
 
 
 def golden_rows(recipe: Recipe, *, single: bool = False) -> GoldenRows:
-    """Return golden rows of a recipe; the same recipe gives the same rows.
-
-    single : rows are float32 numbers, and the program computes in float32
-    """
+    """Return golden rows of a recipe; the same recipe gives the same rows."""
     near = NEAR[single]
     for seed in range(TRIES):
         rows = _rows(recipe, np.random.default_rng(seed))
@@ -233,11 +220,9 @@ def _rows(recipe: Recipe, rng: np.random.Generator) -> Array:
 
 
 def _floor(recipe: Recipe, rows: Array, near: float, kind: type) -> float:
-    """Return how much SPE may differ by rounding: it is what is left of large numbers.
-
-    An error of `each` in the residual changes its square by 2 sqrt(SPE) each + each^2. That is less
-    than a share `near` of SPE, or less than this.
-    """
+    """Return how much SPE may differ by rounding: it is what is left of large numbers."""
+    # An error of `each` in the residual changes its square by 2 sqrt(SPE) each + each^2. That is
+    # less than a share `near` of SPE, or less than this.
     centered = (rows - recipe.offset) / recipe.scale - recipe.mean
     each = ROUNDINGS * float(np.finfo(kind).eps) * float(np.abs(centered).max())
     return 4 / near * each**2

@@ -40,7 +40,6 @@ from submerge_bridges.export.recipe import AlarmRecipe, Recipe, about_lines
 class GraphNodes:
     """Nodes and constants of one graph.
 
-    dtype : Of its numbers: float64 or float32.
     prefix : Of names. A graph inside of another has one of its own.
     """
 
@@ -58,10 +57,7 @@ class GraphNodes:
         return int(helper.np_dtype_to_tensor_dtype(self.dtype))
 
     def add(self, operator: str, *inputs: str, out: str = "", **attributes: Any) -> str:
-        """Add a node with one output; return the output's name.
-
-        out : its name, for an output of the graph; by default one is made
-        """
+        """Add a node with one output; return the output's name."""
         return self.add_many(operator, inputs, (out,), **attributes)[0]
 
     def add_many(
@@ -107,10 +103,7 @@ class GraphNodes:
         return self.add("ReduceSum", terms, self.whole([1]), keepdims=0)
 
     def graph(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """Return the graph of these nodes.
-
-        inputs, outputs : of `value`
-        """
+        """Return the graph of these nodes."""
         from onnx import helper
 
         return helper.make_graph(
@@ -191,11 +184,9 @@ def _centered(nodes: GraphNodes, recipe: Recipe, rows: str) -> tuple[str, str]:
 
 
 def _refined(nodes: GraphNodes, recipe: Recipe, y: str, off: str) -> str:
-    """Return what factors leave of y, with the digits that float32 has lost.
-
-    That is a difference of two numbers that are nearly the same where a channel has a factor to
-    itself. There it is y times a row of I - L G L', computed in float64.
-    """
+    """Return what factors leave of y, with the digits that float32 has lost."""
+    # That is a difference of two numbers that are nearly the same where a channel has a factor to
+    # itself. There it is y times a row of I - L G L', computed in float64.
     own = 1 / (recipe.error_weights * recipe.inverse_roots)
     which = np.flatnonzero(own < OWN)
     if nodes.dtype != np.float32 or not len(which):
@@ -209,10 +200,8 @@ def _refined(nodes: GraphNodes, recipe: Recipe, y: str, off: str) -> str:
 
 
 def _finite(nodes: GraphNodes, scores: Sequence[str], status: str) -> str:
-    """Add the output `status`; return which rows have scores, all of them finite.
-
-    In float32, squares of what is not too large may be.
-    """
+    """Add the output `status`; return which rows have scores, all of them finite."""
+    # In float32, squares of what is not too large may be.
     most = nodes.add("Max", *scores)
     infinite = nodes.add("Not", nodes.add("Less", most, nodes.numbers(np.inf)))
     scored = nodes.add("Equal", status, nodes.whole(SCORED))
@@ -355,7 +344,6 @@ def _body(recipe: Recipe, outer: GraphNodes, width: int) -> Any:
 
 
 def _range(nodes: GraphNodes, start: int, stop: int, axis: int = 0) -> tuple[str, str, str]:
-    """Return the inputs of a Slice."""
     return nodes.whole([start]), nodes.whole([stop]), nodes.whole([axis])
 
 
@@ -421,12 +409,7 @@ EXACT = ("status", "alarm", "blame", "share", "deviation")
 
 
 def onnx_model(recipe: Recipe, *, single: bool = False) -> bytes:
-    """Return the bytes of a model.
-
-    single : whether rows, state and scores are float32
-
-    Raises UsageError if a number of the model does not fit float32, or `onnx` is not installed.
-    """
+    """Return the bytes of a model."""
     onnx = _onnx()
     from onnx import helper
 
@@ -551,10 +534,7 @@ def _compared(golden: GoldenRows, result: ExportResult) -> dict[str, float | boo
 
 
 def _check_golden(recipe: Recipe, made: Any, golden: GoldenRows, *, single: bool) -> None:
-    """Run a model on its golden rows, cut in two.
-
-    Raises SubmergeError if a result differs: an error of ours.
-    """
+    """Run a model on its golden rows, cut in two; another result is an error of ours."""
     from onnx.reference import ReferenceEvaluator
 
     evaluator, state = ReferenceEvaluator(made), first_state(recipe, single=single)

@@ -60,7 +60,6 @@ class AlarmRecipe:
     limits, calm : Of the kinds that alarms are raised by, in their order; all finite.
     provisional_rows : Rows in which such limits are exceeded about once, if they are provisional;
         else 0.
-    at_most : The rate of false alarms that was asked for.
     weight : Of the newest median, in `smoothed`.
     """
 
@@ -88,7 +87,6 @@ class AlarmRecipe:
 class Recipe:
     """Everything that scoring a row needs; the module says how it is used.
 
-    group, version, fingerprint : Of the model.
     period_s : Time that a row stands for, seconds; 0 without times.
     offset, scale, mean : (d,)
     inverse_roots : (d,)
@@ -97,7 +95,6 @@ class Recipe:
     error_weights, blame_weights : (d,)
     channel_weights : (d,) or None. None where typical errors of a day are not known; then there is
         no `channel`.
-    scores : Scores of single rows that are computed: of `SCORES`.
     limits : Shares of normal rows, and the scores that they are below, ascending; of each of
         `scores`.
     complete : Whether the basis spans all: SPE is 0.
@@ -144,10 +141,7 @@ class Recipe:
         return "distance" in self.scores
 
     def only(self, kind: By) -> Recipe:
-        """Return the recipe of one score, and of the alarms that follow from it alone.
-
-        Raises UsageError if the model does not have that score.
-        """
+        """Return the recipe of one score, and of the alarms that follow from it alone."""
         if kind not in self.scores:
             known = ", ".join(self.scores)
             raise UsageError(f"expected a statistic of the model ({known}), got {kind}")
@@ -178,10 +172,8 @@ def harmless(text: str) -> str:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Return a different identifier for each name, of lower-case letters, digits and underscores.
-
-    They may begin with a digit.
-    """
+    """Return a different identifier for each name: lower-case letters, digits, underscores."""
+    # They may begin with a digit.
     found: dict[str, None] = {}
     for number, name in enumerate(names):
         plain = re.sub(r"[^a-z0-9]+", "_", name[:LONGEST_IDENTIFIER].lower()).strip("_")

@@ -47,11 +47,7 @@ def answered(found: T | UsageError) -> T:
 
 
 class Call(NamedTuple):
-    """A task with its arguments.
-
-    arguments : values, and partitions of a Dask collection
-    rows : that it reads, for people who wait
-    """
+    """A task with its arguments."""
 
     arguments: tuple[Any, ...]
     rows: int = 0
@@ -75,10 +71,7 @@ class Cluster:
         calls: Sequence[Call],
         advance: Advance = lambda _: None,
     ) -> Iterator[T]:
-        """Run a task for each call; yield what they return, in order.
-
-        Raises UsageError if one says that the rows cannot be read, or the cluster cannot run it.
-        """
+        """Run a task for each call; yield what they return, in order."""
         import distributed
 
         as_completed: Any = distributed.as_completed
@@ -133,13 +126,8 @@ class Cluster:
 
 @contextmanager
 def connected(where: Any) -> Iterator[Cluster]:
-    """Connect to a scheduler.
-
-    where : its address, such as tcp://10.0.0.5:8786, or a `distributed.Client`, which stays open;
-        None is the client that is in use
-
-    Raises UsageError if the extra is missing, or nothing answers there.
-    """
+    """Connect to a scheduler at an address; None is the client that is in use."""
+    # A `distributed.Client` that is given stays open.
     try:
         import distributed
     except ModuleNotFoundError as error:

@@ -1,7 +1,6 @@
-"""detect_on(): alarms on files by a model, found on a cluster: each machine is one task.
-
-A monitor's alarms follow from all rows before, so the rows of a machine are judged one after
-another, by one worker. What is found is what `submerge detect` finds on one machine.
+"""detect_on(): alarms on files by a model, found on a cluster: each machine is one task. A
+monitor's alarms follow from all rows before, so the rows of a machine are judged one after another,
+by one worker. What is found is what `submerge detect` finds on one machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """fit_on(): a history is learnt on a cluster: the same bytes as `submerge.history.fit` on one
-machine, whatever the number of workers.
-
-What is done here takes memory for the cells, and for a few numbers of each stretch.
+machine, whatever the number of workers. What is done here takes memory for the cells, and for a few
+numbers of each stretch.
 """
 
 from __future__ import annotations
@@ -58,10 +57,7 @@ class SeenStretch(NamedTuple):
 
 @dataclass
 class ClusterFit:
-    """Learns a history on a cluster.
-
-    advance : Takes numbers of rows that were read.
-    """
+    """Learns a history on a cluster."""
 
     cluster: Cluster
     rows: ClusterRows
@@ -71,11 +67,7 @@ class ClusterFit:
     _seen: list[SeenStretch] = field(default_factory=list)
 
     def run(self) -> Fitted:
-        """Learn it in two passes.
-
-        Raises NothingLearnt or UsageError as `submerge.history.fit.fit`, and if rows cannot be
-        read, or the cluster fails.
-        """
+        """Learn it in two passes."""
         names = [channel.name for channel in self.channels]
         FirstPass(names, self.settings)  # refuses too many channels
         laid = self._look()
@@ -231,10 +223,8 @@ def _cell(cell_of: CellOf, machine: str, place: Place | None) -> Cell:
 def _grouped(
     seen: Sequence[SeenStretch], cell_of: CellOf, most: int
 ) -> Iterator[tuple[list[SeenStretch], list[SeenStretch], Cell | None]]:
-    """Yield stretches of one machine that are learnt together.
-
-    Beside them come those that their last cell goes on into, and the cell of the row before them.
-    """
+    """Yield stretches of one machine that are learnt together."""
+    # Beside them come those that their last cell goes on into, and the cell of the row before them.
     at = 0
     while at < len(seen):
         machine, end, rows = seen[at].machine, at, 0

@@ -1,7 +1,6 @@
-"""Portions: which rows a task reads, and how a worker reads them.
-
-A portion is some stretches of one machine, in order. A worker opens a file by itself, and reads it
-as the driver's plan says: the plan names columns by their places, so that all workers read alike.
+"""Portions: which rows a task reads, and how a worker reads them. A portion is some stretches of
+one machine, in order. A worker opens a file by itself, and reads it as the driver's plan says: the
+plan names columns by their places, so that all workers read alike.
 """
 
 from __future__ import annotations
@@ -29,12 +28,7 @@ from submerge_files.reader.time_order import TimeOrder
 
 
 class FileStretch(NamedTuple):
-    """A stretch of a file, in plain values: a worker opens the file by itself.
-
-    channels, machine : Places of columns, as in `FileReading`.
-    order : Of day and month, as in its clock.
-    whole : As in `MachinePart`.
-    """
+    """A stretch of a file, in plain values: a worker opens the file by itself."""
 
     path: str
     channels: tuple[int, ...]
@@ -56,10 +50,7 @@ class FileStretch(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition of a Dask collection, which the task has as an argument.
-
-    number : Among these arguments.
-    """
+    """A partition of a Dask collection, which the task has as an argument."""
 
     number: int
     place: str
@@ -87,12 +78,7 @@ class Portion(NamedTuple):
 
 @dataclass(frozen=True)
 class PortionReading:
-    """How all stretches are read.
-
-    names : Of the channels.
-    order : Their places among the columns that are read.
-    frames : Partitions of a Dask collection, if the rows are not in files.
-    """
+    """How all stretches are read; `order`: their places among the columns that are read."""
 
     names: tuple[str, ...]
     order: tuple[int, ...]

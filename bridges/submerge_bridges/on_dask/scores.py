@@ -1,7 +1,6 @@
-"""score_on(): scores of files, each written by the worker that reads it.
-
-There are as many scores as rows: they do not travel. Each FILE has a file of scores in a folder
-that all workers can write to, with the bytes that `submerge score FILE` writes on one machine.
+"""score_on(): scores of files, each written by the worker that reads it. There are as many scores
+as rows: they do not travel. Each FILE has a file of scores in a folder that all workers can write
+to, with the bytes that `submerge score FILE` writes on one machine.
 """
 
 from __future__ import annotations
@@ -39,12 +38,7 @@ def score_on(
     folder: str,
     advance: Callable[[int], None] = lambda _: None,
 ) -> tuple[ScoreSummary, Iterable[str]]:
-    """Score files by a model file; return the summary of all, and remarks.
-
-    folder : where the scores go, in a file for each
-
-    Raises UsageError if it is no folder, or two files have one name, or no row has a score.
-    """
+    """Score files by a model file; return the summary of all, and remarks."""
     data = bytes_of(model)
     normal = of_bytes(data, model, order.rank)
     targets = targets_of(order, folder)

@@ -20,12 +20,7 @@ from submerge_files.reader.parts import ONLY_MACHINE, MachinePart
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """Rows that workers read.
-
-    reading : How all of them are read; without partitions.
-    machines : The stretches of each machine, in order.
-    partitions : Of a Dask collection: futures, or what Dask computes.
-    """
+    """Rows that workers read."""
 
     reading: PortionReading
     machines: Mapping[str, list[AnyStretch]]
@@ -40,12 +35,9 @@ class ClusterRows:
 
     @classmethod
     def of_files(cls, recordings: Recordings, *, cut: bool = True) -> ClusterRows:
-        """Return the rows of files that were opened here, to be read by workers.
-
-        cut : whether large files are several stretches
-
-        Raises UsageError if they have to be put in order, or put together, where all of them are.
-        """
+        """Return the rows of files that were opened here, to be read by workers."""
+        # Rows that have to be sorted, or put together, are refused: that needs all of them in one
+        # place.
         options = recordings.options
         for wanted, name in ((options.sort, "--sort"), (options.long, "--long")):
             if wanted:

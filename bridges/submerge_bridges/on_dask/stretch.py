@@ -45,10 +45,7 @@ def stretches_of(part: MachinePart, most: int = MOST_ROWS) -> list[Stretch]:
 def spans_in(
     stretch: Stretch, changed: Callable[[FileReading], FileReading] = lambda each: each
 ) -> Iterator[tuple[Span, TableFile]]:
-    """Yield the rows of a stretch.
-
-    changed : returns a reading of other columns of the same file
-    """
+    """Yield the rows of a stretch."""
     part, begin, end = stretch
     at = begin
     for span in changed(part.reading).spans(begin):

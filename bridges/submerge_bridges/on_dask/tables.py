@@ -1,6 +1,5 @@
-"""Dask collections: a frame, an array or a bag, as partitions that tasks read as tables.
-
-Dask is not imported here: a collection has brought it along, and is known by what it can do.
+"""Dask collections: a frame, an array or a bag, as partitions that tasks read as tables. Dask is
+not imported here: a collection has brought it along, and is known by what it can do.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ from submerge_files.reader.parts import ONLY_MACHINE
 class Collection(NamedTuple):
     """A Dask collection of rows of one machine, in the order of time.
 
-    partitions : What Dask computes as tables, one after another.
     head : Its columns, of an empty or short table of the same form.
-    options : With its channels' columns.
     """
 
     partitions: list[Any]

@@ -1,8 +1,6 @@
-"""Tasks that read files: a worker runs them, and may be lost.
-
-Each is given all that it needs: its work, what is common to a run, and partitions of a Dask
-collection, if rows come from one. Dask looks into tuples and lists of arguments, and not into
-dataclasses.
+"""Tasks that read files: a worker runs them, and may be lost. Each is given all that it needs: its
+work, what is common to a run, and partitions of a Dask collection, if rows come from one. Dask
+looks into tuples and lists of arguments, and not into dataclasses.
 """
 
 from __future__ import annotations
@@ -118,10 +116,8 @@ def learn(
 
 @answering
 def judge(work: Work, judging: Judging, *frames: Any) -> list[tuple[int, int, JudgedMachine]]:
-    """Return what comes of spans of machines, each judged by models of other rows.
-
-    With each are the numbers of its machine, and of the span.
-    """
+    """Return what comes of spans of machines, each judged by models of other rows."""
+    # With each are the numbers of its machine, and of the span.
     keep_blocks()
     reading, settings, found = work.reading.on(frames), work.settings, judging.judge
     judged = []
@@ -159,10 +155,7 @@ def _owned_in(
     keys: ChunkKeys,
     edges: list[Edges],
 ) -> Iterator[Recorded]:
-    """Yield the rows of all cells that begin in portions; `edges` takes what is at their ends.
-
-    keys : takes the rows of the portions themselves
-    """
+    """Yield the rows of all cells that begin in portions; `edges` takes what is at their ends."""
     cell_of = CellOf(laid)
     for portion in portions:
         yield from _owned(reading, cell_of, portion, keys, edges)

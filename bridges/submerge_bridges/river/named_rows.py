@@ -23,19 +23,10 @@ from submerge.history.settings import MOST_CHANNELS
 class NamedRows:
     """Collects rows, and hands them on in blocks.
 
-    Parameters
-    ----------
-    first : int
-        Rows of the first block, by which channels are named.
-    block : int
-        Every other block ends at a multiple of so many rows.
-
-    Attributes
-    ----------
-    channels : tuple of hashable
-        Names of the channels; empty before the first block is full.
-    unknown : int
-        Values of learnt rows that were left out because their feature is no channel.
+    first : Rows of the first block, by which channels are named.
+    block : Every other block ends at a multiple of so many rows.
+    channels : Names of the channels; empty before the first block is full.
+    unknown : Values of learnt rows that were left out because their feature is no channel.
     """
 
     def __init__(self, *, first: int, block: int) -> None:

@@ -1,7 +1,6 @@
-"""AdminClient: how commands ask a running aggregator, by the socket beside its store or by HTTPS.
-
-A wrong question is bad input (status 2), and so is a credential that is not accepted. An
-aggregator that does not answer, or cannot now, is a failure (status 1).
+"""AdminClient: how commands ask a running aggregator, by the socket beside its store or by HTTPS. A
+wrong question is bad input (status 2), and so is a credential that is not accepted. An aggregator
+that does not answer, or cannot now, is a failure (status 1).
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ WIDE = 160
 
 
 class AdminClient(NamedTuple):
-    """One aggregator that listens to its operators.
-
-    way : how to reach it
-    """
+    """One aggregator that listens to its operators."""
 
     way: Way
 
@@ -66,10 +62,7 @@ class AdminClient(NamedTuple):
         return sorted(map(str, json.loads(self.get())["groups"]))
 
     def shown(self, group: str) -> ShownRank | None:
-        """Return how many directions of a group's model nodes score with.
-
-        None from an aggregator of an earlier version.
-        """
+        """Return how many directions nodes of a group score with; None from an earlier version."""
         from submerge_aggregator.questions.views import ShownRank
 
         said = json.loads(self.get()).get("shown", {}).get(group)
@@ -129,13 +122,7 @@ class ListedFirst(AdminGroup):
 def admin_client_of(
     config: Path | None, store: Path | None, network: Https | None = None, *, instead: str = ""
 ) -> AdminClient:
-    """Return the client that options ask for; `instead`: what else could have been given.
-
-    config : of an aggregator, or of `submerge up`
-    network : where `--at` leads
-
-    Raises UsageError if they mean none, or several.
-    """
+    """Return the client that options ask for; `instead`: what else could have been given."""
     given = {"--config": config, "--store": store, "--at": network}
     named = [option for option, value in given.items() if value is not None]
     if len(named) != 1:

@@ -1,6 +1,5 @@
-"""matplotlib's figures, or a refusal without the package; and how a figure is written.
-
-Commands import what draws before they begin to work: a missing package is then known at once.
+"""matplotlib's figures, or a refusal without the package; and how a figure is written. Commands
+import what draws before they begin to work: a missing package is then known at once.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ __all__ = ["Axes", "Figure", "LogNorm", "save"]
 
 
 def save(figure: Figure, path: Path, *, dpi: int, description: str | None = None) -> None:
-    """Write a figure to `path`; what stood there stays until it is whole.
-
-    description : goes into the file as the PNG text `Description`
-    """
+    """Write a figure to `path`; what stood there stays until it is whole."""
     metadata = None if description is None else {"Description": description}
     try:
         with atomic_file(path, durable=False) as file:

@@ -18,11 +18,9 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def check_target(path: Path, *, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a place where a picture cannot go, or where it would destroy something.
-
-    Only a new file or an older PNG may be written: a slip of the finger must not cost
-    anyone the data that they came to look at.
-    """
+    """Refuse a place where a picture cannot go, or where it would destroy something."""
+    # Only a new file or an older PNG may be written: a slip of the finger must not cost anyone the
+    # data that they came to look at.
     if path.suffix.lower() != ".png":
         raise UsageError(f"expected a picture's name to end in .png, got {path}: rename it")
     if not os.access(path.parent, os.W_OK):
@@ -147,11 +145,8 @@ NETWORK = (
 
 
 def aggregator_options(group: str | None, *, network: bool = True) -> Decorator:
-    """Return what adds --config, --store, --at and --group, and passes them on as `at`.
-
-    group : help text of --group; None: without it, for what holds in all groups
-    network : False where files beside the store are read: then without --at
-    """
+    """Return what adds --config, --store, --at and --group, and passes them on as `at`."""
+    # Without `network` files beside the store are read: then there is no --at.
 
     def add(command: Any) -> Any:
         @functools.wraps(command)

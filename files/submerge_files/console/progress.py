@@ -30,11 +30,9 @@ def advancing(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def counting(what: str, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show how much is done where the total is unknown.
-
-    Work of less than `PATIENCE_S` shows nothing. The body calls the yielded function with steps
-    done.
-    """
+    """Show how much is done where the total is unknown."""
+    # Work of less than `PATIENCE_S` shows nothing. The body calls the yielded function with steps
+    # done.
     if not shown or not sys.stderr.isatty():
         yield lambda _: None
         return

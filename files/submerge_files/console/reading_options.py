@@ -22,13 +22,7 @@ SHOWN = 5
 def condition_of(
     text: str | None, names: Sequence[str], columns: Sequence[str] = ()
 ) -> Condition | None:
-    """Return a condition; None without one.
-
-    names : Channels.
-    columns : Of the files: some may be no channels.
-
-    Raises UsageError if it is none. One line, with the channel that is nearest to an unknown name.
-    """
+    """Return a condition; None without one."""
     if text is None:
         return None
     try:

@@ -1,9 +1,5 @@
-"""Durations, shares, rates and text of others, as a command line writes them.
-
-`duration`, `share` and `rate` are types for click: text becomes seconds, a share of 1, or events
-an hour; anything else is refused with what was expected. `span_text` writes seconds so that they
-read back. `ago`, `figure`, `in_words`, `size_of` and `moment` write figures for people; `--json`
-has plain numbers.
+"""Durations, shares, rates and text of others, as a command line writes them: types for click, and
+figures for people. `span_text` writes seconds so that they read back.
 """
 
 from __future__ import annotations
@@ -83,10 +79,8 @@ def plain(number: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """Return about how long, for a person: `40 s`, `3 min`, `5 h`, `2 d`.
-
-    Tables have no room for humanize's `naturaldelta`, to which 36 hours are "a day".
-    """
+    """Return about how long, for a person: `40 s`, `3 min`, `5 h`, `2 d`."""
+    # Tables have no room for humanize's `naturaldelta`, to which 36 hours are "a day".
     for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -114,9 +108,6 @@ def moment(seconds: float) -> str:
 
 
 def figure(value: float, sign: str = "") -> str:
-    """Return three digits of a number, and all before the point of one that is below a million.
-
-    sign : "+" to write it before positive ones, too
-    """
+    """Return three digits of a number, and all before the point of one that is below a million."""
     whole = 1000 <= abs(value) < 1e6
     return f"{value:{sign},.0f}" if whole else f"{value:{sign}.3g}"

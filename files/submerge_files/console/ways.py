@@ -1,7 +1,6 @@
-"""The two ways to an aggregator's admin API: the socket beside its store, and HTTPS.
-
-A way opens a connection, and says in one line what is wrong with one: bad input (`UsageError`) if
-a person gave the wrong thing, `NoAnswer` if no aggregator is there.
+"""The two ways to an aggregator's admin API: the socket beside its store, and HTTPS. A way opens a
+connection, and says in one line what is wrong with one: bad input (`UsageError`) if a person gave
+the wrong thing, `NoAnswer` if no aggregator is there.
 """
 
 from __future__ import annotations
@@ -131,10 +130,8 @@ class Https(NamedTuple):
         return self.kit is not None and self.token_file is None
 
     def _answers_without(self) -> bool:
-        """Return whether the aggregator answers one who shows nothing.
-
-        A server that refuses a certificate closes the connection, as one that ends does.
-        """
+        """Return whether the aggregator answers one who shows nothing."""
+        # A server that refuses a certificate closes the connection, as one that ends does.
         _, host, port = endpoint_of(self.url)
         context = self._trusting()
         connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=context)
@@ -171,10 +168,7 @@ class Https(NamedTuple):
 
 
 def https_of(url: str, token_file: Path | None, kit: Path | None, ca: Path | None) -> Https:
-    """Return the way that options ask for, checked as far as that needs no network.
-
-    Raises UsageError if the url or a file cannot be used, or nothing says who asks.
-    """
+    """Return the way that options ask for, checked as far as that needs no network."""
     secure, *_ = endpoint_of(url)
     if token_file is None and kit is None:
         raise UsageError("--at needs --token-file FILE, or --kit FILE of an operator; got neither")
@@ -188,10 +182,7 @@ def https_of(url: str, token_file: Path | None, kit: Path | None, ca: Path | Non
 
 
 def endpoint_of(url: str) -> tuple[bool, str, int]:
-    """Return whether a url has TLS, its host and its port.
-
-    Raises UsageError if it is no url of an aggregator; http:// leads to this machine only.
-    """
+    """Return whether a url has TLS, its host and its port; http:// leads to this machine only."""
     from submerge_aggregator.operators.config import PORT
     from submerge_client.config.links import is_here
 
@@ -213,11 +204,7 @@ def endpoint_of(url: str) -> tuple[bool, str, int]:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file, which its owner alone may read.
-
-    Raises UsageError if the file is missing, open to other users, or holds no token. Its content is
-    not shown.
-    """
+    """Return the token in a file that its owner alone may read; errors do not show its content."""
     from submerge_aggregator.operators.tokens import FORM
 
     try:

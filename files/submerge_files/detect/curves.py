@@ -1,8 +1,6 @@
-"""Curves: what a picture shows of any number of rows, in bounded memory.
-
-Rows are put into buckets of equal numbers. A bucket has the highest score over its limit, and for
-each channel its largest error over its typical one. When there are more than `MOST` buckets,
-neighbours are merged.
+"""Curves: what a picture shows of any number of rows, in bounded memory. Rows are put into buckets
+of equal numbers. A bucket has the highest score over its limit, and for each channel its largest
+error over its typical one. When there are more than `MOST` buckets, neighbours are merged.
 """
 
 from __future__ import annotations
@@ -17,10 +15,7 @@ MOST = 1200
 
 
 class Curves:
-    """The highest values of buckets of rows.
-
-    each : Rows of a bucket.
-    """
+    """The highest values of buckets of rows."""
 
     def __init__(self) -> None:
         self.each = 1

@@ -77,15 +77,8 @@ def draw(
 
 
 def at_once(times: Array, over: Array, errors: Array, width_s: float) -> tuple[Array, Array, Array]:
-    """Return the highest values of all machines at a time.
-
-    Else a machine without a fault would cover one that has it: both are of the same moment.
-
-    times : (m,). Ascending.
-    over : (m,)
-    errors : (m, channels)
-    width_s : Times that lie in the same span of so many seconds are one.
-    """
+    """Return the highest of times (m,), over (m,) and errors (m, channels) in each `width_s`."""
+    # Else a machine without a fault would cover one that has it: both are of the same moment.
     spans = np.floor((times - times[0]) / width_s)
     first = np.flatnonzero(np.diff(spans, prepend=-1.0))
     return times[first], np.maximum.reduceat(over, first), np.maximum.reduceat(errors, first)

@@ -109,10 +109,7 @@ PACES = 2.0
 
 
 def other_pace(learnt_s: float, period_s: float) -> Iterator[str]:
-    """Yield a note if rows come at another pace than those that were learnt.
-
-    learnt_s, period_s : Time that a row stands for, in the history and here; 0 without times.
-    """
+    """Yield a note if rows come at another pace than the history's; 0 s is without times."""
     if not learnt_s or (period_s and 1 / PACES < period_s / learnt_s < PACES):
         return
     came = f"a row comes every {in_words(period_s)}" if period_s else "rows have no times"
@@ -152,12 +149,7 @@ class ReadableRows(Protocol):
 
 @dataclass(frozen=True)
 class DetectRequest:
-    """What to judge, and by what.
-
-    recordings : the rows, with the model's channels
-    without : spans of time whose rows are not judged
-    level : compares the rows with those that were learnt
-    """
+    """What to judge, and by what."""
 
     recordings: ReadableRows
     model: Model
@@ -170,12 +162,9 @@ class DetectRequest:
 
 @dataclass
 class Detected:
-    """What came of it.
+    """Alarms in the order in which they began, and the rows they are of.
 
-    alarms : In the order in which they began.
     rows, judged : Rows that were read; those that could be judged.
-    stated_rows : As in `HistoryDetector`.
-    units : Of channels, by name.
     """
 
     channels: tuple[str, ...]
@@ -201,10 +190,7 @@ class Detected:
 
 
 def learnt_of(saved: SavedModel) -> Learnt:
-    """Return what a model file has for alarms.
-
-    Raises UsageError if it has no channels' names or no limits.
-    """
+    """Return what a model file has for alarms."""
     path, schema, model = saved.whence, saved.schema, saved.model
     if saved.learnt is not None and saved.learnt.moments is not None and model.maxima is None:
         raise _without_limits(saved)
@@ -245,11 +231,7 @@ def request_of(
     when: str | None,
     digests: Digests = digests_here,
 ) -> DetectRequest:
-    """Return the request of a command line.
-
-    Raises UsageError if the model has no channels' names or no limits, or the files have other
-    columns.
-    """
+    """Return the request of a command line."""
     saved = model_file.read(path)
     schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
     check_limits(saved, learnt)
@@ -287,12 +269,7 @@ def detect(
 
 @dataclass
 class JudgedFiles:
-    """What came of rows, before it is put together.
-
-    rows, judged, stated_rows : As in `Detected`.
-    left_out : Rows that were not judged, by reason.
-    periods : Empty without times.
-    """
+    """Judged rows, before they are put together; `periods`: empty without times."""
 
     alarms: dict[str, list[FoundAlarm]] = field(default_factory=dict)
     rows: int = 0

@@ -47,14 +47,8 @@ WITHOUT_PERIOD = 60
 class FaultsToTry:
     """What to try.
 
-    settings : AlarmSettings
-        The rate of false alarms, and the time that a row stands for.
-    within : int or None
-        Rows in which a fault has to be found; None takes an hour's.
-    most_spans : int
-        Spans of rows that each fault is tried on, with both signs.
-    seed : int
-        Of the noise.
+    within : Rows in which a fault has to be found; None takes an hour's.
+    most_spans : Spans of rows that each fault is tried on, with both signs.
     """
 
     settings: AlarmSettings
@@ -73,13 +67,7 @@ class FaultsToTry:
 
 @dataclass(frozen=True, kw_only=True)
 class DrillRequest(FaultsToTry):
-    """What to try on files.
-
-    reading : ScoreRequest
-        How they are read.
-    highest : HighestSoFar
-        Of the held-out rows of a short history.
-    """
+    """What to try on files."""
 
     reading: ScoreRequest
     highest: HighestSoFar = field(default_factory=HighestSoFar)
@@ -87,12 +75,7 @@ class DrillRequest(FaultsToTry):
 
 @dataclass(frozen=True)
 class FileAnswer:
-    """What a drill on one file found out.
-
-    rows, spans, within : int
-        Rows that were read, spans that faults were tried on, and their length.
-    channels : tuple of ChannelAnswer
-    """
+    """The answer of a drill on one file."""
 
     path: Path
     rows: int
@@ -124,14 +107,7 @@ def drill_files(
     note: Callable[[str], None],
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[FileAnswer]:
-    """Drill each file.
-
-    note : Takes sentences for the reader of the answers.
-    advance : Takes numbers of channels that are done.
-
-    Raises UsageError if a file is not a table, or its columns are not the model's, or no fault can
-    be tried.
-    """
+    """Drill each file."""
     limits = limits_of(model, wanted.settings, wanted.highest)
     if limits.provisional_s:
         note(
@@ -190,10 +166,7 @@ def _drill_file(
 def drill_of(
     model: DrillModel, rows: Array, limits: AlarmLimits, wanted: FaultsToTry
 ) -> tuple[Drill, Spans]:
-    """Return a drill on rows (n, width), scaled, and where it tries faults.
-
-    Raises UsageError as `Drill`.
-    """
+    """Return a drill on rows (n, width), scaled, and where it tries faults."""
     settings, tried = wanted.settings, spans(len(rows), wanted.rows, wanted.most_spans)
     noise = np.random.default_rng(wanted.seed).standard_normal(2 * wanted.most_spans * wanted.rows)
     drill = Drill(

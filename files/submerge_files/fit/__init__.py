@@ -1,4 +1,3 @@
-"""`submerge fit`: files of recorded readings become a model with limits, without a fleet.
-
-Rows are learnt by `submerge.history`; nothing here decides.
+"""`submerge fit`: files of recorded readings become a model with limits, without a fleet. Rows are
+learnt by `submerge.history`; nothing here decides.
 """

@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 
 
 def schema_like(path: Path) -> Schema:
-    """Return the schema of a saved model.
-
-    Raises UsageError if it has no names, a kernel, or no scaling yet: rows of files cannot be
-    learnt so.
-    """
+    """Return the schema of a saved model."""
+    # Without names or scaling, or with a kernel, rows of files cannot be learnt so: that is
+    # refused.
     from submerge_files import model_file
 
     saved = model_file.read(path)
@@ -51,13 +49,7 @@ def open_like(
     like: Path | None,
     digests: Digests = digests_here,
 ) -> tuple[Recordings, Schema | None]:
-    """Return recordings, and the schema to learn them under, with its channels in its order.
-
-    like : a saved model that has the schema; None opens them as they are, without one
-    digests : as in `open_recordings`
-
-    Raises UsageError as `open_recordings` and `schema_like`, or if they have other channels.
-    """
+    """Return recordings, and the schema to learn them under, with its channels in its order."""
     if like is None:
         return open_recordings(paths, options, digests), None
     schema = schema_like(like)

@@ -1,6 +1,5 @@
-"""learnt_settings(): what a history, or a model of one, settles of a fleet's configurations.
-
-A history is learnt as `submerge fit` does it. Only settings whose schema has the fingerprint of the
+"""learnt_settings(): what a history, or a model of one, settles of a fleet's configurations. A
+history is learnt as `submerge fit` does it. Only settings whose schema has the fingerprint of the
 model are returned: a group that is configured by them takes the model later.
 """
 
@@ -26,13 +25,7 @@ from submerge_proto.files.learnt import MARK
 
 
 def learnt_settings(path: Path) -> LearntSettings:
-    """Return what a file settles.
-
-    path : Recorded readings, a folder or pattern of them, or a model file.
-
-    Raises UsageError if it cannot be read or learnt, or is a model that settings cannot describe:
-    without names of channels, or with a kernel.
-    """
+    """Return what a file settles."""
     source = path.name.encode(errors="replace").decode()
     if _is_model(path):
         saved = model_file.read(path)
@@ -70,10 +63,7 @@ def _history(path: Path) -> Learnt:
 
 
 def _settings(source: str, learnt: Learnt, schema: Schema, rank: int) -> LearntSettings:
-    """Return the settings of a model.
-
-    rank : directions to score with; 0 if that is not known
-    """
+    """Return the settings of a model."""
     machines = tuple(name for name, _ in learnt.monitors if name != ONLY_MACHINE and is_name(name))
     return LearntSettings(
         source,
@@ -97,7 +87,6 @@ def _summary(learnt: Learnt, rank: int) -> SummaryConfig:
 
 
 def _schema(source: str, schema: Schema) -> SchemaConfig:
-    """Return the section that describes a schema."""
     if isinstance(schema.channels, int):
         raise UsageError(f"{source} has no names of channels: fit it from files with headings")
     if not schema.linear:

@@ -129,15 +129,7 @@ def compare(
     alarms: Sequence[FoundAlarm],
     normal_s: float,
 ) -> Comparison:
-    """Compare alarms with known faults.
-
-    An alarm that overlaps a fault finds it; one that overlaps none is false.
-
-    labels : Apart from one another.
-    rows : Rows of each in the history.
-    alarms : With times.
-    normal_s : Time of the rows outside the faults, of all machines together.
-    """
+    """Compare alarms with faults: one that overlaps a fault finds it, any other is false."""
     spans = [_span(alarm) for alarm in alarms]
     known = [label for label, n in zip(labels, rows, strict=True) if n]
     delays = []
@@ -159,12 +151,7 @@ def _overlap(one: TimeSpan, other: TimeSpan) -> bool:
 
 @dataclass(frozen=True)
 class HistoryDetection:
-    """What detection on the same history found.
-
-    curves : What a picture needs.
-    comparison : With the known faults.
-    left_out : Spans that were not learnt.
-    """
+    """What detection on the same history found."""
 
     detected: Detected
     curves: Curves | None
@@ -189,12 +176,7 @@ def detect_history(
     cluster: FileCluster | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> HistoryDetection:
-    """Detect alarms on the history that was learnt, in one pass.
-
-    labels : The known faults; their rows are judged, and excluded ones are not.
-    draws : Whether a picture is wanted.
-    cluster : Whose workers read the rows.
-    """
+    """Detect alarms on the history that was learnt, in one pass."""
     curves = Curves() if draws else None
     when: Condition | None = settings.when
     request = DetectRequest(
@@ -225,11 +207,9 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class FitDrill:
-    """What a drill found out.
+    """The answer of a drill on the history.
 
     channels : As `in_units` makes them; empty if no fault could be tried.
-    within : Rows in which a fault has to be found.
-    why_not : Why no fault could be tried.
     """
 
     channels: list[dict[str, Any]]
@@ -331,14 +311,7 @@ def _some(names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What to learn, and what to say of it.
-
-    output : Where the model goes.
-    labels : Known faults, the same as in the settings.
-    plot : Where a picture goes.
-    detects, drills : Whether alarms on the same history are wanted, and a drill.
-    cluster : Whose workers read the rows.
-    """
+    """What to learn, and what to say of it."""
 
     recordings: Recordings
     settings: FitSettings
@@ -418,7 +391,6 @@ def _drill(request: FitRequest, fitted: Fitted) -> FitDrill | None:
 def _objects(
     request: FitRequest, alarms: HistoryDetection | None, found: FitDrill | None
 ) -> dict[str, object]:
-    """Return what JSON has beside the report of the history itself."""
     said: dict[str, object] = {}
     if found is not None:
         said["drill"] = found.as_object()

@@ -30,31 +30,20 @@ MOST_TEXT = 200
 
 @dataclass(frozen=True)
 class Label:
-    """A known fault.
-
-    text : What the file says of it; empty if nothing.
-    """
+    """A known fault; `text`: what the file says of it; empty if nothing."""
 
     span: TimeSpan
     text: str = ""
 
 
 def excluded(texts: Sequence[str]) -> tuple[TimeSpan, ...]:
-    """Return the spans of `--exclude FROM..TO`; an end that is left out is open.
-
-    Raises UsageError if one is no span of time, or ends before it begins.
-    """
+    """Return the spans of `--exclude FROM..TO`; an end that is left out is open."""
     return tuple(_excluded(text) for text in texts)
 
 
 def labels_of(path: Path) -> tuple[Label, ...]:
-    """Read known faults from a CSV with two columns of times, and perhaps one of texts.
-
-    Faults that overlap are one. They come in the order of time.
-
-    Raises UsageError if it is no such file. One line: the place, what was expected, what came, what
-    to do.
-    """
+    """Read known faults from a CSV with two columns of times, and perhaps one of texts."""
+    # Faults that overlap are one. They come in the order of time.
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(MOST_READ)

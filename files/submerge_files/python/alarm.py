@@ -55,10 +55,7 @@ class AlarmSpan:
 
 
 def alarm_span(found: FoundAlarm, when: Callable[[RowPlace], Any]) -> AlarmSpan:
-    """Return an alarm that was found.
-
-    when : returns how a reader calls the place of a row
-    """
+    """Return an alarm that was found."""
     alarm = found.alarm
     return AlarmSpan(
         when(found.began),

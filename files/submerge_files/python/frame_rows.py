@@ -1,6 +1,5 @@
-"""FrameRows: the channels of a frame as one machine's `Recorded` rows, with their times.
-
-It stands where `Recordings` stand for files: `rows()` reads from the start, any number of times.
+"""FrameRows: the channels of a frame as one machine's `Recorded` rows, with their times. It stands
+where `Recordings` stand for files: `rows()` reads from the start, any number of times.
 """
 
 from __future__ import annotations
@@ -29,20 +28,9 @@ from submerge_files.reader.time_order import iso
 class FrameRows:
     """Rows of a frame.
 
-    columns : The channels; all columns of numbers by default.
     time : The column of times; by default the index, if it is of times, or the only column of a
         time type that goes on from row to row. "none": there is none.
-    machine : Which machine they are of.
-
-    headings : Of the channels' columns.
-    channels : What they are, with their units.
     values : (n, channels)
-    clock : The column of times, if it is one.
-
-    Raises
-    ------
-    UsageError
-        If a column is not there or holds no numbers, or times are missing or go back.
     """
 
     def __init__(

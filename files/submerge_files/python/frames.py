@@ -1,5 +1,4 @@
 """Frames: tables of pandas, of polars and of NumPy, as columns of numbers with times; and back.
-
 Neither pandas nor polars is imported here: a table of theirs has brought it along. A frame's kind
 is known by the package that its class is from.
 """
@@ -184,10 +183,7 @@ PLACE = "the frame"
 
 
 class Frame(Protocol):
-    """A table whose columns have names.
-
-    names : Of all columns, in their order.
-    """
+    """A table whose columns have names."""
 
     names: tuple[str, ...]
 
@@ -228,16 +224,7 @@ class Frame(Protocol):
 
 
 def frame_of(rows: Any, names: Sequence[str] | None = None) -> Frame:
-    """Return a table as a frame.
-
-    rows : pandas or polars frame, or array (n, channels)
-    names : of an array's columns
-
-    Raises
-    ------
-    UsageError
-        If it is none of these, or has a name twice.
-    """
+    """Return a table as a frame."""
     package = type(rows).__module__.partition(".")[0]
     frame: Frame
     if package == "pandas" and hasattr(rows, "columns"):

@@ -47,23 +47,14 @@ STATISTICS = ("distance", "spe", "t2")
 
 @dataclass(frozen=True, eq=False)
 class FrameScorer:
-    """Scores rows of frames of one machine.
-
-    center : about which mean
-    """
+    """Scores rows of frames of one machine."""
 
     normal: score_model.Normal
     center: Center
 
     @classmethod
     def of(cls, saved: SavedModel, machine: str | None) -> FrameScorer:
-        """Return what scores rows of a machine; None is the only one.
-
-        Raises
-        ------
-        UsageError
-            If each machine has a mean of its own, and this one is not known.
-        """
+        """Return what scores rows of a machine; None is the only one."""
         normal = score_model.of_saved(saved)
         states = {} if saved.learnt is None else dict(saved.learnt.monitors)
         own = normal.schema.center == "own"
@@ -124,10 +115,7 @@ class FrameScorer:
             yield scorer.score(rows[start : start + AT_ONCE], start + 1)
 
     def explained(self, rows: FrameRows, which: Sequence[int]) -> dict[str, list[Any]]:
-        """Return for each row and channel what was read and what the others say.
-
-        which : numbers of rows, from 0
-        """
+        """Return for each of `which` rows and channel what was read and what the others say."""
         names = self.normal.schema.names
         keys = ("row", "channel", "value", "expected", "difference", "share")
         table: dict[str, list[Any]] = {key: [] for key in keys}
@@ -162,13 +150,7 @@ class FrameJudge:
 
     @classmethod
     def of(cls, saved: SavedModel) -> FrameJudge:
-        """Return what judges by a model.
-
-        Raises
-        ------
-        UsageError
-            If it has no limits, no names of channels, or lags or a kernel.
-        """
+        """Return what judges by a model."""
         learnt = learnt_of(saved)
         if lags_of(saved.schema.names) > 1 or not saved.schema.linear:
             raise UsageError(
@@ -239,10 +221,7 @@ class FrameJudge:
     def alarms(
         self, source: ReadableRows, level: AnotherLevel | None, when: Condition | None, at_most: str
     ) -> list[AlarmSpan]:
-        """Return the alarms on rows, as `submerge detect` finds them.
-
-        level : takes the rows that are judged
-        """
+        """Return the alarms on rows, as `submerge detect` finds them."""
         return self.spans(detect(self.request(source, level, when, at_most)), source)
 
     def request(

@@ -51,7 +51,6 @@ class ClockColumn:
     """The column or columns of a file that say when its rows were.
 
     places : one column, or a date's and a time of day's
-    form : how values become times
     order : of slashed dates, whether the day is first; None for others
     either : a slashed date that may be read in both orders, as all of the column; "" for others
     """
@@ -62,13 +61,7 @@ class ClockColumn:
     either: str = ""
 
     def seconds(self, file: TableFile, raw: RawRows, numbers: Array | None) -> Array:
-        """Return the times (n,) of some rows in seconds since 1970.
-
-        raw : Its first texts are this column's, if it is text.
-        numbers : (n,) or None. Its values, if it is numeric.
-
-        Raises UsageError at the first row without a time.
-        """
+        """Return the times (n,) of some rows in seconds since 1970."""
         texts = []
         if numbers is None:
             texts = raw.texts[0]
@@ -88,12 +81,7 @@ class ClockColumn:
 
 
 class Found(NamedTuple):
-    """What times a file has.
-
-    clock : None if it has none
-    notes : what was guessed
-    others : places of further columns of times
-    """
+    """What times a file has; `clock`: None if it has none."""
 
     clock: ClockColumn | None
     notes: tuple[str, ...] = ()
@@ -101,10 +89,7 @@ class Found(NamedTuple):
 
 
 def clock_of(file: TableFile, options: ReadingOptions) -> Found:
-    """Find the time column of a file, or read the one that is named.
-
-    Raises UsageError if there is no such column, or it holds no times that we can read.
-    """
+    """Find the time column of a file, or read the one that is named."""
     option = options.time
     form = parsed_by(options.time_format) if options.time_format else None
     if option == NO_TIME and NO_TIME not in names_of(file):

@@ -55,9 +55,6 @@ def joined(spans: Sequence[Span]) -> Span:
 class FileReading:
     """How one file is read.
 
-    file : what was opened
-    channels : their places in the file, in the order in which they are read
-    clock : the column of times, if there is one
     machine : the place of the column that names machines, if there is one
     key : of a long table, the place of the column that names channels
     zero_is_missing : whether 0 is a gap
@@ -71,10 +68,7 @@ class FileReading:
     zero_is_missing: bool = False
 
     def spans(self, begin: int = 0) -> Iterator[Span]:
-        """Read the file from its start, or from a row of it, counted from 0.
-
-        Raises UsageError at the first value that is no finite number, or row without a time.
-        """
+        """Read the file from its start, or from a row of it, counted from 0."""
         clock, n = self.clock, begin
         numbers, texts = list(self.channels), list[int]()
         if clock is not None:

@@ -26,7 +26,6 @@ class ReadingOptions:
     node_by : "file", or a column: a machine for each. Empty: all files are of one machine.
     zero_is_missing : Whether 0 is a gap.
     sort : Whether rows out of order are sorted by time, in memory; otherwise they are refused.
-    columns_are : What an error calls `columns`.
     """
 
     columns: tuple[str, ...] = ()

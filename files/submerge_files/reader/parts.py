@@ -62,10 +62,8 @@ def parts_of(
 
 
 def _hashes(parts: Sequence[MachinePart], digests: Digests) -> dict[int, bytes]:
-    """Return the hashes of the files that begin as another does, by the readings' ids.
-
-    Each is read once for it, and no other file is.
-    """
+    """Return the hashes of the files that begin as another does, by the readings' ids."""
+    # Each is read once for it, and no other file is.
     begins = {id(part.reading): part.first for part in parts}
     readings = {id(part.reading): part.reading for part in parts}
     both = (Counter(begins.values()), Counter((part.machine, part.first) for part in parts))
@@ -86,7 +84,6 @@ def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[
 
 
 def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable[MachinePart]:
-    """Return the parts of one file, one for each machine."""
     file = reading.file
     if reading.machine is None:
         return [MachinePart(name, reading, _first_time(reading), True)]

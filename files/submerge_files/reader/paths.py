@@ -20,21 +20,14 @@ SUFFIXES = frozenset(
 
 
 class FoundFiles(NamedTuple):
-    """The files that paths mean, each once.
-
-    files : folders and globs in the order of names
-    notes : what was named twice, or passed over, a sentence each
-    """
+    """The files that paths mean, each once."""
 
     files: tuple[Path, ...]
     notes: tuple[str, ...]
 
 
 def files_of(paths: Sequence[Path]) -> FoundFiles:
-    """Return the files that paths mean.
-
-    Raises UsageError if a glob matches nothing, or a folder has no tables.
-    """
+    """Return the files that paths mean."""
     if not paths:
         raise UsageError("expected at least one file to read, got none; name one")
     found: dict[str, Path] = {}

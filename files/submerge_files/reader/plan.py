@@ -1,7 +1,6 @@
-"""Plan: the columns that all files have in common, and how each file is read.
-
-Files have the same channels, by name and in any order. Nothing that a file lacks becomes a gap
-without a word: it is an error that names the file and the column.
+"""Plan: the columns that all files have in common, and how each file is read. Files have the same
+channels, by name and in any order. Nothing that a file lacks becomes a gap without a word: it is an
+error that names the file and the column.
 """
 
 from __future__ import annotations
@@ -39,10 +38,7 @@ MOST_CHANNELS = 10_000
 
 
 def channels_in(readings: Sequence[FileReading], options: ReadingOptions) -> tuple[str, ...]:
-    """Read the names of channels in all files, and return those that are wanted.
-
-    Raises UsageError if there are more than `MOST_CHANNELS`, or a wanted one is not there.
-    """
+    """Read the names of channels in all files, and return those that are wanted."""
     found: set[str] = set()
     for reading in readings:
         for span in reading.without_rows().spans():
@@ -121,12 +117,7 @@ def _keys(span: Span) -> Names:
 
 
 class ReadingPlan(NamedTuple):
-    """How files are read together.
-
-    names : of the channels
-    readings : one of each file, in the order of the files
-    notes : what was left out or guessed, a sentence each
-    """
+    """How files are read together."""
 
     names: tuple[str, ...]
     readings: tuple[FileReading, ...]
@@ -134,10 +125,7 @@ class ReadingPlan(NamedTuple):
 
 
 def planned(files: Sequence[TableFile], options: ReadingOptions) -> ReadingPlan:
-    """Choose the columns of all files.
-
-    Raises UsageError if files differ in columns, or are no tables of readings over time.
-    """
+    """Choose the columns of all files."""
     notes: dict[str, list[Path]] = {}
     readings, chosen = [], []
     for file in files:

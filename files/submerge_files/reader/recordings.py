@@ -66,15 +66,7 @@ def ahead(items: Generator[Item, None, None]) -> Iterator[Item]:
 
 
 class Recordings:
-    """Files that were opened to be read together.
-
-    headings : Of the channels' columns.
-    channels : What they are, with their units.
-    columns : All columns of the first file.
-    timed : Whether rows have times.
-    machines : In the order in which their rows come.
-    files : Those that are read, each once.
-    """
+    """Files that were opened to be read together."""
 
     def __init__(
         self,
@@ -119,10 +111,7 @@ class Recordings:
         return tuple(self._order)
 
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
-        """Have notes on values tell of some rows alone.
-
-        counted : returns which of rows (n, channels) they are, (n,)
-        """
+        """Have notes on values tell of some rows alone."""
         self._counted = counted
 
     @property
@@ -136,19 +125,13 @@ class Recordings:
         return (*self._notes, *self._found, *(self._ranged or ()))
 
     def rows(self) -> Iterator[Recorded]:
-        """Read all rows from the start, in blocks; the next is read while one is in use.
-
-        Raises UsageError at the first row that cannot be read, or goes back in time. One line: the
-        place, what was expected, what came, what to do.
-        """
+        """Read all rows from the start, in blocks; the next is read while one is in use."""
         keep_freed_memory()
         return ahead(self._rows())
 
     def looks(self, when: Condition | None = None) -> Iterator[Recorded]:
-        """Read the times of all rows, and of their channels those of a condition.
-
-        Rows are (n, 0), or of all channels with NaN for those that the condition does not name.
-        """
+        """Read the times of all rows, and of their channels those of a condition."""
+        # Rows are (n, 0), or of all channels with NaN for those that the condition does not name.
         if self._options.sort or self._options.long:
             # Which rows there are shows when all of them are there.
             yield from self._rows()
@@ -210,16 +193,7 @@ class Recordings:
 def open_recordings(
     paths: Sequence[Path], options: ReadingOptions, digests: Digests = digests_here
 ) -> Recordings:
-    """Open files, folders and globs to read their rows together.
-
-    paths : CSV, TSV, whitespace tables, `.npy` and Intel Lab logs, plain or gzip; Parquet and
-        Arrow.
-    options : Which columns are read, and as what.
-    digests : As in `parts`; by default, files are read here.
-
-    Raises UsageError if a file is no table, a column is not there, or the files do not go together.
-    One line: the place, what was expected, what came, what to do.
-    """
+    """Open files, folders and globs to read their rows together."""
     found = files_of(paths)
     plan = planned([open_file(path) for path in found.files], options)
     parts, notes = parts_of(plan.readings, options, digests)
@@ -229,10 +203,7 @@ def open_recordings(
 def spans_of(
     parts: Sequence[MachinePart], changed: Callable[[FileReading], FileReading] = lambda each: each
 ) -> Iterator[tuple[Span, TableFile]]:
-    """Yield the rows of parts of one machine, in their order.
-
-    changed : returns a reading of other columns of the same file
-    """
+    """Yield the rows of parts of one machine, in their order."""
     for part in parts:
         for span in changed(part.reading).spans():
             if span.machines is None or part.whole:

@@ -34,7 +34,6 @@ FOLDED = 8
 class _Edge:
     """The outermost value of each channel, how often it came, and the next one.
 
-    n : Channels.
     sign : 1 for the least values, -1 for the greatest, which are held with that sign.
     """
 
@@ -202,14 +201,7 @@ def place_in(names: Sequence[str], name: str) -> int | None:
 
 
 def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
-    """Return the places of columns, in the file's order.
-
-    patterns : Names with or without units, globs such as "temp*", ranges such as "a..f". A column's
-        whole name goes first.
-    option : What a message calls them, such as "--columns".
-
-    Raises UsageError if one matches nothing.
-    """
+    """Return the places of columns, in the file's order."""
     return matching(file.path, names_of(file), patterns, option)
 
 
@@ -275,13 +267,7 @@ def some(names: Collection[str]) -> str:
 def channels_of(
     file: TableFile, options: ReadingOptions, taken: Collection[int]
 ) -> tuple[list[int], list[str]]:
-    """Return the places of a file's channels, and notes on what is left out.
-
-    taken : Places that are read as something else: times, machines.
-
-    Raises UsageError if a name matches nothing, a column that was asked for has no numbers, or none
-    has.
-    """
+    """Return the places of a file's channels, and notes on what is left out."""
     skipped = {*places_of(file, options.skip, "--skip")}
     if options.columns:
         asked = places_of(file, options.columns, options.columns_are)

@@ -129,10 +129,7 @@ def _by_pattern(pattern: str, text: str) -> float:
 
 
 def parsed_by(option: str) -> TimeForm:
-    """Return the form that a person names: a unit, "excel", or a pattern of `strptime`.
-
-    Raises UsageError if it is none.
-    """
+    """Return the form that a person names: a unit, "excel", or a pattern of `strptime`."""
     if option in UNITS:
         return since_1970(UNITS[option])
     if option == "excel":
@@ -248,10 +245,8 @@ PATTERN = "say how they are written, as in --time-format '%d/%m/%y %H:%M'"
 
 
 def check_passed_over(file: TableFile, called_time: Iterable[int], pattern: str) -> None:
-    """Refuse a column that is called time and holds text with digits: times that we cannot read.
-
-    pattern : what was asked for; then a column without digits is none, too
-    """
+    """Refuse a column that is called time and holds text with digits: times that we cannot read."""
+    # If a `pattern` was asked for, a column without digits is refused, too.
     for place in called_time:
         column = file.columns[place]
         digits = any(mark.isdigit() for mark in "".join(column.full[:1]))
@@ -281,10 +276,7 @@ def check_form(file: TableFile, place: int, form: TimeForm) -> None:
 
 
 def not_times(file: TableFile, place: int, pattern: str = "") -> UsageError:
-    """Return the error for a column without times.
-
-    pattern : what was asked for
-    """
+    """Return the error for a column without times."""
     column = file.columns[place]
     return refusal(
         _place(file, place),

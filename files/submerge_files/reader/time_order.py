@@ -90,10 +90,7 @@ class TimeOrder:
 def sorted_spans(
     spans: Iterable[tuple[Span, TableFile]], machine: str, note: Callable[[str], None]
 ) -> Iterator[tuple[Span, TableFile]]:
-    """Yield all rows of a machine by time, each once, in spans of one file.
-
-    Raises UsageError if they take more than `SORT_BYTES`.
-    """
+    """Yield all rows of a machine by time, each once, in spans of one file."""
     parts, files, size = [], [], 0
     for span, file in spans:
         size += span.rows.nbytes + 8 * len(span.rows)

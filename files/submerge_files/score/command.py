@@ -134,7 +134,6 @@ def _here(
     target: Path | None,
     plot: Path | None,
 ) -> None:
-    """Score files in this program."""
     from submerge_files.console.options import check_target as check_picture
     from submerge_files.console.progress import counting
     from submerge_files.score.output import check_target

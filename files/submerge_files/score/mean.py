@@ -66,8 +66,6 @@ class Center:
 
     own : a mean instead of the model's
     typical : typical residuals of channels; None if unknown
-    excess : as in `score`
-    notes : sentences for the reader of the scores
     """
 
     own: OwnMean | None = None
@@ -77,12 +75,9 @@ class Center:
 
 
 def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Center:
-    """Return the mean of a file, or of its first rows.
-
-    parts : Its rows. Filled values do not count: they come from the fleet's model. In feature space
-        only rows without a gap count.
-    whole : Whether these are all rows that are scored.
-    """
+    """Return the mean of a file; if not `whole`, of its first rows."""
+    # Filled values do not count: they come from the fleet's model. In feature space only rows
+    # without a gap count.
     *lifting, linear = normal.summary.parts
     features = lifting[0].mean if lifting else None
     # Sums of deviations: sums of readings would lose digits beside a huge mean.
@@ -111,10 +106,7 @@ def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Ce
 
 
 def of_checkpoint(path: Path, schema: Schema) -> Center:
-    """Return the mean of a client, from the file of its `[client] state`.
-
-    Raises UsageError if the file is not a checkpoint, or one of a client with another schema.
-    """
+    """Return the mean of a client, from the file of its `[client] state`."""
     # Imported here: only this option needs protobuf.
     from submerge_proto.kept import records
 
@@ -154,14 +146,7 @@ Read = Callable[[int | None], Iterable[Block]]
 
 
 class Centers:
-    """The means of files.
-
-    mean : What was asked for.
-    note : Takes sentences for the reader of the scores.
-
-    Raises UsageError if the mean of a file is requested, but the model has learnt all nodes about
-    one mean.
-    """
+    """The means of files."""
 
     def __init__(self, normal: Normal, mean: Mean | None, note: Callable[[str], None]) -> None:
         center = normal.schema.center

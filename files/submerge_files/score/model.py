@@ -29,11 +29,8 @@ ZIP = b"PK\x03\x04"
 class Normal:
     """A model with what scoring needs.
 
-    about : Its description, for people.
     limits : None if none were measured.
-    shown : Has the number of directions to score with.
     factors : Empty where they are not known.
-    notes : Sentences for the reader of the scores.
     states : What a fitted model knows of each machine of its history.
     """
 
@@ -48,12 +45,7 @@ class Normal:
 
 
 def of_file(path: Path, rank: int | None) -> Normal:
-    """Return the model in a file, as saved or as an engine's `submerge.dumps`.
-
-    rank : Directions to score with, instead of the number in the file.
-
-    Raises UsageError if it is neither, or has learnt nothing, or has fewer directions.
-    """
+    """Return the model in a file, as saved or as an engine's `submerge.dumps`."""
     return of_bytes(bytes_of(path), path, rank)
 
 

@@ -1,6 +1,5 @@
-"""The output of scores, as CSV, lines of JSON or Parquet: a file is written whole or not at all.
-
-A name that ends in .gz is compressed text; one that ends in .parquet is Parquet.
+"""The output of scores, as CSV, lines of JSON or Parquet: a file is written whole or not at all. A
+name that ends in .gz is compressed text; one that ends in .parquet is Parquet.
 """
 
 from __future__ import annotations
@@ -44,11 +43,8 @@ Column = npt.NDArray[Any]
 class ScoreHeadings:
     """The columns of scores.
 
-    names : Of the model's channels.
     kernel : Whether `linear`, `anomaly_score` and `over_linear` are there.
     factors : Whether `distance` is there.
-    timed : Whether the time of each row is there.
-    kept : Columns of the files that are carried along.
     """
 
     names: tuple[str, ...]
@@ -79,11 +75,9 @@ class ScoreHeadings:
         return (*(("distance",) if self.factors else ()), "spe", "t2", *kernel, *over, *top, FILLED)
 
     def columns(self, part: FileRows) -> Mapping[str, Column]:
-        """Return what the rows of a block that are scored have, (m,) each.
-
-        Numbers, NaN where a score is not known and 0 where no limit is passed; and channels, ""
-        for none.
-        """
+        """Return what the rows of a block that are scored have, (m,) each."""
+        # Numbers, NaN where a score is not known and 0 where no limit is passed; and channels, ""
+        # for none.
         scores, m = part.scores, len(part.block)
         unknown, called = np.full(m, np.nan), np.array(self.names, dtype=object)
         found: dict[str, Column] = {
@@ -198,10 +192,7 @@ def begins_as_scores(path: Path) -> bool:
 
 
 class ParquetScores:
-    """A table of scores, written a group of rows at a time.
-
-    Raises UsageError if pyarrow is not installed.
-    """
+    """A table of scores, written a group of rows at a time."""
 
     def __init__(self, headings: ScoreHeadings) -> None:
         self._pa, self._headings = import_pyarrow(), headings
@@ -283,10 +274,8 @@ LEVEL = 6
 
 
 def check_target(path: Path | None, *, inputs: Iterable[Path]) -> None:
-    """Refuse a path that cannot be written, or that holds anything but older scores.
-
-    A mistyped name must not destroy data. None is standard output.
-    """
+    """Refuse a path that cannot be written, or that holds anything but older scores."""
+    # A mistyped name must not destroy data. None is standard output.
     if path is None:
         return
     if path.suffix.lower() in OTHERS:
@@ -311,10 +300,8 @@ def check_target(path: Path | None, *, inputs: Iterable[Path]) -> None:
 
 @contextmanager
 def open_output(path: Path | None, form: ScoreForm) -> Iterator[Write]:
-    """Open the output, and yield what writes rows; a file at `path` stays until all is written.
-
-    The same scores give the same bytes.
-    """
+    """Open the output, and yield what writes rows; a file at `path` stays until all is written."""
+    # The same scores give the same bytes.
     with ExitStack() as stack:
         if isinstance(form, ParquetScores):
             # Only a name ends in .parquet.

@@ -27,7 +27,6 @@ class FileRows:
     first : the number of the first in its file, from 1
     why : (n,), places in `REASONS`
     block : the rows that have scores
-    scores : their scores
     top : (m, up to TOP), channels to blame, the largest share first
     shares : as `top`, their shares
     carried : of all rows, what the file says beside the readings
@@ -49,11 +48,7 @@ class FileRows:
 
 
 class FileScorer:
-    """Scores rows of files by one model.
-
-    when : Rows that do not meet it have no scores.
-    center : The mean that rows are measured from.
-    """
+    """Scores rows of files by one model; `when`: rows that do not meet it have no scores."""
 
     def __init__(
         self, normal: Normal, when: Condition | None = None, center: Center | None = None
@@ -73,13 +68,8 @@ class FileScorer:
     def score(
         self, rows: Array, first: int, lead: int = 0, carried: Carried | None = None
     ) -> FileRows:
-        """Score rows (n, channels) in their units, lags included.
-
-        rows : (n, channels)
-        first : The number of the first row in its file.
-        lead : Rows before these that cannot be scored, as their lags reach before the file.
-        carried : What these rows and those before them bring along.
-        """
+        """Score rows (n, channels) in their units, lags included."""
+        # `lead` rows before these cannot be scored: their lags reach before the file.
         block, center = self.prepare(rows, judges=True), self._center
         scores = score(block, self._model, center.own, center.typical, excess=center.excess)
         why = np.concatenate([np.full(lead, LEAD_IN, dtype=np.int8), block.why])

@@ -1,7 +1,6 @@
-"""Scoring as a stream: files in, scored blocks out. This module does not print or write.
-
-Each file is a node of its own: its rows are numbered from 1, lags do not reach into another file,
-and an own mean is of this file alone.
+"""Scoring as a stream: files in, scored blocks out. This module does not print or write. Each file
+is a node of its own: its rows are numbered from 1, lags do not reach into another file, and an own
+mean is of this file alone.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ class ScoreRequest:
     """The options of `submerge score`; `--help` describes each.
 
     mean : None: the model's, or if center = "own" that of each machine or file; else as `Mean`
-    table : how files are read
     allow_missing : whether a channel without a column is a gap in every row
     """
 
@@ -73,7 +71,6 @@ class RowBlock(NamedTuple):
 
     lead : rows without a full past
     rows : (n, channels), those after them, with their lags
-    carried : what all of them bring along
     """
 
     lead: int
@@ -82,12 +79,7 @@ class RowBlock(NamedTuple):
 
 
 def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: None) -> list[Path]:
-    """Return the files that paths mean: folders and globs too. One named twice is read twice.
-
-    note : takes sentences on what was passed over
-
-    Raises UsageError if one is not there.
-    """
+    """Return the files that paths mean: folders and globs too. One named twice is read twice."""
     meant = [files_of([path]) for path in paths]
     for said in dict.fromkeys(said for each in meant for said in each.notes):
         note(said)
@@ -116,17 +108,9 @@ def score(
     warn: Callable[[str], None] = lambda _: None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[Path, FileRows]]:
-    """Score all rows of all files, a block at a time.
-
-    files : Tables in text and Parquet are streamed; logs, packed `.npy` and long tables' names are
-        held in memory, one file at a time.
-    note, warn : Take sentences for the reader of the scores. A warning says that scores may not
-        mean what they seem to.
-    advance : Takes numbers of rows that were read.
-
-    Raises UsageError if a file is not a table, or its columns are not the model's; or if the mean
-    of a file is requested, but the model has learnt all nodes about one mean.
-    """
+    """Score all rows of all files, a block at a time."""
+    # Text and Parquet are streamed; logs, packed `.npy` and long tables' names are held in memory,
+    # one file at a time. Warnings, unlike notes, say that scores may not mean what they seem to.
     centers, levels = Centers(normal, wanted.mean, note), Levels(normal)
     for path in files:
         file, columns = opened(path, normal, wanted)
@@ -190,13 +174,7 @@ def first_rows(blocks: Iterator[RowBlock], most: int | None) -> Iterator[RowBloc
 
 @dataclass(frozen=True)
 class ScoreOrder:
-    """What `submerge score` is asked for.
-
-    files : to be scored
-    rank, mean, when : as the command's options
-    as_json : lines of JSON, not CSV
-    reading : the options of reading, by their names
-    """
+    """What `submerge score` is asked for."""
 
     files: tuple[Path, ...]
     rank: int | None
@@ -214,11 +192,7 @@ class ScoreOrder:
         curves: ScoreCurves | None = None,
         advance: Callable[[int], None] = lambda _: None,
     ) -> tuple[ScoreSummary, Iterable[str]]:
-        """Score the files and write a line for each row; return the summary, and remarks.
-
-        target : None is standard output
-        needed : refuse files of which no row has a score
-        """
+        """Score the files and write a line for each row; return the summary, and remarks."""
         condition = condition_of(self.when, normal.schema.names)
         mean = None if self.mean is None else parsed(self.mean)
         request = ScoreRequest(mean, condition, **_reading(**self.reading))

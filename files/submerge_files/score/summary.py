@@ -156,7 +156,6 @@ class ScoreSummary:
 
 
 def _over(scores: RowScores) -> dict[str, Array]:
-    """Return the limits that rows are over, by the name of the statistic."""
     over = {"SPE": scores.over_spe, "T2": scores.over["t2"]}
     return over if scores.distance is None else {"distance": scores.over["distance"]} | over
 

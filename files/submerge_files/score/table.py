@@ -70,12 +70,8 @@ class TableRows(NamedTuple):
 class ScoredFile:
     """One file, opened but not yet read.
 
-    path : as the caller named it
     names : of the columns; `x0, x1, ...` if the file has none
-    named : whether the file has names
-    notes : what was left out or guessed, a sentence each
     taken : places of columns that are carried along and are no channels
-    timed : whether its rows have times
     """
 
     path: Path
@@ -87,21 +83,13 @@ class ScoredFile:
     _read: Callable[[Sequence[int]], Iterator[TableRows]]
 
     def blocks(self, used: Sequence[int]) -> Iterator[TableRows]:
-        """Read the file from its start: the columns `used`, in that order.
-
-        Raises UsageError at the first value that is no number, after the rows before its block.
-        """
+        """Read the file from its start: the columns `used`, in that order."""
         return self._read(used)
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How files are read for scoring.
-
-    quantity : of an Intel Lab log
-    reading : of its fields, columns, time, time_format and long
-    keep : columns that are carried along
-    """
+    """How files are read for scoring."""
 
     quantity: str = "temperature"
     reading: ReadingOptions = field(default_factory=ReadingOptions)
@@ -109,10 +97,8 @@ class TableOptions:
 
 
 def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> ScoredFile:
-    """Open a file, or refuse one that is no table, or lacks a column that is to be kept.
-
-    channels : of the model; a column of that name is no time unless it is named as one
-    """
+    """Open a file, or refuse one that is no table, or lacks a column that is to be kept."""
+    # A column with a channel's name is no time unless it is named as one.
     source = source_of(path)
     if options.reading.long is not None:
         return _long(path, options)
@@ -135,7 +121,6 @@ def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> Sc
 def _clock(
     file: TableFile, options: ReadingOptions, channels: Sequence[str]
 ) -> tuple[ClockColumn | None, tuple[str, ...]]:
-    """Return the column of times, and notes."""
     asked = options.time or options.time_format
     try:
         clock, notes, _ = clock_of(file, options)
@@ -224,8 +209,6 @@ class Columns:
     used : places in the file
     filled : the channel of each, before lags
     width : channels before lags
-    lags : rows side by side
-    notes : sentences for the reader of the scores
     """
 
     used: tuple[int, ...]
@@ -246,14 +229,7 @@ class Columns:
 def columns_of(
     file: ScoredFile, schema: Schema, left: Sequence[int], *, allow_missing: bool = False
 ) -> Columns:
-    """Find the channels of a schema in a file.
-
-    left : places of the columns that may be channels
-    allow_missing : whether a channel without a column is a gap in every row
-
-    Raises UsageError if a header lacks a name, or less than half are there if that is allowed; or
-    if there is no header, and the number of columns is not that of channels.
-    """
+    """Find the channels of a schema in a file."""
     names, lags = schema.names, lags_of(schema.names)
     sensed = names[: len(names) // lags]
     # A heading may have a unit beside the channel's name.

@@ -42,7 +42,6 @@ Rows = Callable[[int, int], Array]
 class RealTimePace:
     """The number of the current row.
 
-    rate : Rows a second.
     clock : Monotonic seconds; row 0 is of the moment at which this object is made.
     wait : `wait(stop, seconds)` returns at the latest when `stop` is set.
     """
@@ -102,12 +101,7 @@ REMEMBERED = 200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdPlan:
-    """The nodes of a crowd, and their parent.
-
-    kits : folder of NODE.kit files, for a link with TLS
-    state : folder of checkpoints, if any
-    anomalous : nodes with one mote that drifts, `anomalous_after` rows after the start
-    """
+    """The nodes of a crowd, and their parent."""
 
     link: UplinkConfig
     parent: str
@@ -147,10 +141,7 @@ class MeanScores:
 
 
 class CrowdMember:
-    """One node, and the thread that it runs in.
-
-    error : Why it ended, if it ended by itself.
-    """
+    """One node, and the thread that it runs in."""
 
     def __init__(self, name: str, agent: Agent, sensor: PacedSensor, scores: MeanScores) -> None:
         self.name, self.agent, self.sensor, self.scores = name, agent, sensor, scores
@@ -181,13 +172,7 @@ class CrowdMember:
 
 
 def make_member(plan: CrowdPlan, name: str, sensor: PacedSensor) -> CrowdMember:
-    """Return one node, not started yet.
-
-    Raises
-    ------
-    UsageError
-        If its kit is missing or of another node, or its checkpoint cannot be used.
-    """
+    """Return one node, not started yet."""
     kit = None if plan.kits is None else plan.kits / f"{name}.kit"
     scores = MeanScores()
     settings = ClientSettings(

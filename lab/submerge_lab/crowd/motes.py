@@ -57,7 +57,6 @@ class Building:
     """One generated room, for nodes that read it at about the same time.
 
     drifting : Places, 0 to 8, of nodes with one mote that drifts, up or down.
-    drift_from : The first row of the drift.
     """
 
     def __init__(self, seed: int, drifting: Sequence[int] = (), drift_from: int = 0) -> None:

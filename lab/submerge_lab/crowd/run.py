@@ -1,6 +1,5 @@
-"""Many clients in one process, fed in real time until they are stopped.
-
-They share a clock, the rooms that they read, and a few lines of facts.
+"""Many clients in one process, fed in real time until they are stopped. They share a clock, the
+rooms that they read, and a few lines of facts.
 """
 
 from __future__ import annotations
@@ -28,13 +27,7 @@ LOOK_S = 2.0
 
 
 class Crowd:
-    """Clients that run until they are stopped.
-
-    Raises
-    ------
-    UsageError
-        If a kit or a checkpoint cannot be used.
-    """
+    """Clients that run until they are stopped."""
 
     def __init__(self, plan: CrowdPlan) -> None:
         buildings = [
@@ -61,11 +54,9 @@ class Crowd:
         every_s: float,
         alive: Path | None = None,
     ) -> None:
-        """Run until `stop` is set, or a node ends by itself; then end all, gracefully.
-
-        `report` is called every `every_s` seconds, and once when all have ended; the file `alive`
-        is touched as long as every node reads rows.
-        """
+        """Run until `stop` is set, or a node ends by itself; then end all, gracefully."""
+        # `report` is called every `every_s` seconds, and once when all have ended; the file `alive`
+        # is touched as long as every node reads rows.
         report_at, seen = time.monotonic() + every_s, [0] * len(self.members)
         try:
             for member in self.members:
@@ -95,11 +86,9 @@ class Crowd:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return the progress of all nodes for JSON; callable from any thread.
-
-        `rows` were read. Of the running incarnations, the parent has acknowledged `delivered` rows
-        (`withheld` and `lost` ones are only counted), and not the `unreported` ones.
-        """
+        """Return the progress of all nodes for JSON; callable from any thread."""
+        # `rows` were read. Of the running incarnations, the parent has acknowledged `delivered`
+        # rows (`withheld` and `lost` ones are only counted), and not the `unreported` ones.
         agents = [member.agent for member in self.members]
         incarnations = [agent.node.current for agent in agents if hasattr(agent.node, "current")]
         return {

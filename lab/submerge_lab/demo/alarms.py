@@ -49,7 +49,6 @@ Blame = tuple[tuple[str, float], ...]
 class RaisedAlarm:
     """One alarm of one client.
 
-    cause : Which kind of score was over its limit; or `stuck`.
     began, ended : The newest snapshot that the client had scored when it reported this; `ended` is
         None while the alarm is open.
     blamed : At most three, at the alarm's start.
@@ -80,7 +79,6 @@ class NamedAlarm:
 class FleetAlarms:
     """All alarms of a run of `clients` clients.
 
-    raised : In order of arrival.
     out : Motes that are out of service, since when, and for which quantity.
     """
 
@@ -152,11 +150,7 @@ def incidents(raised: Collection[RaisedAlarm]) -> list[list[RaisedAlarm]]:
 
 @dataclass(frozen=True, slots=True)
 class FaultVerdict:
-    """A fault, the alarm that found it, or both.
-
-    mote : 0 if an alarm blames none.
-    alarm : The mote as the alarm named it.
-    """
+    """A fault, the alarm that found it, or both; `mote`: 0 if an alarm blames none."""
 
     mote: int
     outcome: Literal["found", "missed", "false"]

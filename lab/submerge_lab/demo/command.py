@@ -1,11 +1,8 @@
 """`submerge demo`: the whole system on a generated room, every node a process of its own.
 
-Eight clients get the snapshots of a room of 54 motes in turn (`plants/room.py`). Four clients
-report to each aggregator, both aggregators to a root. The root's model goes back down, and clients
-score rows with it before they learn them. These are the programs that run in the field, over gRPC
-or MQTT. The demo is their sensors, their supervisor (`run.py`) and their operator, which takes
-motes out of service that alarms name (`alarms.py`). It kills a client and an aggregator on the
-way. At the end it says what the root counts, and compares the alarms with the true faults.
+Eight clients get the snapshots of 54 motes in turn, and report to two aggregators below a root,
+over gRPC or MQTT: the programs that run in the field. The demo is their sensors, supervisor
+(`run.py`) and operator (`alarms.py`); at the end it compares the alarms with the true faults.
 """
 
 from __future__ import annotations
@@ -181,7 +178,6 @@ def _print_report(
 
 
 def _print_files(plot: Path | None, keep: Path | None, *, as_json: bool) -> None:
-    """Print which files were written, and which option writes a picture."""
     if plot is not None:
         click.echo(f"{'picture':<10} {plot}", err=as_json)
     elif not as_json and importlib.util.find_spec("matplotlib") is None:
@@ -193,7 +189,6 @@ def _print_files(plot: Path | None, keep: Path | None, *, as_json: bool) -> None
 
 
 def _check_page(*, page: bool, ends: bool) -> None:
-    """Refuse a demo that goes on with options for the end of one."""
     if page and ends:
         raise UsageError("--page goes on until Ctrl-C: leave --json and --plot out")
 
@@ -219,7 +214,6 @@ def _check_extras(mqtt: str | None, *, page: bool) -> None:
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """Yield the folder with the fleet's files."""
     if keep is None:
         with TemporaryDirectory(prefix="submerge-demo-") as folder:
             yield Path(folder).resolve()
@@ -236,11 +230,9 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _end_on_signals() -> Iterator[None]:
-    """Turn signals that end programs into exceptions, so that child processes are ended.
-
-    SIGINT too: a shell script's `&` starts programs with it ignored. An ignored SIGHUP stays
-    ignored, as `nohup` asks.
-    """
+    """Turn signals that end programs into exceptions, so that child processes are ended."""
+    # SIGINT too: a shell script's `&` starts programs with it ignored. An ignored SIGHUP stays
+    # ignored, as `nohup` asks.
     handlers: dict[int, Any] = {signal.SIGTERM: _leave, signal.SIGINT: signal.default_int_handler}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handlers[signal.SIGHUP] = _leave

@@ -28,7 +28,6 @@ class ProcessFailure:
 
     waits_for : Nodes that have to be acknowledged before it is over: the node itself, or its
         children.
-    at : Number of snapshots dealt at which it is killed.
     ready_s, back_s, away_s : Seconds from the restart until it serves or reads; from the restart
         until this is over; from the kill until this is over.
     """

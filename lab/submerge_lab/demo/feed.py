@@ -37,12 +37,7 @@ class Trial(NamedTuple):
 class Stint:
     """One client process from its start to its end, as the demo that feeds it sees it.
 
-    given : Rows that were written to it.
-    snapshots : Which snapshot each of them was, in a demo that ends.
     scored : Rows that are scored, or never will be.
-    acknowledged : Readings that its parent has acknowledged.
-    incarnations : Names under which it has reported.
-    reading : It has logged that it reads its input.
     """
 
     node: str

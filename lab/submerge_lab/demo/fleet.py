@@ -1,7 +1,6 @@
 """The fleet as its supervisor sees it: starts nodes, feeds them, reads their output, kills them.
-
-Only this module parses what nodes write: score lines and alarm events on standard output, log
-lines as JSON on standard error.
+Only this module parses what nodes write: score lines and alarm events on standard output, log lines
+as JSON on standard error.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ class Usage:
     """Traffic and memory of one node.
 
     rows : Rows that a client was given; 0 for other nodes.
-    sent_bytes, heard_bytes : Messages to and from its parent.
     resident_bytes, peak_bytes : Of its newest process when last measured; the peak of all its
         processes.
     """
@@ -61,13 +59,9 @@ class LatestScore(NamedTuple):
 class Node:
     """A node.
 
-    process : The newest.
-    stints : A client's processes.
-    memory : Of its newest process when last measured; the peak is that of all its processes.
     model : Version of the model that it scores with: when its root made it, in milliseconds.
     sent, received : Bytes up and down its uplink, by its own log; of a killed process, as logged by
         then.
-    tail : Its last log lines.
     """
 
     member: SiteMember
@@ -157,10 +151,8 @@ class Resident(NamedTuple):
 
 
 def resident(pid: int) -> Resident | None:
-    """Return a process's resident memory; None if it has ended.
-
-    Shared libraries count in full for each process: a sum over processes overstates.
-    """
+    """Return a process's resident memory; None if it has ended."""
+    # Shared libraries count in full for each process: a sum over processes overstates.
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except FileNotFoundError:
@@ -205,9 +197,6 @@ class FleetFailed(SubmergeError):
 
 class DemoFleet:
     """All nodes of a demo; their processes run within a `with fleet.processes` block.
-
-    site : Its configurations are written when the fleet starts.
-    failures : They are notified of what they wait for.
 
     nodes : The broker first, if the demo runs one; then the root, aggregators, clients.
     """
@@ -325,13 +314,7 @@ class DemoFleet:
                 node.look()
 
     def wait_until(self, done: Callable[[], bool], what: str, show: Callable[[], None]) -> None:
-        """Read output until `done()`.
-
-        Raises
-        ------
-        FleetFailed
-            If that takes longer than `PATIENCE_S`.
-        """
+        """Read output until `done()`."""
         until = time.monotonic() + PATIENCE_S
         while not done():
             if time.monotonic() > until:

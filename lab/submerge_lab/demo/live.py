@@ -95,7 +95,6 @@ def _cells(node: Node) -> tuple[str, str, str]:
 
 
 def _used(node: Node) -> tuple[str, str]:
-    """Return memory, and bytes sent."""
     memory = "" if node.memory is None else f"{node.memory.now / 2**20:.0f}"
     return memory, f"{node.sent / 1000:,.0f}" if node.sent else ""
 

@@ -1,7 +1,6 @@
-"""`submerge demo --page`: a demo that goes on, and starts a killed process again.
-
-People look at the root's own page. The room's time runs to its last day and then back, since
-nothing jumps where it turns: each fault is found, ends, and is found again.
+"""`submerge demo --page`: a demo that goes on, and starts a killed process again. People look at
+the root's own page. The room's time runs to its last day and then back, since nothing jumps where
+it turns: each fault is found, ends, and is found again.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ ENDLESS = 1 << 62
 
 
 class LastingFleet(DemoFleet):
-    """All nodes; one that ends by itself is started again, as by a supervisor.
-
-    show : Takes what a person reads.
-    """
+    """All nodes; one that ends by itself is started again, as by a supervisor."""
 
     def __init__(
         self, site: Site, members: Sequence[SiteMember], show: Callable[[str], None]
@@ -135,13 +131,7 @@ class PageDemo:
         self._room = EndlessRoom(room)
 
     def run(self) -> None:
-        """Run until Ctrl-C, then end all processes and print what became of the rows.
-
-        Raises
-        ------
-        FleetFailed
-            If a node does not start, or ends while it starts.
-        """
+        """Run until Ctrl-C, then end all processes and print what became of the rows."""
         url = f"http://{self.site.page}/"
         with self.fleet.processes:
             try:

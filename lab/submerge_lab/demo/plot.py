@@ -39,11 +39,9 @@ def draw(path: Path, demo: Demo, outcome: DemoOutcome) -> None:
 
 
 def describe(figure: Any) -> str:
-    """Say what a figure shows: its heading, then a line for each panel.
-
-    The line has the panel's title, its axes' labels and the entries of its legend. A test compares
-    those of docs/demo.png with those of a picture that it draws.
-    """
+    """Say what a figure shows: its heading, then a line for each panel."""
+    # The line has the panel's title, its axes' labels and the entries of its legend. A test
+    # compares those of docs/demo.png with those of a picture that it draws.
     lines = [figure.get_suptitle()]
     for axes in figure.axes:
         legend = axes.get_legend()

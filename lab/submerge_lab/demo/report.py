@@ -120,7 +120,6 @@ def lines(outcome: DemoOutcome) -> list[tuple[str, str]]:
 
 
 def _recovery(failure: ProcessFailure) -> tuple[str, str]:
-    """Return how long a killed process took to recover."""
     parts = [f"{failure.node} killed"]
     if failure.ready_s is not None:
         does = "reads" if failure.role == "client" else "serves"
@@ -132,7 +131,6 @@ def _recovery(failure: ProcessFailure) -> tuple[str, str]:
 
 
 def _traffic(outcome: DemoOutcome) -> tuple[str, str]:
-    """Return bytes up and down, by sender."""
     clients, aggregators = outcome.of("client"), outcome.of("aggregator")
     up, down = (
         [sum(getattr(each, name) for each in some) for some in (clients, aggregators)]
@@ -205,7 +203,6 @@ def _days(days: float, across: int) -> Text:
 
 
 def _span(verdict: FaultVerdict, outcome: DemoOutcome, across: int) -> Text:
-    """Return a verdict's line under the chart."""
     line = ["·"] * across
     per = across / outcome.snapshots
     name, kind = f"mote{verdict.mote:02d}", "false alarm"

@@ -1,7 +1,6 @@
-"""One run of the demo: it feeds a room to real processes and evaluates their output.
-
-A node gets nothing but its configuration and its readings. The results use nothing but what nodes
-write on their pipes while they run, and what the root's store counts at the end.
+"""One run of the demo: it feeds a room to real processes and evaluates their output. A node gets
+nothing but its configuration and its readings. The results use nothing but what nodes write on
+their pipes while they run, and what the root's store counts at the end.
 """
 
 from __future__ import annotations
@@ -62,14 +61,9 @@ SPARED, SPARED_RATE = 200, 40.0
 class DemoSettings:
     """Settings of a run.
 
-    Attributes
-    ----------
-    seed, days, clients, rank
-    seconds : float
-        Duration of the run, once every client has scored a row; raising it gives the model more
-        time to follow and loads the machine less.
-    features : int
-        Kernel features; 0: the group is linear.
+    seconds : Duration of the run, once every client has scored a row; raising it gives the model
+        more time to follow and loads the machine less.
+    features : Kernel features; 0: the group is linear.
     """
 
     seed: int = 0
@@ -89,7 +83,6 @@ class DemoSettings:
 class DemoHistory:
     """The data of the picture: one entry for each round.
 
-    snapshot : where the round ends
     spe, spe_worst : median and largest squared prediction error (SPE) of its rows; NaN if unknown
     multiple : (motes,) worst channel's residual over its limit, root mean square
     """
@@ -104,12 +97,9 @@ class DemoHistory:
 class DemoOutcome:
     """Results of a run.
 
-    wire : How nodes were connected.
     snapshots, values, gaps : Snapshots fed; values in all rows; those of them that were missing.
     rows_judged, rows_over_spe, rows_over_t2 : Rows scored after the settling time; those over the
         fleet's 99.9 % limit of SPE, of T2.
-    raw_bytes : Size of all readings as float32, each value once.
-    counts : Of the root, at the end.
     anomalous_rows : In a kernel group, rows whose anomaly score is above 1.
     """
 
@@ -158,15 +148,7 @@ class DemoOutcome:
 
 
 def site_of(settings: DemoSettings, room: Room, folder: Path, wire: Wire, **more: Any) -> Site:
-    """Return the fleet's site.
-
-    more : further fields of `Site`
-
-    Raises
-    ------
-    UsageError
-        If its messages are too large for how it is connected.
-    """
+    """Return the fleet's site."""
     # One mean: all clients read the same room.
     schema = Schema(room.channels, Scaling(OFFSET * MOTES, SCALE * MOTES), center="fleet")
     if settings.features:
@@ -193,11 +175,7 @@ def trial_of(settings: DemoSettings) -> Trial:
 
 
 class Demo:
-    """A run.
-
-    folder : For the fleet's files: absolute, empty, existing.
-    wire : Returns how nodes are connected, from the fleet's members.
-    """
+    """A run; `folder`: for the fleet's files: absolute, empty, existing."""
 
     fleet_type = DemoFleet
 
@@ -221,13 +199,7 @@ class Demo:
         self._scored, self._scored_at = -1, 0.0
 
     def run(self, show: Callable[[], None]) -> DemoOutcome:
-        """Run the whole demo; `show` is called now and then to redraw.
-
-        Raises
-        ------
-        FleetFailed
-            If a node does not start, does not end, or ends by itself.
-        """
+        """Run the whole demo; `show` is called now and then to redraw."""
         with self.fleet.processes:
             self.fleet.start(show)
             readings = (row for rows in self.room.stream(ROUND) for row in rows)
@@ -342,13 +314,7 @@ class Demo:
 
 
 def counts_of(path: Path) -> Counts:
-    """Return what the store of an aggregator that has ended counts.
-
-    Raises
-    ------
-    UsageError
-        If another process has it, or it is damaged.
-    """
+    """Return what the store of an aggregator that has ended counts."""
     store = Store(path)
     try:
         kept = records.unpack_all(store.load())

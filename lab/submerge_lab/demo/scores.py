@@ -35,9 +35,7 @@ from submerge import Array, Channel, UsageError
 class ScoreLine(msgspec.Struct, frozen=True):
     """A client's score line, with the fields that the demo uses.
 
-    row : Number of the row since the client's process began.
     spe, t2 : Squared prediction error (SPE) and Hotelling's T-squared (T2).
-    model : The model's version.
     top : Channels to blame, with their shares, the largest first.
     linear, anomaly_score : In a kernel group: SPE of the readings; and the larger of both kinds of
         SPE, from 0 at the median of recent rows to 1 at their limit, once there are limits.
@@ -164,9 +162,7 @@ class PictureLimits:
 class ChannelWatch:
     """Evaluates scores in the order of their snapshots.
 
-    channels : With names like `mote07.temperature`.
     settle : Snapshots before limits are known.
-
     limits : None until they are measured.
     muted : (channels,). Which channels belong to motes that are out of service.
     rows, over_spe, over_t2, over_anomaly_score : Rows that were scored; those over the fleet's 99.9
@@ -189,13 +185,8 @@ class ChannelWatch:
         self.muted |= self._mote == mote
 
     def see(self, scores: ScoreTable) -> Array:
-        """Add the next rows' scores; return each channel's multiple of its limit.
-
-        Returns
-        -------
-        (channels,), the root mean square of these rows; 0 where muted, or while limits
-        are not known
-        """
+        """Add rows' scores; return (channels,), the root mean square of multiples of the limits."""
+        # It is 0 where muted, or while limits are not known.
         first, self._seen = self._seen, self._seen + len(scores.spe)
         if first < self.settle:
             if first >= self.settle // 2:

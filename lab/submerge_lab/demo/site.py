@@ -1,7 +1,6 @@
-"""The demo's fleet as files: its nodes, their connections, a configuration each.
-
-The files are as a person would write them: `submerge aggregator --config root.toml` starts the
-same root by hand. Intervals are short, because two weeks pass in half a minute.
+"""The demo's fleet as files: its nodes, their connections, a configuration each. The files are as a
+person would write them: `submerge aggregator --config root.toml` starts the same root by hand.
+Intervals are short, because two weeks pass in half a minute.
 """
 
 from __future__ import annotations
@@ -90,11 +89,7 @@ class GrpcWire:
 
 @dataclass(frozen=True, slots=True)
 class MqttWire:
-    """One MQTT broker for all.
-
-    fleet : separates its topics from those of other fleets
-    own : the demo starts this broker
-    """
+    """One MQTT broker for all; `own`: the demo starts this broker."""
 
     host: str
     port: int
@@ -147,11 +142,8 @@ class Site:
     """The fleet in a folder.
 
     folder : Absolute: a node may be started in another folder.
-    schema : With a fixed scaling.
-    first_rows : Rows of a client before its first report.
     row_s : Seconds of the room's time between two rows of a client.
     settle_s : Seconds of the room's time that a client watches before it uses alarm limits.
-    report_every_s : Of clients.
     page : Where people look at the root's page: clients show their readings then, and score lines
         blame few channels. Empty: nowhere.
     """
@@ -267,16 +259,7 @@ Wired = Callable[[Sequence[SiteMember]], Wire]
 
 @contextmanager
 def open_wire(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
-    """Yield a function that connects the fleet's members.
-
-    broker : host:port of a running MQTT broker; None with `mqtt`: the demo starts one.
-    mqtt : False: gRPC.
-
-    Raises
-    ------
-    UsageError
-        If that broker cannot be reached.
-    """
+    """Yield a function that connects the fleet's members."""
     if not mqtt:
         yield _over_grpc
         return
@@ -294,13 +277,7 @@ def open_wire(broker: str | None, *, mqtt: bool) -> Iterator[Wired]:
 
 
 def check_sizes(site: Site) -> None:
-    """Refuse a fleet whose messages are larger than its connection takes.
-
-    Raises
-    ------
-    UsageError
-        With the sizes, and the demo's options to change.
-    """
+    """Refuse a fleet whose messages are larger than its connection takes."""
     if not isinstance(site.wire, MqttWire):
         return
     schema, kept = site.schema, site.rank + site.oversample

@@ -187,7 +187,6 @@ def command(
 def _measured(
     units: UnitCosts, channels: int, rank: int, oversample: int, *, quiet: bool
 ) -> UnitCosts:
-    """Return unit costs of this machine."""
     from submerge_lab.plan.measure import ROUNDS, measured
 
     if quiet:
@@ -201,7 +200,6 @@ def _plain(units: UnitCosts) -> dict[str, Any]:
 
 
 def _check(channels: int, rank: int, oversample: int, options: dict[str, Any]) -> None:
-    """Refuse what makes no plan."""
     if rank + oversample > channels:
         raise UsageError(
             f"expected --rank and --oversample of at most {channels} together, got"
@@ -220,7 +218,6 @@ def _check(channels: int, rank: int, oversample: int, options: dict[str, Any]) -
 def _figures(
     plan: FleetPlan, shape: dict[str, int], units: UnitCosts, need: FleetNeeds, cost: MonthlyCost
 ) -> dict[str, Any]:
-    """Return a plan for JSON."""
     return {
         "plan": asdict(plan) | shape,
         "units": _plain(units),

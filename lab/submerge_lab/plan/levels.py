@@ -27,8 +27,6 @@ MEASURED_CHILDREN = 1000
 class FleetPlan:
     """What is planned.
 
-    leaves : Clients.
-    report_every_s, model_every_s : Intervals of reports, and of models.
     busy : Share of a core that an aggregator or a broker is planned to use.
     fan_in : Children of an aggregator; None takes as many as fit, and `MEASURED_CHILDREN` at most.
     """
@@ -46,7 +44,6 @@ class Level(NamedTuple):
 
     children : most that one of them has
     core_share : of one core, that each of them uses
-    memory_bytes : of each
     """
 
     aggregators: int
@@ -87,13 +84,7 @@ class FleetNeeds(NamedTuple):
 
 
 def needs(plan: FleetPlan, units: UnitCosts) -> FleetNeeds:
-    """Return what a plan needs.
-
-    Raises
-    ------
-    UsageError
-        If not even two children can be served in time.
-    """
+    """Return what a plan needs."""
     per_child = core_of_child(plan, units)
     fan_in = plan.fan_in or min(int(plan.busy / per_child), MEASURED_CHILDREN)
     if fan_in < 2 or fan_in > int(1 / per_child):
@@ -135,8 +126,6 @@ def core_of_child(plan: FleetPlan, units: UnitCosts) -> float:
 class Prices(NamedTuple):
     """What things cost, in any currency; a month has 30 days.
 
-    core : a core for a month
-    gib : a GiB of memory for a month
     gb_up, gb_down : 10^9 bytes from clients, and to them
     """
 

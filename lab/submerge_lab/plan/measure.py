@@ -130,7 +130,6 @@ class Measured(NamedTuple):
 
     report_core_s : processor time of a report: decoded, decided, stored, answered
     merge_core_s : processor time of a merge, for each child that has reported since the last
-    row_bytes : memory for each child
     """
 
     report_core_s: float
@@ -139,10 +138,7 @@ class Measured(NamedTuple):
 
 
 def measured(channels: int, rank: int, oversample: int, advance: Callable[[int], None]) -> Measured:
-    """Measure on this machine; some seconds.
-
-    advance : called with 1 after each of `ROUNDS` + 1 rounds
-    """
+    """Measure on this machine; some seconds."""
     with TemporaryDirectory(prefix="submerge-plan-") as folder:
         root = _Root(Path(folder), channels, rank, oversample)
         reports, merges = list[float](), list[float]()

@@ -11,11 +11,7 @@ Transport = Literal["grpc", "mqtt"]
 
 
 class UnitCost(NamedTuple):
-    """One unit cost.
-
-    value : in `unit`
-    source : what measured it
-    """
+    """One unit cost."""
 
     value: float
     unit: str
@@ -83,11 +79,9 @@ def recorded(messages: Sizes, transport: Transport) -> UnitCosts:
 
 
 def remeasured(units: UnitCosts, here: Measured) -> UnitCosts:
-    """Return unit costs with those that were measured on this machine.
-
-    What a transport takes beside a report is not measured here. Its memory for each child stays;
-    its processor time grows with that of the report, and a broker's with both.
-    """
+    """Return unit costs with those that were measured on this machine."""
+    # What a transport takes beside a report is not measured here. Its memory for each child stays;
+    # its processor time grows with that of the report, and a broker's with both.
     times = here.report_core_s / INSIDE_CORE_S
     scaled = f"this machine, {times:.2f} times"
     report, broker, row = units.report_core_s, units.broker_core_s, units.row_bytes

@@ -53,12 +53,7 @@ class Room:
     seed : Another seed is another building in other weather.
     days : Length of the run, from midnight before a Monday.
     quiet_days : Drawn faults begin later.
-    faults : By default `n_faults` are drawn.
     n_faults : How many to draw, each on a mote of its own.
-
-    channels : `mote01.temperature`, `mote01.humidity`, ... by mote, then quantity.
-    plan : Positions of the motes.
-    faults : The true faults, by start.
 
     Examples
     --------

@@ -1,7 +1,6 @@
-"""Faults of motes, as plain records, and their effects on readings.
-
-A fault holds from snapshot `start` up to, not including, `end`; then the mote is repaired. It acts
-on readings before some are lost on the air, so a dropout hides a fault too.
+"""Faults of motes, as plain records, and their effects on readings. A fault holds from snapshot
+`start` up to, not including, `end`; then the mote is repaired. It acts on readings before some are
+lost on the air, so a dropout hides a fault too.
 """
 
 from __future__ import annotations
@@ -85,11 +84,9 @@ class Fault:
 def draw_faults(
     rng: np.random.Generator, *, count: int, first: int, last: int
 ) -> tuple[Fault, ...]:
-    """Draw `count` faults, the kinds in turn, each on a mote of its own.
-
-    They begin in the first three quarters of the span from `first` to `last`, and hold for one
-    to two days or until `last`.
-    """
+    """Draw `count` faults, the kinds in turn, each on a mote of its own."""
+    # They begin in the first three quarters of the span from `first` to `last`, and hold for one to
+    # two days or until `last`.
     day = round(24 * 3600 / SNAPSHOT_S)
     faults = []
     for i, mote in enumerate(rng.permutation(MOTES)[:count] + 1):
@@ -113,12 +110,8 @@ def spoil(
     sound_at: Callable[[int], Array],
     rng: np.random.Generator,
 ) -> None:
-    """Apply a fault to readings, in place.
-
-    sound : (n, motes, quantities). Readings of snapshots `first` to `first + n`.
-    sound_at : Any other snapshot, for the reading of a stuck sensor.
-    rng : A new one: noise is drawn for the whole span, so that pages agree.
-    """
+    """Apply a fault in place to `sound` (n, motes, quantities), from snapshot `first` on."""
+    # `rng` is a new one: noise is drawn for the whole span, so that pages agree.
     rows = slice(max(0, fault.start - first), max(0, fault.end - first))
     age = np.arange(first, first + len(sound))[rows] - fault.start
     if not len(age):

@@ -1,7 +1,6 @@
-"""The plan of the room: positions of its motes, and the influences on each of them.
-
-A hall of 40 x 31 m in six zones, windows along its south side (y = 0). 54 motes are on a jittered
-grid, nine by six. It is drawn once, from a given generator.
+"""The plan of the room: positions of its motes, and the influences on each of them. A hall of 40 x
+31 m in six zones, windows along its south side (y = 0). 54 motes are on a jittered grid, nine by
+six. It is drawn once, from a given generator.
 """
 
 from __future__ import annotations

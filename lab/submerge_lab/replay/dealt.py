@@ -41,8 +41,6 @@ class Dealt:
 
     rows : (n, channels)
     speed : Rows a second; 0: as fast as the node takes them.
-
-    node : The reader of the rows; it sets this itself.
     refused : Returns why the parent refuses the join, or None.
     """
 
@@ -74,11 +72,9 @@ class Dealt:
             hand(self._rows[first : first + block])
 
     def only_measures(self, n: int) -> bool:
-        """Return whether the next n rows of the node only measure gamma.
-
-        The node calls this once for each block. Blocks arrive in order, and those that measure
-        gamma come first.
-        """
+        """Return whether the next n rows of the node only measure gamma."""
+        # The node calls this once for each block. Blocks arrive in order, and those that measure
+        # gamma come first.
         self._reached += n
         return self._reached <= self._to_measure
 

@@ -20,7 +20,6 @@ class Account(NamedTuple):
 
     error : ||Y - Y U U'||_F^2 of rows Y about the subspace's mean, U its basis
     spectrum : squared singular values of rows about their own mean, descending
-    total : sum of the weights
     """
 
     error: float
@@ -41,10 +40,8 @@ def of_rows(rows: Array, weights: Array, subspace: Subspace, *, center: bool) ->
 def of_features(
     rows: Array, weights: Array, subspace: Subspace, map_: FeatureMap, *, center: bool
 ) -> Account:
-    """Compare a subspace with the features of rows (n, channels), a chunk at a time.
-
-    Needs dim^2 numbers of memory for any n; computes the features of every row twice.
-    """
+    """Compare a subspace with the features of rows (n, channels), a chunk at a time."""
+    # Needs dim^2 numbers of memory for any n; computes the features of every row twice.
     dim, total = subspace.dim, float(weights.sum())
     # Features of all rows at once would take far more memory than the rows.
     mean, scatter, error = np.zeros(dim), np.zeros((dim, dim)), 0.0
@@ -63,10 +60,8 @@ def of_features(
 
 
 def spectrum(centered: Array) -> Array:
-    """Return the squared singular values of rows (n, dim), descending.
-
-    Needs min(n, dim)^2 numbers of memory.
-    """
+    """Return the squared singular values of rows (n, dim), descending."""
+    # Needs min(n, dim)^2 numbers of memory.
     n, dim = centered.shape
     return _eigenvalues(centered.T @ centered if dim <= n else centered @ centered.T)
 

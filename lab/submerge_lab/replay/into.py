@@ -67,10 +67,9 @@ class Target:
 class IntoResult:
     """Counts of a replay.
 
-    rows : in the files
     acknowledged : held by the parent, `withheld` ones included; not equal to `rows`: it failed
-    lost : read in an incarnation that the parent did not accept, or that only measured gamma;
-        those rows were read again
+    lost : read in an incarnation that the parent did not accept, or that only measured gamma; those
+        rows were read again
     """
 
     rows: int
@@ -97,17 +96,9 @@ def replay_into(
     features: FeatureMap | None = None,
     center: Center,
 ) -> IntoResult:
-    """Send rows through one client each, until their parent holds them.
-
-    `features`: the map of a kernel group; without a gamma it takes the fleet's. `center`: as in
-    the fleet's schema.
-
-    Raises
-    ------
-    UsageError
-        If the rank does not fit, the report would be too large, or the fleet does not settle
-        its gamma.
-    """
+    """Send rows through one client each, until their parent holds them."""
+    # `features`: the map of a kernel group; without a gamma it takes the fleet's. `center`: as in
+    # the fleet's schema.
     schema = Schema(
         channels_of(table.names),
         features=Identity() if features is None else features,
@@ -219,17 +210,7 @@ def _agent(
 def send(
     url: str, table: Table, given: dict[str, Any], features: FeatureMap | None, *, as_json: bool
 ) -> str:
-    """Send a table to the fleet at `url`; return the text to print.
-
-    `features`: the map of a kernel group
-
-    Raises
-    ------
-    UsageError
-        If an option has no effect or is missing.
-    NotAcknowledged
-        If the fleet does not hold each row exactly once.
-    """
+    """Send a table to the fleet at `url`; return the text to print."""
     idle = sorted(set(given) - HERE)
     if idle:
         option = "--" + idle[0].replace("_", "-")

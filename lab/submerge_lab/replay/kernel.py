@@ -37,8 +37,6 @@ DRAWN = 0x67616D6D61
 class KernelFigures:
     """Figures of a kernel in addition to those of its features.
 
-    gamma : as given, or as settled for these rows
-    features, map : number and kind of features
     excess : over exact kernel PCA of the rows, in percent; None if that misses nothing
     """
 
@@ -50,16 +48,10 @@ class KernelFigures:
 
 
 def settle_gamma(map_: FeatureMap, rows: Array) -> FeatureMap:
-    """Return a map with gamma settled for rows (n, channels), as their root would settle it.
-
-    It uses moments and a sample of rows without gaps: nodes of a group without scaling measure
-    no others. A map that has a gamma keeps it.
-
-    Raises
-    ------
-    UsageError
-        If there is no such row: the fleet would wait for ever.
-    """
+    """Return a map with gamma settled for rows (n, channels), as their root would settle it."""
+    # It uses moments and a sample of rows without gaps: nodes of a group without scaling measure no
+    # others. Without such a row the fleet would wait for ever: that is refused. A map that has a
+    # gamma keeps it.
     if map_.settled:
         return map_
     usable = rows[(np.abs(rows) < LARGEST_SCALED).all(axis=1)]
@@ -93,10 +85,8 @@ def dominance_note(rows: Array, names: tuple[str, ...]) -> str | None:
 
 
 def filler_of(settings: ReplaySettings, rule: RankRule, width: int) -> SAPCA:
-    """Return a linear engine that learns the columns themselves and fills their gaps.
-
-    It has as many directions as a kernel group keeps of its readings.
-    """
+    """Return a linear engine that learns the columns themselves and fills their gaps."""
+    # It has as many directions as a kernel group keeps of its readings.
     return SAPCA(
         FixedRank(min(rule.start, max(1, width // 2))),
         oversample=settings.oversample,
@@ -119,10 +109,8 @@ def within_float32(map_: FeatureMap | None) -> Iterator[None]:
 
 
 def uncached(map_: FeatureMap) -> FeatureMap:
-    """Return a map of the same size with another seed, whose weights are not made yet.
-
-    Weights are made once in a process, and count as memory of a map.
-    """
+    """Return a map of the same size with another seed, whose weights are not made yet."""
+    # Weights are made once in a process, and count as memory of a map.
     seeded: Any = map_
     other: FeatureMap = dataclasses.replace(seeded, seed=seeded.seed ^ 1)
     return other
@@ -143,20 +131,10 @@ def figures_of(rows: Array, map_: FeatureMap, subspace: Subspace, *, center: boo
 def excess(rows: Array, map_: FeatureMap, subspace: Subspace, *, center: bool) -> float | None:
     """Return what `subspace` misses of rows' kernel matrix, above the least, in percent.
 
-    It includes the error of features in place of the kernel, and that of a stream in place of a
-    decomposition.
-
-    rows : (n, channels). At most 2000 of them, evenly spaced, are used.
-    map_ : With a kernel and a settled gamma.
-    subspace : Of features.
-    center : Measure from the rows' mean in feature space, or from zero.
-
-    Returns
-    -------
-    float or None
-        100 ([tr K - tr Q'KQ] / (lambda_(r+1) + ... + lambda_n) - 1), K the exact kernel matrix,
-        lambda its eigenvalues, and Q an orthonormal basis of the rows' r scores. None where the
-        best r directions miss nothing.
+    That is 100 ([tr K - tr Q'KQ] / (lambda_(r+1) + ... + lambda_n) - 1), K the exact kernel matrix
+    of at most `MOST_ROWS` rows, lambda its eigenvalues, and Q an orthonormal basis of the rows' r
+    scores; None where the best r directions miss nothing. It includes the error of features in
+    place of the kernel, and that of a stream in place of a decomposition.
     """
     some = rows[_evenly(len(rows))]
     scores = np.concatenate(

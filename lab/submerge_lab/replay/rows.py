@@ -1,6 +1,5 @@
-"""Rows before they are learnt: gaps, centers, leaves; and how well gaps are filled.
-
-Filled values and dropped rows are counted and reported.
+"""Rows before they are learnt: gaps, centers, leaves; and how well gaps are filled. Filled values
+and dropped rows are counted and reported.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ class Gaps:
 
     rows : (n, dim), NaN only where `impute` will fill
     zeros, dropped : values read as missing because they are 0; rows left out
-    missing : values still to be filled
     """
 
     rows: Array
@@ -103,21 +101,13 @@ def deal(rows: Array, leaves: int, how: Literal["turn", "runs"]) -> list[Array]:
 
 
 def hidden_error(rows: Array, learn: Callable[[Array], Subspace]) -> float | None:
-    """Return the mean squared error of hidden values, in squared units of the rows (n, dim).
-
-    The error over rows whose gaps the same model has filled says nothing about the gaps. So a
-    second replay is given fewer values than there are, and predicts those. None if nothing could be
-    hidden.
-
-    rows : (n, dim). NaN at gaps.
-    learn : Returns what is learnt of such rows.
-
-    Notes
-    -----
-    What is hidden resembles what is missing: the runs of gaps of each channel, moved to another
-    time, and of these a few. A value that is missing for hours is harder to fill than one of a
-    moment, for the model has not seen those hours. Draws have `SEED`.
-    """
+    """Return the mean squared error of hidden values, in squared units of the rows (n, dim)."""
+    # The error over rows whose gaps the same model has filled says nothing about the gaps. So a
+    # second replay is given fewer values than there are, and predicts those. None if nothing could
+    # be hidden.
+    # What is hidden resembles what is missing: the runs of gaps of each channel, moved to another
+    # time, and of these a few. A value that is missing for hours is harder to fill than one of a
+    # moment, for the model has not seen those hours. Draws have `SEED`.
     rng, squares, count = np.random.default_rng(SEED), 0.0, 0
     gaps = np.isnan(rows)
     for _ in range(TURNS):

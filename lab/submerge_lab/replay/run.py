@@ -40,8 +40,8 @@ class ReplayOutcome:
     """Figures of a replay. All but counts and times are per row, in squared units.
 
     With forgetting, rows have the weights that they have at the end of the stream in error,
-    optimum, bounds and energy, and "per row" is per unit of weight. With a kernel, all of these
-    are of the rows' features.
+    optimum, bounds and energy, and "per row" is per unit of weight. With a kernel, all of these are
+    of the rows' features.
 
     hidden_error : hidden on purpose; None without gaps
     """

@@ -22,7 +22,6 @@ class ReplaySettings:
 
     features : None learns the columns themselves
     alpha, beta, block : None leaves them to `rule` and `block_size`
-    hold_off : blocks that an adaptive rule waits after each change
     """
 
     rank: int | None = None

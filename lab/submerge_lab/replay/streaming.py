@@ -1,6 +1,5 @@
-"""Feeds rows to one SAPCA, or to a tree of them, and measures time, error and memory.
-
-Only learning is timed: not scores for the picture, the offline optimum or memory measurements.
+"""Feeds rows to one SAPCA, or to a tree of them, and measures time, error and memory. Only learning
+is timed: not scores for the picture, the offline optimum or memory measurements.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ class Moment(NamedTuple):
 
 @dataclass
 class Leaf:
-    """One engine and its record.
-
-    rows : (n, channels), gaps filled, before features
-    """
+    """One engine and its record; `rows`: (n, channels), gaps filled, before features."""
 
     engine: SAPCA
     rows: Array
@@ -55,12 +51,9 @@ def stream(
     lift: Lift | None = None,
     filler: SAPCA | None = None,
 ) -> Leaf:
-    """Learn `rows` block by block; with `watch`, record errors and ranks.
-
-    lift : From rows (n, channels) to features (n, dim), a block at a time: features of all rows may
-        need too much memory.
-    filler : Learns rows as they are and fills their gaps; by default the engine does.
-    """
+    """Learn `rows` block by block; with `watch`, record errors and ranks."""
+    # Rows are lifted to features a block at a time: all of them may need too much memory. A
+    # `filler` learns rows as they are and fills their gaps; by default the engine does.
     leaf = Leaf(engine, rows)
     mask = np.isnan(rows)
     has_gaps = bool(mask.any())
@@ -95,10 +88,8 @@ def stream(
 
 
 def merge_leaves(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, float]:
-    """Merge the leaves in a tree; return the root, the rank to show, and the seconds it took.
-
-    The rank is what the rules chose, even if a leaf has too few rows for as many directions.
-    """
+    """Merge the leaves in a tree; return the root, the rank to show, and the seconds it took."""
+    # The rank is what the rules chose, even if a leaf has too few rows for as many directions.
     rank = max(leaf.engine.target for leaf in leaves)
     tree = MergeTree(rank=rank + leaves[0].engine.oversample, fan_in=fan_in)
     began = time.perf_counter()
@@ -108,12 +99,10 @@ def merge_leaves(leaves: list[Leaf], *, fan_in: int) -> tuple[Subspace, int, flo
 
 
 def peak_bytes(rows: Array, make: Callable[[], SAPCA], lift: Lift | None = None) -> int:
-    """Return the peak memory of one estimator.
-
-    A second engine learns the rows under tracemalloc and is read once: some blocks of them, or
-    all if the rank may grow. What `lift` allocates counts too; LAPACK's work space does not. If
-    tracemalloc is tracing already this refuses: two peaks cannot be separated.
-    """
+    """Return the peak memory of one estimator."""
+    # A second engine learns the rows under tracemalloc and is read once: some blocks of them, or
+    # all if the rank may grow. What `lift` allocates counts too; LAPACK's work space does not. If
+    # tracemalloc is tracing already this refuses: two peaks cannot be separated.
     if tracemalloc.is_tracing():
         raise RuntimeError("tracemalloc is tracing already: two peaks cannot be separated")
     tracemalloc.start()

@@ -1,7 +1,6 @@
-"""`submerge lab simulate`: a fleet of any size in one process, with all kinds of failures.
-
-A preset draws rates of faults for each seed. A rate given as an option replaces the drawn one and
-changes nothing else of the seed. Without a preset only the given rates count.
+"""`submerge lab simulate`: a fleet of any size in one process, with all kinds of failures. A preset
+draws rates of faults for each seed. A rate given as an option replaces the drawn one and changes
+nothing else of the seed. Without a preset only the given rates count.
 """
 
 from __future__ import annotations

@@ -124,7 +124,6 @@ def _transcript(plan: JobPlan, seed: int) -> list[str]:
 
 
 def _figures(outcomes: list[JobSeedOutcome], seconds: float) -> dict[str, Any]:
-    """Return all figures for JSON."""
     tally, failures = _sums(outcomes)
     broken = [(each.seed, *what) for each in outcomes for what in each.violations]
     return {
@@ -150,7 +149,6 @@ def _sums(outcomes: list[JobSeedOutcome]) -> tuple[Counter[str], Counter[str]]:
 def _print(
     outcomes: list[JobSeedOutcome], broken: list[JobSeedOutcome], lines: list[str], seconds: float
 ) -> None:
-    """Print what came of it, for people."""
     tally, failures = _sums(outcomes)
     messages = sum(each.messages for each in outcomes)
     click.echo(f"{len(broken)} broken of {len(outcomes):,} seeds")

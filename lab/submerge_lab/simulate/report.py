@@ -77,7 +77,6 @@ def print_findings(console: Console, found: Findings) -> None:
 
 
 def _run(found: Findings) -> list[tuple[str, str]]:
-    """Return what was run."""
     plan, seeds = found.plan, [outcome.seed for outcome in found.outcomes]
     middle = [max(1, -(-plan.nodes // plan.fan_in**level)) for level in range(1, plan.depth)]
     between = f"{' + '.join(map(str, middle))} aggregators, " if middle else ""
@@ -258,11 +257,9 @@ def print_violations(
 
 
 def excerpt_of(lines: list[str]) -> Excerpt:
-    """Return the lines that lead to the first violation.
-
-    These are the last lines about nodes that it names, and failures of any node: a kill, a move,
-    a lost disk. Models on their way down are left out, unless the violation is about a model.
-    """
+    """Return the lines that lead to the first violation."""
+    # These are the last lines about nodes that it names, and failures of any node: a kill, a move,
+    # a lost disk. Models on their way down are left out, unless the violation is about a model.
     end = next((i for i, line in enumerate(lines) if " !! " in line), None)
     if end is None:
         return Excerpt([], len(lines))

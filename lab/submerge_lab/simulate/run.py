@@ -1,6 +1,5 @@
-"""Runs seeds of a simulated fleet, in one process or several, and collects their results.
-
-A seed's outcome depends on plan and seed alone, not on the process that runs it.
+"""Runs seeds of a simulated fleet, in one process or several, and collects their results. A seed's
+outcome depends on plan and seed alone, not on the process that runs it.
 """
 
 from __future__ import annotations
@@ -181,7 +180,6 @@ class Findings:
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
-    """Return a plan for JSON, features by their spec."""
     features = None if plan.features is None else plain(plan.features.spec())
     return asdict(plan) | {"given": dict(plan.given), "features": features}
 

@@ -1,7 +1,6 @@
-"""Faults: the failures that are injected into a simulated fleet, and presets of them.
-
-A preset is one set of rates, or a distribution over them that each seed draws from. All times are
-virtual seconds, and rates are events per host and hour.
+"""Faults: the failures that are injected into a simulated fleet, and presets of them. A preset is
+one set of rates, or a distribution over them that each seed draws from. All times are virtual
+seconds, and rates are events per host and hour.
 """
 
 from __future__ import annotations
@@ -199,10 +198,8 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
 
 
 def quiet(faults: Faults) -> Faults:
-    """Return the faults after healing: none, with the default delay.
-
-    What is no failure goes on: alarms, operators and the malicious node.
-    """
+    """Return the faults after healing: none, with the default delay."""
+    # What is no failure goes on: alarms, operators and the malicious node.
     return Faults(
         broker=faults.broker,
         alarms=faults.alarms,

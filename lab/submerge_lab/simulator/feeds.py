@@ -57,7 +57,6 @@ class Ids:
     """Readings that are only ids, in the first channel.
 
     schema : By default one channel without a name. What other channels read follows from the id.
-
     given : Ids by node, as bits.
     read_at : Time of each reading, in virtual seconds.
     forged : Ids of readings that no sensor took, as bits: those of a malicious node.
@@ -162,11 +161,8 @@ class Rows:
     def angle(
         self, model: Summary, schema: Schema, files: Sequence[tuple[Array, float]] = ()
     ) -> float:
-        """Return the angle in degrees between the model and all readings pooled.
-
-        schema : the model's; in a kernel group, features are compared
-        files : rows (n, channels) that count beside the readings, and for how much each row does
-        """
+        """Return degrees between the model and all readings pooled, of features if it has any."""
+        # `files` are rows (n, channels) that count beside the readings, and the weight of each.
         learnt = model.parts[0]
         there = np.flatnonzero(self._learnt)
         weights = np.concatenate(
@@ -189,10 +185,8 @@ def _directions(dim: int, rank: int, rng: np.random.Generator) -> Array:
 
 
 def _curve(dim: int, rng: np.random.Generator) -> Array:
-    """Return rows (BANK, dim) on a closed curve: a wave and overtones, each along two directions.
-
-    All have different strengths, so that principal directions of rows and features are unique.
-    """
+    """Return (BANK, dim) on a closed curve: a wave with overtones, each in two directions."""
+    # All have different strengths, so that principal directions of rows and features are unique.
     waves = min(dim, 2 * OVERTONES)
     angle = rng.random(BANK) * 2 * np.pi
     turns = np.arange(waves) // 2 + 1

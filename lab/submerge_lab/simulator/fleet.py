@@ -1,9 +1,8 @@
 """SimulatedFleet: many nodes in one process, in virtual time.
 
-It has one heap of events and one seeded generator: the same seed runs the same way, to the
-byte. The nodes are those of the product; hosts, disks and network are simulated (`hosts`,
-`network`), failures are drawn beforehand (`injected_failures`), and an oracle checks every
-step (`oracle`).
+It has one heap of events and one seeded generator: the same seed runs the same way, to the byte.
+The nodes are those of the product; hosts, disks and network are simulated (`hosts`, `network`),
+failures are drawn beforehand (`injected_failures`), and an oracle checks every step (`oracle`).
 """
 
 from __future__ import annotations
@@ -58,18 +57,12 @@ class SimulatedFleet:
     """A simulated fleet.
 
     faults : Rates until healing; `suffered` keeps them.
-    feed : Source of readings, and of the kind of summary.
     client, aggregator : The nodes; tests put mutants in their place.
-
     time : Virtual seconds.
-    bytes_up, largest : Size of all reports of clients, and of the largest.
     storm, undecodable : A host that sent more than `CALM` messages in a minute, and one that sent
         what its peers cannot decode; empty if there is none.
     wire : Checks that what aggregators send can be decoded; None does not.
     copied_early : Readings in the memories of machines that were copied before their first join.
-    robust : Whether the group is robust.
-    trace : Of everything that was delivered.
-    transcript : The events, if they are kept.
     """
 
     def __init__(

@@ -1,6 +1,5 @@
-"""InjectedFailures: the failures of a simulated fleet, by kind, and how they are healed.
-
-Their number, times and hosts are drawn before the run begins.
+"""InjectedFailures: the failures of a simulated fleet, by kind, and how they are healed. Their
+number, times and hosts are drawn before the run begins.
 """
 
 from __future__ import annotations
@@ -23,11 +22,7 @@ COPY_EVERY_S = 1200.0
 
 
 class InjectedFailures:
-    """All failures of a fleet until it is healed.
-
-    operator : gives the root histories, and takes them back
-    channels : gives the group other channels
-    """
+    """All failures of a fleet until it is healed."""
 
     def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet, self._rng = fleet, fleet.rng

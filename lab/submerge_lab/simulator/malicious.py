@@ -68,12 +68,7 @@ OVERHEARD = 64
 
 
 class Forger:
-    """Draws messages.
-
-    role : What its certificate allows: "client" or "aggregator".
-    feed : Forged readings of sample ids are numbered there.
-    nodes : Names of honest nodes.
-    """
+    """Draws messages."""
 
     def __init__(
         self, role: Role, feed: Feed, nodes: Sequence[str], rng: np.random.Generator
@@ -92,10 +87,7 @@ class Forger:
         self._heard.append(message)
 
     def draw(self, pinned: Incarnation, wall: float) -> list[Join | Report]:
-        """Return the next messages: one, or a flood.
-
-        pinned : of the parent; wall : the true time
-        """
+        """Return the next messages: one, or a flood; `wall` is the true time."""
         kind = self._rng.random()
         if kind < 0.05:
             flood = range(int(self._rng.integers(5, 20)))
@@ -319,7 +311,6 @@ class MaliciousNode:
     """One malicious node, below a parent that is drawn.
 
     wire : None decodes nothing: every message arrives as it was made.
-
     role : Of its certificate: half of them are clients, half of them aggregators.
     sent : Messages that were "sent", of those "denied" by name or role, and "undecodable"; answers
         to the others, by reason.

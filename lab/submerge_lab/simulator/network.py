@@ -73,11 +73,7 @@ class Topic:
 
 
 class Network:
-    """Connections between hosts, and the broker's retained messages.
-
-    hosts : By name; a clone has the name of its original.
-    shared : Parents that listen on the broker.
-    """
+    """Connections between hosts, and the broker's retained messages."""
 
     def __init__(self, faults: Faults, rng: np.random.Generator) -> None:
         self.faults, self._rng = faults, rng

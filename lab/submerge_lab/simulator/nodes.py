@@ -123,7 +123,6 @@ class NodeMaker:
 
     client, aggregator : The nodes; tests put mutants in their place.
     rule : When clients raise alarms; None for never.
-    robust : Whether the group is robust.
     """
 
     plan: Plan

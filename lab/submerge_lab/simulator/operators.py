@@ -3,9 +3,8 @@
 `HistoryOperator` pushes histories to a root, right ones and wrong ones, and takes them back.
 
 `ChannelOperator`: a device comes or goes, and an operator writes it into the configuration of the
-root and of each client, and restarts them: at different times, some late, in any order.
-Aggregators between hear of it from above. A second order may come before the first has reached
-everyone.
+root and of each client, and restarts them: at different times, some late, in any order. Aggregators
+between hear of it from above. A second order may come before the first has reached everyone.
 """
 
 from __future__ import annotations
@@ -123,10 +122,7 @@ Files = Sequence["RecordedFile"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedFile:
-    """A file of one chunk.
-
-    rows : (n, channels), in units of the channels
-    """
+    """A file of one chunk; `rows`: (n, channels), in units of the channels."""
 
     chunk: Chunk
     rows: Array
@@ -183,10 +179,8 @@ class HistoryOperator:
         self._step(ForgetHistory(GROUP, list(self._rows)[self._any(len(self._rows))]))
 
     def _push_other_model(self) -> None:
-        """Push what another fleet has learnt: more each time, or what was saved earlier.
-
-        At times that fleet has been given a history that is known here.
-        """
+        """Push what another fleet has learnt: more each time, or what was saved earlier."""
+        # At times that fleet has been given a history that is known here.
         if not self._saved or self._rng.random() < 0.6:
             known = self._earlier()[:1] if self._rng.random() < 0.3 else ()
             self._elsewhere = (*self._elsewhere, *self._new_files())
@@ -213,11 +207,9 @@ class HistoryOperator:
                 self._step(PushHistory(GROUP, own))
 
     def _is_known_here(self, own: History) -> bool:
-        """Return whether the root can know a model of its fleet again.
-
-        By its own name; under another, once a node has reported that is older than the model. The
-        operator waits for that, and gives up where clocks cannot tell.
-        """
+        """Return whether the root can know a model of its fleet again."""
+        # By its own name; under another, once a node has reported that is older than the model. The
+        # operator waits for that, and gives up where clocks cannot tell.
         root, made = self._fleet.root, 1000 * own.model.created
         if own.origin == f"{GROUP} {root.records[STORE].incarnation}":
             return True

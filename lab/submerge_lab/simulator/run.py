@@ -78,14 +78,9 @@ def run(
     wire: Wire | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> SeedOutcome:
-    """Run one seed.
-
-    client, aggregator, fleet_type : The nodes, where tests put mutants; and the fleet, which may
-        have jobs as well.
-    transcript : Lines of events to keep; 0 keeps none and is faster.
-    wire : Where there is a malicious node: what it and aggregators send has to have bytes (I10).
-    progress : Called with the virtual time, in seconds, after each event.
-    """
+    """Run one seed; tests put mutants in place of the nodes, and jobs beside the fleet."""
+    # A transcript of 0 lines is faster. Beside a malicious node, what it and aggregators send has
+    # to have bytes (I10).
     rng = np.random.Generator(np.random.PCG64(seed))
     faults = plan.draw_faults(rng)
     feed = _feed(plan, rng, faults)

@@ -136,11 +136,9 @@ class SampleSets:
         return 0.0
 
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
-        """Leave children out by a rule of their own sets, for sets are not far from each other.
-
-        The result follows from the rows alone, as the product's does: a quarter of the children
-        are out, and in again, as their sets grow. At most half are left out.
-        """
+        """Leave children out by a rule of their own sets, for sets are not far from each other."""
+        # The result follows from the rows alone, as the product's does: as their sets grow, a
+        # quarter of the children are left out for a time. At most half are left out at once.
         if len(parts) < LEAST:
             return NO_OUTLIERS
         out = [name for name in sorted(parts) if is_far(bits_of(parts[name]))]

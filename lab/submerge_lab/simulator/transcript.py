@@ -9,10 +9,7 @@ from submerge_lab.simulator.hosts import Host
 
 
 class Transcript:
-    """The last lines up to the first violation, or to the end.
-
-    most : Lines to keep.
-    """
+    """The last lines up to the first violation, or to the end."""
 
     def __init__(self, most: int) -> None:
         self.lines: deque[str] = deque(maxlen=most)

@@ -24,8 +24,6 @@ CREDENTIALS = Path("/run/credentials")
 class ShownCertificate(NamedTuple):
     """The certificate that a link shows.
 
-    setting : Where it is configured.
-    host : The other end, or where it listens.
     tls : None: no TLS.
     as_node : Its name has to be the node's.
     serves : Others connect here, so it has to contain the name or address that they use.

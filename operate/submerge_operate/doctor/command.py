@@ -82,10 +82,7 @@ def program_of(path: Path) -> Program:
 
 
 def run_checks(path: Path, program: Program) -> Iterator[Finding]:
-    """Check what a program needs; only the modules of that program are loaded.
-
-    Raises UsageError if the configuration is wrong.
-    """
+    """Check what a program needs; only the modules of that program are loaded."""
     try:
         if program == "client":
             yield from _client(path)

@@ -19,7 +19,6 @@ DAY_S = 86400.0
 class Finding(NamedTuple):
     """The result of a check.
 
-    check : What was checked: one word.
     state : With "fails" the program cannot work; with "warning" it can, for now.
     message, hint : What was found, in a line; what to do, empty if all is well.
     """

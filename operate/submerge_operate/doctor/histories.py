@@ -17,10 +17,7 @@ OF_HISTORIES = "SELECT count(*) FROM records WHERE key LIKE '[\"history\",%'"
 
 
 def histories(store: Path, groups: Iterable[str], *, running: bool) -> Iterator[Finding]:
-    """Return how many histories are in the store of a root; nothing if there are none.
-
-    running : an aggregator answers beside the store, and holds it
-    """
+    """Return how many histories are in the store of a root; nothing if there are none."""
     try:
         held = _asked(store, groups) if running else _counted(store)
     except (NoAnswer, UsageError, sqlite3.Error):

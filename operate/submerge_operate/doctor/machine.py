@@ -47,13 +47,8 @@ def disk(
     spare: int = 0,
     steady: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Finding]:
-    """Check that a file can be written, by writing another one beside it.
-
-    what : Its name in findings.
-    path : The file; neither it nor its folder need exist.
-    spare : Bytes that it may still need.
-    steady : A monotonic clock, in seconds.
-    """
+    """Check that a file can be written, by writing another one beside it."""
+    # Neither the file nor its folder need exist; it may still need `spare` bytes.
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent

@@ -39,10 +39,7 @@ class Connected(NamedTuple):
 
 
 def connect(link: Link, tls: Tls | None, end: str) -> Connected:
-    """Connect, up to TLS; `end`: the other end's node name, for hints.
-
-    Raises Unreached if a step fails.
-    """
+    """Connect, up to TLS; `end`: the other end's node name, for hints."""
     at, host = f"{link.host}:{link.port}", link.host
     began = time.monotonic()
     try:

@@ -142,15 +142,9 @@ def follow(
     *,
     wait: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Show events until Ctrl-C, also where a script's `&` has set SIGINT to be ignored.
-
-    For the main thread, as Python's signal handlers are.
-
-    look : asks the aggregator; None where no alarm changed since. An aggregator that stops
-        answering is complained of once, and asked again
-
-    Raises NoAnswer if the first question gets no answer.
-    """
+    """Show events until Ctrl-C, also where a script's `&` has set SIGINT to be ignored."""
+    # For the main thread, as Python's signal handlers are. `look` returns None where no alarm
+    # changed since. An aggregator that stops answering is complained of once, and asked again.
     followed, away = Followed(), False
     with until_interrupted():
         for found in looks(look, EVERY_S, wait):
@@ -297,7 +291,6 @@ def _alarms(answer: bytes) -> list[AlarmView]:
 
 
 def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
-    """Return how each group is watched."""
     import msgspec
 
     from submerge_aggregator.questions.alarm_views import GroupWatch
@@ -307,7 +300,6 @@ def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
 
 
 def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> None:
-    """Print how each node watches."""
     import msgspec
 
     from submerge_aggregator.questions.views import NodeView
@@ -342,7 +334,6 @@ def _listing(
 
 
 def _show(listed: Listing, *, wide: bool) -> None:
-    """Print alarms."""
     click.echo("".join(f"{line}\n" for line in listed.head), nl=False)
     if listed.table is not None:
         console_of(wide=wide).print(listed.table)

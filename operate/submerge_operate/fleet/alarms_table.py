@@ -42,11 +42,7 @@ missing, unless a configuration says otherwise."""
 def table_of(
     views: Sequence[AlarmView], *, now: float, wide: bool = False, narrow: bool = False
 ) -> Table:
-    """Return alarms as a table, at a wall time.
-
-    wide : with node, channels at the onset, values, model, readings withheld and who reported it
-    narrow : on a terminal of 80 columns, where one alarm takes several lines
-    """
+    """Return alarms as a table, at a wall time; if `narrow`, an alarm takes several lines."""
     from rich.text import Text
 
     several = len({view.group for view in views}) > 1
@@ -267,7 +263,6 @@ def _state(view: AlarmView) -> list[str]:
 
 
 def _state_counts(watch: WatchView, *states: State) -> list[str]:
-    """Return how many nodes are in some states, where any is."""
     words = {
         "alarm": "in ALARM",
         "learning": f"learning ({_when(watch)})",

@@ -64,7 +64,6 @@ def command(
 
 
 def _path_of(at: AggregatorOptions) -> Path:
-    """Return the file of the aggregator that is meant."""
     from submerge_aggregator.audit.config import AuditConfig, audit_path
 
     if (at.config is None) == (at.store is None):
@@ -100,7 +99,6 @@ def _lines(path: Path, *, follow: bool) -> Iterator[bytes]:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    """Return an entry as a line for people."""
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(entry["at"]))
     facts = {name: value for name, value in entry.items() if name not in ("at", "event")}
     fields = [f"{name}={_value(value)}" for name, value in facts.items()]

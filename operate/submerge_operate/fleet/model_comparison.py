@@ -1,7 +1,6 @@
-"""compare(): how far one model is from another of the same channels.
-
-Directions of like variance may turn into one another freely. So an angle means something only
-between directions whose variance is clearly larger than the next one's, in both models.
+"""compare(): how far one model is from another of the same channels. Directions of like variance
+may turn into one another freely. So an angle means something only between directions whose variance
+is clearly larger than the next one's, in both models.
 """
 
 from __future__ import annotations
@@ -63,15 +62,9 @@ def compare_summaries(
 
 
 def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> ModelComparison:
-    """Compare two subspaces of the same vectors.
-
-    rank : Most directions to compare; by default, all that both hold.
-
-    Notes
-    -----
-    O(dim k^2). Angles as `scipy.linalg.subspace_angles` finds them, exact to rounding whether
-    small or large.
-    """
+    """Compare two subspaces of the same vectors."""
+    # O(dim k^2). Angles as `scipy.linalg.subspace_angles` finds them, exact to rounding whether
+    # small or large.
     held = min(first.rank, second.rank)
     rank = held if rank is None else min(rank, held)
     separated = min(_separated_count(first, rank), _separated_count(second, rank))
@@ -91,11 +84,9 @@ def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> Mo
 
 
 def deviations(subspace: Subspace) -> Array:
-    """Return the standard deviation of each channel, (dim,), as far as a subspace knows it.
-
-    The direction of variance that was not kept is lost. It is spread evenly over all that is
-    orthogonal to the basis, as in probabilistic PCA. The sum of the variances is then exact.
-    """
+    """Return the standard deviation of each channel, (dim,), as far as a subspace knows it."""
+    # The direction of variance that was not kept is lost. It is spread evenly over all that is
+    # orthogonal to the basis, as in probabilistic PCA. The sum of the variances is then exact.
     squares = np.asarray(subspace.basis, dtype=np.float64) ** 2
     spread = subspace.frobenius_bound / max(1, subspace.dim - subspace.rank)
     variances = squares @ subspace.sigma**2 + spread * (1 - squares.sum(axis=1)).clip(0)
@@ -186,10 +177,8 @@ def _vectors(schema: Schema) -> Schema:
 
 
 def _separated_count(subspace: Subspace, rank: int) -> int:
-    """Return how many leading directions are separated from those behind them.
-
-    What lies behind the last held direction is at most `spectral_bound`.
-    """
+    """Return how many leading directions are separated from those behind them."""
+    # What lies behind the last held direction is at most `spectral_bound`.
     squares = np.append(subspace.sigma**2, subspace.spectral_bound)
     clear = (squares[:rank] >= SEPARATED * squares[1 : rank + 1]) & (squares[:rank] > 0)
     return int(np.flatnonzero(clear)[-1]) + 1 if clear.any() else 0

@@ -99,7 +99,6 @@ class Direction:
 class KernelText:
     """The features of a kernel group, and what was learnt of them.
 
-    spec : the map, as the schema has it, with numbers as numbers
     dim, rank : features; directions of them that the model holds, spare ones included
     share : what those explain of all variation of the features
     """
@@ -116,11 +115,9 @@ class Figures:
 
     age_s, expired : By this machine's clock; an expired model still scores.
     channels : As they were learnt: with lags each channel counts several times.
-    learnt, withheld, lost : Readings.
     coverage : Learnt readings over all known ones.
     staleness_s : (p50, p99, max). Seconds of silence that half, 99 % and all clients stayed below.
     rank : Directions that the model holds, spare ones included.
-    shown : Directions that nodes score with, if that is known.
     variance : Of all channels together, in squared units of what was learnt.
     noise : Standard deviation of the noise of each number of a reading, in units of what was
         learnt; empty while a row of the group has no energies of channels.
@@ -164,11 +161,7 @@ class Figures:
 
 
 def figures(named: SavedModel, *, shown: int | None = None, now: float | None = None) -> Figures:
-    """Return the figures of a model.
-
-    shown : Directions that nodes score with.
-    now : Unix seconds; by default, this machine's.
-    """
+    """Return the figures of a model."""
     model, schema = named.model, named.schema
     now = time.time() if now is None else now
     units = (

@@ -33,10 +33,7 @@ class NodesBelow(NamedTuple):
 
 
 def nodes_below(admin: AdminClient, groups: Sequence[str]) -> NodesBelow:
-    """Ask for the nodes of an aggregator, and of all below it.
-
-    Raises SubmergeError if that aggregator itself does not answer.
-    """
+    """Ask for the nodes of an aggregator, and of all below it."""
     tree = NodesBelow([], [])
     for group in groups:
         _ask(admin, group, (), tree)
@@ -122,10 +119,8 @@ def order(
     has_happened: Callable[[NodeView | None], bool],
     **query: str,
 ) -> tuple[bytes, str]:
-    """Give an order; return the answer, and how far it has got, in words.
-
-    has_happened : whether a node shows that the order was carried out; None: it is in no list
-    """
+    """Give an order; return the answer, and how far it has got, in words."""
+    # `has_happened` returns None where the node is in no list.
     query |= {"anyway": "1"} if found.under else {}
     answer = admin.post("nodes", found.group, found.node, verb, **query)
     if not found.under:

@@ -69,10 +69,7 @@ def rows_of(reply: RecentReply) -> Iterator[ScoredRow]:
 
 
 def table_of(reply: RecentReply, *, most: int | None) -> Table:
-    """Return the newest rows as a table, the newest at its end.
-
-    most : rows; None for all
-    """
+    """Return the newest rows as a table, the newest at its end."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -123,13 +120,7 @@ def _blame(row: ScoredRow) -> str:
 
 
 class AskedNode:
-    """A node that is asked, again and again if need be.
-
-    node : Its name, or that of the aggregator that the command asks.
-    group : Needed if it is in several.
-
-    Raises UsageError if there is no such node, here or below.
-    """
+    """A node that is asked, again and again if need be."""
 
     def __init__(self, admin: AdminClient, node: str, group: str | None) -> None:
         self._admin, self._query = admin, dict[str, str]()
@@ -141,10 +132,7 @@ class AskedNode:
         self._query = {"path": f"{found.under}/{node}" if found.under else node}
 
     def ask(self, topic: str) -> bytes:
-        """Return what it says to a topic, as JSON.
-
-        Raises SubmergeError if it says nothing, and why.
-        """
+        """Return what it says to a topic, as JSON."""
         return self._admin.get(topic, self._group, **self._query)
 
 

@@ -38,11 +38,7 @@ In the column state:
 def table_of(
     views: Sequence[NodeView], *, now: float, wide: bool = False, under: Sequence[str] = ()
 ) -> Table:
-    """Return nodes as a table, at a wall time.
-
-    wide : with withheld readings and software
-    under : the aggregators above each of them; empty: all report here
-    """
+    """Return nodes as a table, at a wall time."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -129,10 +125,8 @@ def _incarnations(rows: int, at_once: int) -> list[str]:
 def changes(
     before: Sequence[NodeView] | None, after: Sequence[NodeView], *, as_json: bool
 ) -> list[str]:
-    """Return a line for each node that is new, other than before, or gone; at first for all.
-
-    That time has passed is no change.
-    """
+    """Return a line for each node that is new, other than before, or gone; at first for all."""
+    # That time has passed is no change.
     views = {f"{each.group}/{each.node}": each for each in after}
     old = None if before is None else {f"{each.group}/{each.node}": _facts(each) for each in before}
     changed = differences(old, {name: _facts(each) for name, each in views.items()})
@@ -144,7 +138,6 @@ def changes(
 
 
 def _facts(view: NodeView) -> dict[str, Any]:
-    """Return what a line says of a node."""
     parts: list[RowView | SealedView] = [*view.rows, *view.sealed]
     return {
         "kind": view.kind or "-",

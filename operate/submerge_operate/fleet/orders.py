@@ -31,11 +31,7 @@ def desired_state_command(
     anyway: str,
     json: str,
 ) -> Decorator:
-    """Return what makes a function a command of `group` that sets a node's desired state.
-
-    target : the argument: which node, or which alarms
-    group_help, anyway, json : the help texts of --group, --anyway and --json
-    """
+    """Return what makes a function a command of `group` that sets a node's desired state."""
     epilog = f"{ON_ITS_WAY}\n\nExample: submerge {example} --config root.toml"
     return together(
         group.command(epilog=epilog),

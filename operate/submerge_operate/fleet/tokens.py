@@ -150,7 +150,6 @@ def revoke(at: AggregatorOptions, name: str, as_json: bool) -> None:
 
 
 def _path_of(at: AggregatorOptions) -> Path:
-    """Return the file of tokens of the aggregator that is meant."""
     from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
 
     if (at.config is None) == (at.store is None):

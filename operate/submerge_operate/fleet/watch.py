@@ -1,7 +1,6 @@
-"""watch(): a view of a running aggregator that goes on until Ctrl-C.
-
-On a terminal it is drawn in place. Elsewhere, and for JSON, each change is a line. An aggregator
-that stops answering is asked again until it does; one that does not answer at first is an error.
+"""watch(): a view of a running aggregator that goes on until Ctrl-C. On a terminal it is drawn in
+place. Elsewhere, and for JSON, each change is a line. An aggregator that stops answering is asked
+again until it does; one that does not answer at first is an error.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ Part = TypeVar("Part")
 class LiveView(Generic[Content]):
     """What is watched.
 
-    look : Asks the aggregator.
-    draw : Returns what a terminal shows.
     lines : Returns the lines of what has changed since the content before; None at first.
     """
 
@@ -63,10 +60,8 @@ def watch(
 
 @contextmanager
 def until_interrupted() -> Iterator[None]:
-    """End the body in order at Ctrl-C, also where a script's `&` has set SIGINT to be ignored.
-
-    For the main thread, as Python's signal handlers are.
-    """
+    """End the body in order at Ctrl-C, also where a script's `&` has set SIGINT to be ignored."""
+    # For the main thread, as Python's signal handlers are.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -69,10 +69,7 @@ STATES = {word: number for pair in PAIRS for word, number in zip(pair, (1.0, 0.0
 
 @dataclass(frozen=True)
 class Choice:
-    """What is proposed of a broker's fields.
-
-    states : Numbers for the words of the channels.
-    """
+    """What is proposed of a broker's fields."""
 
     found: tuple[FoundChannel, ...]
     left_out: tuple[OmittedField, ...]
@@ -87,13 +84,7 @@ def choose(
     *,
     with_states: bool,
 ) -> Choice:
-    """Return what should be channels.
-
-    fields : Numbers that were heard.
-    described, retained : Fields of descriptions, and numbers of retained messages.
-    words : Booleans and texts.
-    with_states : Whether words that have numbers are channels.
-    """
+    """Return what should be channels."""
     found, left_out, states = list[FoundChannel](), list[OmittedField](), dict[str, float]()
     for name in sorted({*fields, *described, *retained, *words}, key=_by_device):
         field, description = fields.get(name), described.get(name)
@@ -124,10 +115,8 @@ def choose(
 
 
 def exclusions(choice: Choice) -> tuple[str, ...]:
-    """Return patterns for what is never a channel, so that the sensor does not name it again.
-
-    Each is a whole name, or a whole last part that is never a measurement on any device.
-    """
+    """Return patterns for what is never a channel, so that the sensor does not name it again."""
+    # Each is a whole name, or a whole last part that is never a measurement on any device.
     never, chosen = set[str](), {_last(each.name) for each in choice.found}
     for name in (each.name for each in choice.left_out if each.why in REASONS):
         last = _last(name)

@@ -21,12 +21,7 @@ from submerge_client.files import atomic_write
 
 
 def check_place(path: Path, *, replace: bool) -> None:
-    """Refuse a file that could not be written, before anything is listened to.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a file that could not be written, before anything is listened to."""
     folder = path.parent
     if path.is_dir():
         raise UsageError(f"--config must be a file, got the folder {path}: add a name, box.toml")
@@ -45,10 +40,7 @@ def check_place(path: Path, *, replace: bool) -> None:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a configuration that `submerge up` loads, whole or not at all.
-
-    Raises UsageError if it would not load, or cannot be written.
-    """
+    """Write a configuration that `submerge up` loads, whole or not at all."""
     _check(text)
     try:
         atomic_write(path, text.encode())

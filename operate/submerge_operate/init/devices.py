@@ -69,10 +69,8 @@ OTHERS = ("homeassistant/", "tasmota/discovery/", "submerge/v1/")
 
 
 def is_reading(topic: str) -> bool:
-    """Return whether a topic may carry readings that a pattern can be made for.
-
-    Orders, descriptions and the notes of gateways carry none.
-    """
+    """Return whether a topic may carry readings that a pattern can be made for."""
+    # Orders, descriptions and the notes of gateways carry none.
     levels = topic.split("/")
     if set(topic) & PLACED:
         return False  # a pattern of it would have places, and stand for other topics as well
@@ -84,11 +82,7 @@ def is_reading(topic: str) -> bool:
 def patterns_of(
     asked: Sequence[str], bridges: Iterable[str], described: Sequence[DescribedField]
 ) -> list[str]:
-    """Return patterns, the more precise first.
-
-    asked : Patterns to listen to.
-    bridges : Base topics of Zigbee2MQTT that have a bridge.
-    """
+    """Return patterns, the more precise first."""
     named = chain(_of_bridges(bridges, described), _of_tasmota(described))
     forms = [*islice(_once(named), MOST_NAMED), *FORMS]
     patterns = list[str]()
@@ -154,13 +148,7 @@ OPEN = frozenset("+#{}")
 def presence_pattern(
     topic: str, word: str, of: TopicPlace, patterns: Sequence[TopicPattern]
 ) -> str | None:
-    """Return the pattern of a topic; None if the sensor would not follow it, or hears it already.
-
-    topic : Where the device says it.
-    word : What it says when it is away.
-    of : What the topic of its readings stands for.
-    patterns : By which the sensor listens.
-    """
+    """Return the pattern of a topic; None if the sensor would not follow it, or hears it."""
     levels = topic.split("/")
     if not says_presence(topic) or OPEN & set(topic) or levels[:-1].count(of.device) != 1:
         return None
@@ -193,11 +181,7 @@ class _Ear(NamedTuple):
 
 
 class Hearing:
-    """Takes messages of devices.
-
-    asked : Patterns of topics to listen to.
-    rebirth : Ask edge nodes of Sparkplug B for their births.
-    """
+    """Takes messages of devices."""
 
     def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:
         self._asked, self._rebirth = tuple(asked), rebirth
@@ -286,11 +270,9 @@ class Hearing:
         return self._by_name(named)
 
     def patterns(self, names: Iterable[str]) -> list[str]:
-        """Return the patterns that fields come by, the more precise first.
-
-        Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
-        whose description names the topic for it.
-        """
+        """Return the patterns that fields come by, the more precise first."""
+        # Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
+        # whose description names the topic for it.
         names = dict.fromkeys(names)
         used = {ear.text for name, ear in self._by_name(self._ear_of).items() if name in names}
         found = [ear.text for ear in self._ears if ear.text in used]

@@ -32,10 +32,7 @@ rank_max = {RANK}
 
 
 def propose_host() -> Proposal:
-    """Return the channels that this host has of `USUAL`.
-
-    Raises UsageError if psutil is not installed, or the host shows none of them.
-    """
+    """Return the channels that this host has of `USUAL`."""
     with needs_extra("psutil", "host"):
         import psutil
 

@@ -75,19 +75,9 @@ CLOSED = "it closed the connection: if the port is for TLS, write mqtts://"
 def hear(
     link: Link, topics: Sequence[str], *, listen_s: float | None, rebirth: bool = False
 ) -> Hearing:
-    """Listen to a broker's descriptions, then to its devices.
-
-    topics : Patterns.
-    listen_s : How long; left out, until nothing new came for `QUIET_S`.
-    rebirth : Ask edge nodes of Sparkplug B for their births.
-
-    Raises
-    ------
-    UsageError
-        If the broker cannot be reached, or does not let us in.
-
-    Nothing new is news only once something was heard: until then it listens for `LONGEST_S`.
-    """
+    """Listen to a broker's descriptions, then to its devices."""
+    # Without `listen_s` until nothing new came for `QUIET_S`. That counts only once something was
+    # heard: until then it listens for `LONGEST_S`.
     hearing = Hearing(topics, rebirth=rebirth)
 
     def describe(message: MQTTMessage) -> Iterable[RebirthRequest]:
@@ -157,10 +147,7 @@ class _Ears:
         waits: bool = False,
         shown: Callable[[], str] | None = None,
     ) -> None:
-        """Wait until there is no news for a while, or for the longest time; show how it goes.
-
-        waits : whether the while begins with the first news
-        """
+        """Wait until there is no news for a while, or for the longest time; show how it goes."""
         begun = last = time.monotonic()
         known = news()
         with _Progress(shown) as progress:
@@ -236,10 +223,7 @@ class BrokerOptions:
     """How to listen to a broker.
 
     topics : Patterns; empty for all that there is.
-    username, password_file, ca, cert, key : As in `Link`.
     listen_s : How long; left out, until nothing new comes.
-    states : Whether words that have numbers are channels.
-    rebirth : Whether edge nodes of Sparkplug B are asked for their names.
     """
 
     url: str
@@ -279,10 +263,7 @@ class BrokerOptions:
 
 
 def propose_mqtt(options: BrokerOptions) -> Proposal:
-    """Listen to a broker, and return what its devices say.
-
-    Raises UsageError if it cannot be reached, or nothing is heard that could be a channel.
-    """
+    """Listen to a broker, and return what its devices say."""
     for topic in options.topics:
         wrong = wrong_with(topic)
         if wrong:

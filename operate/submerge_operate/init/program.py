@@ -70,10 +70,7 @@ class _Rows:
 
 
 def propose_program(command: Sequence[str], *, listen_s: float | None) -> Proposal:
-    """Run a program for a while, and return what its lines have.
-
-    Raises UsageError if it cannot be run, or prints nothing that could be a channel.
-    """
+    """Run a program for a while, and return what its lines have."""
     check_command(command)
     rows = _Rows()
     with tempfile.TemporaryFile() as errors:

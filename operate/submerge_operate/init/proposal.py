@@ -17,7 +17,6 @@ class FoundChannel:
 
     every_s : Seconds between its readings; None if that is not known.
     lowest, highest : What was read of it; None before a reading.
-    note : What else a person should know of it.
     """
 
     name: str
@@ -40,13 +39,8 @@ class OmittedField:
 class Proposal:
     """What a configuration would have.
 
-    source : Where readings come from, in words.
-    sensor : The section `[sensor]` and its comments, as TOML.
-    schema_note : Comments on scaling, as TOML.
     summary : Settings of `[summary]` and their comments, as TOML; "" for none.
     found : In the schema's order.
-    remarks : What a person should know of the whole.
-    discover : Whether new devices are learnt by themselves.
     pipe : A command whose output `submerge up` reads; "" where it reads by itself.
     """
 
@@ -96,13 +90,7 @@ discover = true
 
 
 def box_text(proposal: Proposal, *, node: str, folder: str, path: str, page: bool = True) -> str:
-    """Return a configuration as TOML.
-
-    node : the machine's name
-    folder : where it keeps what it knows
-    path : what the file will be called, for its comments
-    page : whether what draws a page is installed here
-    """
+    """Return a configuration as TOML."""
     summary = f"\n[summary]\n{proposal.summary}" if proposal.summary else ""
     return BOX.format(
         source=" ".join(proposal.source.split()),

@@ -33,10 +33,7 @@ rank = {rank}
 
 
 def propose_history(path: Path) -> Proposal:
-    """Return the channels, scales and rank of recorded readings.
-
-    Raises UsageError if they cannot be read or learnt.
-    """
+    """Return the channels, scales and rank of recorded readings."""
     from submerge_client.config.tomlfile import quoted
 
     learnt = _learnt(path)
@@ -71,12 +68,7 @@ RECORDED = re.compile(r"\.(csv|tsv|txt|npy|npz|parquet|feather|arrow|model|log|g
 
 
 def propose(source: str, options: BrokerOptions) -> Proposal:
-    """Look at a source, and return what a configuration would have.
-
-    options : those of a broker, without its url; its `listen_s` is a program's as well
-
-    Raises UsageError if there is no such source, or nothing in it to learn from.
-    """
+    """Look at a source, and return what a configuration would have."""
     if source == HOST:
         from submerge_operate.init.host import propose_host
 

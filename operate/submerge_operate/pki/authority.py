@@ -43,8 +43,6 @@ LONGEST = 253
 def host_of(text: str) -> str:
     """Return a name or an address in its normal form.
 
-    Raises UsageError if it is neither, for example with a port.
-
     Examples
     --------
     >>> host_of("Root.Example.org"), host_of("FE80::0001")
@@ -80,10 +78,8 @@ def alternative_names(
 
 
 def hosts_in(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return the hosts that a certificate is valid for; none for a client's.
-
-    The name under which an aggregator's children check it is not one of them.
-    """
+    """Return the hosts that a certificate is valid for; none for a client's."""
+    # The name under which an aggregator's children check it is not one of them.
     names = _names_in(certificate)
     hosts = (str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress))
     return tuple(host for host in hosts if not host.endswith(SERVER_DOMAIN))
@@ -166,10 +162,7 @@ class Authority:
 
     @classmethod
     def read(cls, certificate: bytes, key: bytes, passphrase: bytes | None) -> Authority:
-        """Return the authority in PEM files.
-
-        Raises UsageError if they are not one authority's, or the passphrase is wrong.
-        """
+        """Return the authority in PEM files."""
         found = certificate_of(certificate)
         try:
             secret = serialization.load_pem_private_key(key, passphrase)
@@ -216,16 +209,10 @@ class Authority:
         now: datetime,
         lasts: timedelta,
     ) -> Certified:
-        """Return a new key and certificate of a node.
-
-        hosts : Names and addresses of a server (`host_of` each); none for a client.
-        permission : Role and groups; None for a certificate as they were before there were roles.
-        now : The start of `lasts`. The certificate begins a day earlier, but not before the
-            authority: such a chain would not be valid.
-        lasts : How long it is valid; less if the authority ends before.
-
-        Raises UsageError if the authority is not valid now.
-        """
+        """Return a new key and certificate of a node."""
+        # It begins a day before `now`, but not before the authority: such a chain would not be
+        # valid. It ends with the authority at the latest. Without a permission it is one as they
+        # were before there were roles.
         check_names(node)
         begins = self.certificate.not_valid_before_utc
         if not begins <= now < self.until:
@@ -329,10 +316,8 @@ AFTER = timedelta(days=1)
 
 
 def crl_of(authority: Authority, serials: Iterable[int], *, now: datetime, number: int) -> bytes:
-    """Return a list of serial numbers, in PEM form; `number` rises with each list.
-
-    Raises UsageError if the authority has ended: its lists and its certificates are worth nothing.
-    """
+    """Return a list of serial numbers, in PEM form; `number` rises with each list."""
+    # An authority that has ended is refused: its lists and its certificates are worth nothing.
     if now >= authority.until:
         raise UsageError(f"expected a valid authority, got one that ended on {authority.until}")
     builder = (

@@ -76,10 +76,8 @@ def acl_text(entries: Iterable[Entry], revoked: Collection[str]) -> str:
 
 
 def roster_text(entries: Iterable[Entry], revoked: Collection[str]) -> str:
-    """Return a list of what nodes may do, for aggregators: node, role, groups; with a heading.
-
-    Kits without a role are left out: what their nodes may do is decided elsewhere.
-    """
+    """Return a list of what nodes may do, for aggregators: node, role, groups; with a heading."""
+    # Kits without a role are left out: what their nodes may do is decided elsewhere.
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("node", "role", "groups"))
@@ -249,14 +247,7 @@ def _expect_known(nodes: Iterable[str], known: Collection[str]) -> None:
 
 
 class IssuedKits(NamedTuple):
-    """Kits, and the authority that has signed them.
-
-    until : The authority's end.
-    entries : By name.
-    place : Returns the path of a node's kit.
-    serial : Of a single kit; empty for a list.
-    revoked : Nodes that are revoked, as far as is known here.
-    """
+    """Kits, and the authority that has signed them; `serial`: of a single kit; empty for a list."""
 
     fleet: str
     until: datetime

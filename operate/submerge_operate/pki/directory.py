@@ -65,11 +65,7 @@ def text_of(certified: Certified, authority: Authority) -> bytes:
 
 
 def read_contents(path: Path) -> KitContents:
-    """Return the contents of a kit whose parts belong together.
-
-    Raises UsageError if it cannot be read or is not a kit, or its key or authority is of another
-    certificate.
-    """
+    """Return the contents of a kit whose parts belong together."""
     kit = read_kit(path)
     try:
         key = serialization.load_pem_private_key(kit.key, None)
@@ -112,10 +108,7 @@ PRIVATE, PUBLIC = 0o600, 0o644
 
 
 def replace_file(path: Path, data: bytes, mode: int) -> None:
-    """Write a file, whole or not at all. It keeps the owner of the file that it replaces.
-
-    Raises UsageError if it cannot be written.
-    """
+    """Write a file, whole or not at all. It keeps the owner of the file that it replaces."""
     try:
         with atomic_file(path, mode=mode) as file:
             with suppress(FileNotFoundError, PermissionError):
@@ -148,11 +141,8 @@ class PkiDirectory:
         self.crl = path / "crl.pem"
 
     def create(self, authority: Authority, at: datetime) -> None:
-        """Create the directory, with a new authority in it, which has revoked nothing.
-
-        Raises UsageError if it is not empty: after an overwritten authority every node would need a
-        new kit.
-        """
+        """Create the directory, with a new authority in it, which has revoked nothing."""
+        # It has to be empty: after an overwritten authority every node would need a new kit.
         if self._certificate.exists():
             raise UsageError(
                 f"{self.path} has an authority already: choose another directory with --dir"
@@ -189,10 +179,8 @@ class PkiDirectory:
 
     @contextmanager
     def issuing(self) -> Iterator[dict[str, Entry]]:
-        """Lock the directory while kits are made, and save what the body adds to the record.
-
-        It is saved even if the body fails on its way, as those kits exist.
-        """
+        """Lock the directory while kits are made, and save what the body adds to the record."""
+        # It is saved even if the body fails on its way, as those kits exist.
         try:
             place = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
@@ -249,11 +237,9 @@ class PkiDirectory:
         *,
         at: datetime,
     ) -> None:
-        """Write what is revoked: the list, and then the CRL.
-
-        The CRL names the certificates on the list, and all that a revoked node has been given as
-        far as the record has them: its kits hold for a broker until they end otherwise.
-        """
+        """Write what is revoked: the list, and then the CRL."""
+        # The CRL names the certificates on the list, and all that a revoked node has been given as
+        # far as the record has them: its kits hold for a broker until they end otherwise.
         number = number_of(self.crl.read_bytes()) + 1 if self.crl.exists() else 1
         given = (entries[node].serials for node in revoked.nodes if node in entries)
         serials = revoked.serials | {int(each, 16) for serials in given for each in serials}

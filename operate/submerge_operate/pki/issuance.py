@@ -40,10 +40,7 @@ GROUP = click.option(
 
 
 def permission_of(role: str, groups: Sequence[str], *, hosts: Sequence[str]) -> Permission:
-    """Return a permission; without a role, an aggregator's if there are hosts, else a client's.
-
-    Raises UsageError if the role is unknown, or a group is no name.
-    """
+    """Return a permission; without a role, an aggregator's if there are hosts, else a client's."""
     role = role or ("aggregator" if hosts else "client")
     named = next((each for each in ROLES if each == role), None)
     if named is None:
@@ -57,10 +54,7 @@ def permission_of(role: str, groups: Sequence[str], *, hosts: Sequence[str]) -> 
 def renewed(
     before: Permission | None, role: str | None, groups: Sequence[str], *, every_group: bool
 ) -> Permission | None:
-    """Return the permission of a new kit in place of an older one; both are kept by default.
-
-    Raises UsageError if there are groups and no role.
-    """
+    """Return the permission of a new kit in place of an older one; both are kept by default."""
     if groups and every_group:
         raise UsageError("expected --group or --every-group, got both")
     if role is None and before is None:
@@ -73,10 +67,7 @@ def renewed(
 
 
 def check_serving(node: str, hosts: Sequence[str], permission: Permission | None) -> None:
-    """Refuse hosts of a node whose role is not a server's.
-
-    Raises UsageError if there are hosts, and a role that has none.
-    """
+    """Refuse hosts of a node whose role is not a server's."""
     if hosts and permission is not None and permission.role not in SERVERS:
         raise UsageError(
             f"{node}: only {' and '.join(f'role {each}' for each in SERVERS)} have hosts (a broker"
@@ -144,13 +135,8 @@ def make(
     *,
     at: datetime,
 ) -> list[Entry]:
-    """Write kits, and add them to a record (PkiDirectory.issuing); show progress on a terminal.
-
-    All names are checked before anything is written.
-
-    Raises UsageError if a name is bad or revoked, or differs from another in capitals only, if a
-    role has no hosts, or the authority cannot sign.
-    """
+    """Write kits, and add them to a record (PkiDirectory.issuing); show progress on a terminal."""
+    # All names are checked before anything is written.
     if not wanted:
         return []
     # A kit that exists may keep its name.

@@ -1,7 +1,6 @@
-"""The record of issued kits, stored beside the authority as JSON.
-
-`renew` renews the nodes in it, and `issue` refuses them. It has no secrets. Without it the
-certificates stay valid, but there is no list of them.
+"""The record of issued kits, stored beside the authority as JSON. `renew` renews the nodes in it,
+and `issue` refuses them. It has no secrets. Without it the certificates stay valid, but there is no
+list of them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ class Entry(NamedTuple):
 
     hosts : Names and addresses of a server; none for a client.
     serial : In hexadecimal digits.
-    until : Its end.
     lasts : The requested time from its start to its end, also for the next certificate.
     permission : Its role and groups; None: it was made before there were roles.
     past : Serial numbers and ends of its earlier certificates that have not ended yet.
@@ -114,10 +112,8 @@ def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
 
 
 def check_new(nodes: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a bad name, a word of topics, or a name that differs from another in capitals only.
-
-    On some disks the kits of two such nodes would be one file.
-    """
+    """Refuse a bad name, a word of topics, or a name that differs from another in capitals only."""
+    # On some disks the kits of two such nodes would be one file.
     taken = {name.lower(): name for name in known}
     for node in nodes:
         check_node(node)

@@ -52,10 +52,7 @@ class NodeList(NamedTuple):
 
 
 def read_nodes(path: Path) -> NodeList:
-    """Return the nodes in a file: columns `node` and `role`, `hosts` and `groups` with blanks.
-
-    Raises UsageError if anything in it is wrong, with the file, the line and the column.
-    """
+    """Return the nodes in a file: columns `node` and `role`, `hosts` and `groups` with blanks."""
     try:
         text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a byte order mark
     except OSError as error:

@@ -23,10 +23,7 @@ SERIAL = re.compile(r"[0-9A-Fa-f]{1,40}")
 
 
 class RevocationList(NamedTuple):
-    """The list.
-
-    lines : As in the file, without line ends.
-    """
+    """The list; `lines` are as in the file, without line ends."""
 
     lines: tuple[str, ...] = (HEAD,)
     serials: frozenset[int] = frozenset()
@@ -55,11 +52,8 @@ class RevocationList(NamedTuple):
 
 
 def parse_revoked(text: str, whence: str) -> RevocationList:
-    """Return the list in a text.
-
-    Raises UsageError if a line is something else, with its number: half a list would let in the
-    other half.
-    """
+    """Return the list in a text."""
+    # Any other line is refused: half a list would let in the other half.
     try:
         serials, nodes = read_revoked(text)
     except UsageError as error:
@@ -68,10 +62,7 @@ def parse_revoked(text: str, whence: str) -> RevocationList:
 
 
 def serial_text(text: str) -> str:
-    """Return a serial number in the form of the list, from OpenSSL's forms as well.
-
-    Raises UsageError if it is none.
-    """
+    """Return a serial number in the form of the list, from OpenSSL's forms as well."""
     digits = text.strip().removeprefix("0x").replace(":", "")
     if not SERIAL.fullmatch(digits):
         raise UsageError(f"expected a serial number in hexadecimal digits, got {text[:80]!r}")

@@ -35,14 +35,8 @@ LATE = UNUSED - {"asyncio"}
 
 
 def run(config: BoxConfig, tell: Callable[[str], None], *, as_json: bool = False) -> int:
-    """Run until a signal ends it, or the sensor ends; return the exit status.
-
-    config : as it was written; accepted channels join it here
-    tell : takes a line a minute
-    as_json : each line is an object of JSON
-
-    Raises UsageError if a file is taken or damaged, or an extra is missing.
-    """
+    """Run until a signal ends it, or the sensor ends; return the exit status."""
+    # `config` is as it was written; accepted channels join it here.
     check_compiled()
     with deferred(LATE):
         # A refusal leaves nothing behind: what can be checked is checked before the store is made.
@@ -154,11 +148,7 @@ async def _trimming() -> AsyncIterator[None]:
 
 
 class _ClientThread(threading.Thread):
-    """The thread of the client.
-
-    status : the exit status of its agent
-    error : what it failed with
-    """
+    """The thread of the client."""
 
     def __init__(self, agent: Agent, over: Callable[[], object]) -> None:
         super().__init__(name="client", daemon=True)

@@ -76,7 +76,6 @@ def command(
 
 
 def _order(order: str, path: Path) -> int:
-    """Install or remove the unit; return the exit status."""
     from submerge_operate.up.install import UnitFolder, install, uninstall
 
     config = _load(path, {})  # a unit has no variables of this shell

@@ -1,8 +1,6 @@
-"""BoxConfig: all settings of one machine that watches its own sensors.
-
-It has the sections of a client and those that a root needs, each once. The files that it keeps are
-those of a client and of a root: a second machine may join later, and either part may become a
-program of its own.
+"""BoxConfig: all settings of one machine that watches its own sensors. It has the sections of a
+client and those that a root needs, each once. The files that it keeps are those of a client and of
+a root: a second machine may join later, and either part may become a program of its own.
 """
 
 from __future__ import annotations
@@ -109,10 +107,8 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         _ = self.client, self.aggregator
 
     def with_channels(self, accepted: Iterable[ChannelConfig]) -> BoxConfig:
-        """Return the same with channels that were accepted since it was written.
-
-        Those that it has by now, or that its sensor excludes, are passed over.
-        """
+        """Return the same with channels that were accepted since it was written."""
+        # Those that it has by now, or that its sensor excludes, are passed over.
         listed = {each.name for each in self.schema.tables}
         takes, scaled = self.sensor.takes, self.schema.scaling != "none"
         new = tuple(
@@ -171,8 +167,5 @@ class BoxConfig(Section, frozen=True, kw_only=True):
 
 
 def load(path: Path | str, environ: Mapping[str, str]) -> BoxConfig:
-    """Return the configuration in a file, with the environment's overrides.
-
-    Raises UsageError for the first mistake, in one line.
-    """
+    """Return the configuration in a file, with the environment's overrides."""
     return read(path, BoxConfig, environ, program="up")

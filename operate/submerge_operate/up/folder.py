@@ -18,17 +18,8 @@ from submerge_proto.kept import records
 
 
 def make_folder(folder: Path, *, owner: str | None = None) -> list[Path]:
-    """Make the folder where a machine keeps what it knows, and check that it may write there.
-
-    owner : who gets a folder that is made here; by default this process's user
-
-    Returns
-    -------
-    list of Path
-        The folders that were made, the innermost first.
-
-    Raises UsageError if it cannot.
-    """
+    """Make a writable folder for what a machine knows; return the new ones, innermost first."""
+    # `owner` gets a folder that is made here; by default this process's user has it.
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,14 +51,8 @@ def new_folder(folder: Path) -> Iterator[None]:
 
 
 def check_addresses(config: AggregatorConfig) -> None:
-    """Refuse addresses that are taken, before there is a store.
-
-    With a store, its lock says more: the same machine may run already.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse addresses that are taken, before there is a store."""
+    # With a store, its lock says more: the same machine may run already.
     if config.store.exists():
         return
     if config.listen.grpc is not None:
@@ -81,12 +66,8 @@ def check_addresses(config: AggregatorConfig) -> None:
 
 
 def check_name(state: Path, node: str) -> None:
-    """Refuse the folder of a machine of another name: its root would take neither's readings.
-
-    state : the client's checkpoint; one that is damaged says nothing here
-
-    Raises UsageError if another name is in it, or another process uses it.
-    """
+    """Refuse the folder of a machine of another name: its root would take neither's readings."""
+    # A damaged checkpoint says nothing here.
     if not state.is_file():
         return
     file = CheckpointFile(state)

@@ -99,14 +99,7 @@ def unit_name(config: BoxConfig) -> str:
 
 
 def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -> str:
-    """Return the unit.
-
-    path : Its file.
-    here : The present folder, in which relative paths are.
-    owner : The user of a system unit; None for a user's unit.
-
-    Raises UsageError if a path cannot stand in a unit.
-    """
+    """Return the unit; without an owner, a user's. Relative paths are in `here`."""
     command = [*_program(), "up", "--config", str(here / path)]
     head = HEAD.format(
         user="" if owner is not None else "--user ",
@@ -148,7 +141,6 @@ def _is_temporary(path: Path) -> bool:
 
 
 def _program() -> list[str]:
-    """Return the command of this installation."""
     # Not resolved: in a virtual environment the interpreter is a link.
     script = Path(sys.executable).with_name("submerge")
     return [str(script)] if script.exists() else [sys.executable, "-m", "submerge_operate"]
@@ -173,12 +165,7 @@ SYSTEM = Path("/etc/systemd/system")
 
 
 class UnitFolder(NamedTuple):
-    """Where units are.
-
-    folder : of the unit
-    user : whether it is a user's unit
-    system : the folder of system units
-    """
+    """Where units are: `folder` has this one, a user's or not; `system` has those of the system."""
 
     folder: Path
     user: bool
@@ -199,11 +186,7 @@ class UnitFolder(NamedTuple):
 
 
 def install(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int:
-    """Write the unit, and have systemd start it now and at boot; return the exit status.
-
-    Raises UsageError if the sensor reads standard input, the unit cannot be written, or another one
-    is there.
-    """
+    """Write the unit, and have systemd start it now and at boot; return the exit status."""
     if config.sensor.reads_input:
         raise UsageError(
             'a sensor of kind "ndjson" or "influx" reads standard input, which a service does not'

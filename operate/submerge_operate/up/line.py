@@ -50,11 +50,9 @@ class BoxState:
     provisional : Whether limits are those of a first look: they do not keep the configured rate of
         alarms.
     armed_in_s : Time until they keep it; -1 if unknown.
-    alarms : That it remembers, open ones and ended ones, the newest first.
     absent : Channels that had no value in the rows before the line.
     never : Those of them that have had none since the program began.
     quiet_s : For how long there was no row; 0 while that is usual.
-    advice : What to look at then, if there was none ever.
     """
 
     rows: int
@@ -85,11 +83,9 @@ def has_started(client: ClientNode) -> bool:
 
 
 def held_of(group: str, name: str) -> Held:
-    """Return the question of what a root holds of a node.
-
-    Readings of an earlier schema count for nothing: those that it measured are counted by their
-    successor, and what was measured of other channels settles nothing.
-    """
+    """Return the question of what a root holds of a node."""
+    # Readings of an earlier schema count for nothing: those that it measured are counted by their
+    # successor, and what was measured of other channels settles nothing.
 
     def question(node: AggregatorNode, now: Now) -> dict[str, Counts]:
         held: dict[str, Counts] = {}
@@ -113,10 +109,8 @@ def measured_of(client: ClientNode) -> int | None:
 
 
 def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState:
-    """Return how a machine is.
-
-    held : what its root holds, as `held_of` asks; of the running incarnation the client knows more
-    """
+    """Return how a machine is."""
+    # `held` is what its root holds; of the running incarnation the client knows more.
     current, monitor = client.current, client.monitor
     total = current.counts
     for incarnation, counts in held.items():
@@ -152,12 +146,7 @@ LEAST_SHARE = 0.01
 def text_of(
     state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
 ) -> str:
-    """Return a line for a person, in local time.
-
-    at : wall time
-    units : of channels, by name
-    needed : readings that measure the scale
-    """
+    """Return a line for a person, in local time."""
     parts = [_rows(state, needed), *_missing(state)]
     if state.measured is None:
         parts.append(_score(state))
@@ -335,10 +324,7 @@ sixty rows where they come more seldom."""
 
 
 class MeasuringPace:
-    """The rate of measured rows.
-
-    period_s : Seconds between rows; 0 if unknown.
-    """
+    """The rate of measured rows; `period_s`: seconds between rows; 0 if unknown."""
 
     def __init__(self, period_s: float = 0.0) -> None:
         self._every = max(LEAST_MEASURED_S, period_s)
@@ -368,9 +354,7 @@ PERIODS, LEAST_S = 3.0, 30.0
 class Arrivals:
     """What has come from a sensor since the line before.
 
-    names : Of the channels.
     now : Seconds on any steady clock.
-
     absent : Channels without a value in all rows between the last two calls of `mark`.
     never : Those of them that have had none since the start.
     """
@@ -431,8 +415,6 @@ LOOK_S = 1.0
 class Telling:
     """Says how a machine is.
 
-    ask : Asks the root.
-    tell : Takes each line.
     bereft : The root's store is new, and the client is not: what is gone with the old one is said
         once.
     """

@@ -28,7 +28,6 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     """A field that was heard.
 
     offset, scale : Mean and standard deviation of what was heard, in its unit.
-    every_s : The mean time between readings.
     why_not : Why it cannot be a channel yet, or should not; "" if it can.
     """
 
@@ -84,10 +83,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> tuple[Newcomer, ...]:
-    """Return the fields in a file; none if there is no file.
-
-    Raises UsageError if it is damaged, or cannot be read.
-    """
+    """Return the fields in a file; none if there is no file."""
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_Content)
     except FileNotFoundError:
@@ -116,10 +112,7 @@ MOST_SHOWN = 10
 
 
 def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None]) -> None:
-    """Accept what fits one of the patterns, and say so.
-
-    Raises UsageError if nothing fits, or it cannot be a channel yet.
-    """
+    """Accept what fits one of the patterns, and say so."""
     folder = config.folder
     heard, accepted = read(folder / HEARD), read(folder / ACCEPTED)
     known = {*config.schema.names, *(each.name for each in accepted)}
@@ -177,12 +170,7 @@ class Pace:
 class Looking:
     """Looks at what a machine hears beside its channels.
 
-    folder : Of the machine's files.
-    heard : Returns what is known of fields that are no channels.
-    discover : Whether they are accepted without a person.
     now : Seconds on any steady clock.
-    pace : Of the process; by default it begins here.
-
     grows : Whether the machine is to begin again, with other channels.
     """
 

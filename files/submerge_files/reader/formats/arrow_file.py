@@ -40,10 +40,7 @@ _DICTIONARY, _BATCH = 2, 3
 
 
 def unpacked_sizes(pa: Any, path: str, skip: int) -> Iterator[int]:
-    """Yield the bytes of each batch, unpacked.
-
-    skip : Where the messages begin: after a file's first bytes.
-    """
+    """Yield the bytes of each batch, unpacked."""
     with pa.memory_map(path) as mapped:
         mapped.seek(skip)
         for message in pa.ipc.MessageReader.open_stream(mapped):
@@ -178,11 +175,7 @@ def recognizes(source: Source) -> bool:
 
 
 def opened(source: Source) -> ArrowFile:
-    """Look at a file's schema and first rows.
-
-    Raises UsageError if pyarrow is not there, or the file is damaged, or packed again, or has an
-    extension type.
-    """
+    """Look at a file's schema and first rows."""
     pa = import_pyarrow()
     path = source.path
     if source.packed:

@@ -133,10 +133,7 @@ class MatrixFile:
 
     @classmethod
     def mapped(cls, source: Source) -> MatrixFile:
-        """Return a plain `.npy`, of which blocks alone are in memory.
-
-        Raises UsageError if it is no matrix of real numbers, or breaks off.
-        """
+        """Return a plain `.npy`, of which blocks alone are in memory."""
         (n, _), _ = npy.header(source)
 
         def some(begin: int, end: int) -> Array:
@@ -244,10 +241,8 @@ def open_file(path: Path) -> TableFile:
 
 
 def is_log(head: bytes) -> bool:
-    """Return whether most first lines have a log's number of fields, separated by blanks.
-
-    Lines of other tables may also begin with a date, a time and two numbers.
-    """
+    """Return whether most first lines have a log's number of fields, separated by blanks."""
+    # Lines of other tables may also begin with a date, a time and two numbers.
     lines = [line for line in head.splitlines()[:20] if line.strip()]
     widths = [len(line.split()) for line in lines]
     return b"\t" not in lines[0] and 2 * widths.count(intel_lab.FIELDS) > len(widths)

@@ -23,10 +23,7 @@ SCHEME = "://"
 
 
 class RemotePath:
-    """A file in a file system of fsspec.
-
-    url : With its scheme, as in s3://bucket/file.parquet.
-    """
+    """A file in a file system of fsspec."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -41,10 +41,8 @@ class ColumnHead:
     """A column, and its first values.
 
     name : as in the heading, or `x0, x1, ...`
-    kind : what it holds
     values : the first `HEAD_ROWS` values as text, "" for a gap; none for OTHER
     typed : whether its type says that it holds times; then it is read as numbers, in seconds
-    heading : whether it has a name in the file
     """
 
     name: str

@@ -1,7 +1,6 @@
-"""JobFleet: a simulated fleet whose nodes have their parts in jobs as well.
-
-Jobs have a generator, a network and disks of their own: what streams meanwhile runs as it would
-without them, to the byte. Hosts, links and failures are the fleet's.
+"""JobFleet: a simulated fleet whose nodes have their parts in jobs as well. Jobs have a generator,
+a network and disks of their own: what streams meanwhile runs as it would without them, to the byte.
+Hosts, links and failures are the fleet's.
 """
 
 from __future__ import annotations
@@ -105,10 +104,7 @@ class SilentAggregator(AggregatorNode):
 
 
 class JobFleet(SimulatedFleet):
-    """A fleet with jobs.
-
-    seed : Of the jobs' own generator, and of the clients' rows.
-    """
+    """A fleet with jobs."""
 
     def __init__(
         self,

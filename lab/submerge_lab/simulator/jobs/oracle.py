@@ -48,10 +48,7 @@ class OpenedJob(NamedTuple):
 
 
 class JobOracle(JobObserver):
-    """Follows all jobs of a fleet.
-
-    outcomes : The first of each job.
-    """
+    """Follows all jobs of a fleet."""
 
     def __init__(self, fleet: JobFleet, seed: int) -> None:
         self._fleet, self._seed = fleet, seed

@@ -74,7 +74,6 @@ class JobPlan:
     hours : Time with failures, in which `jobs` jobs begin; two more begin when all is healed, the
         second while messages are lost.
     beside : The fleet streams meanwhile, and its invariants are checked as well.
-    faults : A preset's name.
     """
 
     nodes: int = 8

@@ -35,8 +35,6 @@ class JobSeedOutcome:
 
     violations : Invariant and description; J1 to J6, and those of a stream beside.
     tally : How many jobs were opened, answered and failed, and who left them.
-    failures : Why jobs failed.
-    messages : Pieces and their acknowledgements.
     """
 
     seed: int
@@ -51,11 +49,7 @@ class JobSeedOutcome:
 def run_jobs(
     plan: JobPlan, seed: int, *, transcript: int = 0, wire: JobWire | None = None
 ) -> JobSeedOutcome:
-    """Run one seed.
-
-    transcript : Lines of events to keep; none beside a stream.
-    wire : Makes bytes of each message, and a message of them.
-    """
+    """Run one seed."""
     if plan.beside:
         return _beside(plan, seed, wire)
     return _alone(plan, seed, transcript, wire)

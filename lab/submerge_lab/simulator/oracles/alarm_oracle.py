@@ -30,11 +30,7 @@ from submerge_lab.simulator.observer import FleetObserver
 
 
 class AlarmOracle(FleetObserver):
-    """Follows the alarms of a fleet.
-
-    violations : Invariant and description; the first only.
-    raised : Names of the alarms that the root has known.
-    """
+    """Follows the alarms of a fleet."""
 
     def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet = fleet
@@ -123,11 +119,9 @@ class AlarmOracle(FleetObserver):
         return list(self.violations)
 
     def _is_as_known(self, alarm: Alarm, there: Alarm) -> bool:
-        """Return whether the root knows an alarm as its client does.
-
-        Where clocks were set wrong, an aggregator takes times of its future for earlier ones
-        (`row_time.alarms_begun`), and the root's may still be these.
-        """
+        """Return whether the root knows an alarm as its client does."""
+        # Where clocks were set wrong, an aggregator takes times of its future for earlier ones
+        # (`row_time.alarms_begun`), and the root's may still be these.
         times = (alarm.began, alarm.peaked, alarm.ended)
         known = (there.began, there.peaked, there.ended)
         earlier = all(at <= own for at, own in zip(known, times, strict=True))

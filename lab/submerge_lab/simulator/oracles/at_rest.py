@@ -93,11 +93,9 @@ def _family(canonical: bytes) -> str:
 def violations_at_rest(
     host: Host, schemas: int, *, learns_scaling: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield the violations of one host: the invariant, and what is wrong.
-
-    schemas : that the fleet has had; a node has one sealed row of each at most
-    learns_scaling : whether a group without scaling counts nothing yet
-    """
+    """Yield the violations of one host: the invariant, and what is wrong."""
+    # A node has one sealed row of each schema at most. `learns_scaling`: a group without scaling
+    # counts nothing yet.
     node = host.node
     if isinstance(node, ClientNode):
         if len(host.records.get(PAST, Past()).finals) > node.settings.finals:
@@ -136,10 +134,8 @@ def row_limits(host: Host, ledger: Ledger, schemas: int) -> Iterator[tuple[str, 
 
 
 def left_out(node: AggregatorNode) -> frozenset[str]:
-    """Return the nodes whose rows an aggregator keeps out: quarantined, or far.
-
-    Out of its model, and out of the sums under an earlier schema while a scale is measured.
-    """
+    """Return the nodes whose rows an aggregator keeps out: quarantined, or far."""
+    # Out of its model, and out of the sums under an earlier schema while a scale is measured.
     ledger = node.ledger(GROUP)
     outliers = frozenset(() if ledger is None else ledger.outliers())
     waiting = None if ledger is None else ledger.waiting()
@@ -149,10 +145,8 @@ def left_out(node: AggregatorNode) -> frozenset[str]:
 
 
 def bits_in(records: Records, only: Container[str] | None = None) -> int:
-    """Return the ids in an aggregator's rows that count, of all nodes or of some.
-
-    Where channels have names, rows of all schemas do.
-    """
+    """Return the ids in an aggregator's rows that count, of all nodes or of some."""
+    # Where channels have names, rows of all schemas do.
     every = family_in(records) != fingerprint_in(records)
     return bits_under("" if every else fingerprint_in(records), records, only)
 

@@ -42,11 +42,7 @@ Held = Mapping[str, History]
 
 
 class HistoryOracle(FleetObserver):
-    """Follows the histories of a root.
-
-    violations : Invariant and description; the first only.
-    taken : Histories that the root had to take.
-    """
+    """Follows the histories of a root."""
 
     def __init__(self, fleet: SimulatedFleet, feed: Feed) -> None:
         self._fleet, self._feed = fleet, feed

@@ -64,12 +64,7 @@ from submerge_lab.simulator.samples import bits_of
 
 
 class SchemaCheck:
-    """Follows the schemas in the stores of a fleet.
-
-    record : Takes an invariant and what is wrong.
-
-    seen : Fingerprints of all of them.
-    """
+    """Follows the schemas in the stores of a fleet."""
 
     def __init__(
         self, fleet: SimulatedFleet, feed: Ids, record: Callable[[str, str], None]
@@ -98,27 +93,17 @@ class SchemaCheck:
         return bits_in(root.records) if self._change else 0
 
     def on_the_way(self, lost: Iterable[int], tampered: Set[str]) -> int:
-        """Return the ids that come up again, or would without a loss.
-
-        Only where a parent of aggregators has an older disk, or a new one: it may not know a
-        schema that was settled since, and takes no sums under it.
-
-        lost : of stores; what a store alone has is lost above it, too
-        tampered : names of hosts whose disks were harmed
-        """
+        """Return the ids that come up again, or would without a loss."""
+        # Only where a parent of aggregators has an older disk, or a new one: it may not know a
+        # schema that was settled since, and takes no sums under it. What a `lost` store alone has
+        # is lost above it, too.
         parents = {host.name for hosts in self._fleet.levels[2:] for host in hosts}
         if not self._change or not parents & tampered:
             return 0
         return reduce(or_, lost, self.in_stores)
 
     def check(self, host: Host, tampered: Set[str]) -> int:
-        """Check that a settled scaling is given up only by a harmed store.
-
-        Returns
-        -------
-        int
-            The ids that it costs, as bits.
-        """
+        """Check that only a harmed store gives a settled scaling up; return ids that it costs."""
         plan, faults = self._fleet.plan, self._fleet.suffered
         now = fingerprint_in(host.records)
         if not (plan.learns_scaling or faults.channels) or not now:
@@ -137,10 +122,7 @@ class SchemaCheck:
 
 
 class QuarantineCheck:
-    """Follows the contradictions of clients at each aggregator.
-
-    record : Takes an invariant, and what is wrong.
-    """
+    """Follows the contradictions of clients at each aggregator."""
 
     def __init__(self, summaries: Summaries, record: Callable[[str, str], None]) -> None:
         self._summaries, self._record = summaries, record
@@ -154,10 +136,7 @@ class QuarantineCheck:
         twins: Container[str],
         time: float,
     ) -> None:
-        """Check what a host has made of a report.
-
-        twins : clients whose machines were copied with their memory
-        """
+        """Check what a host has made of a report."""
         if not isinstance(host.node, AggregatorNode):
             return
         name, quarantined = report.stamp.node, host.node.excluded(GROUP)[1]
@@ -186,12 +165,7 @@ SUSPECT = (BEHIND, "lineage", "equivocation")
 
 
 class Oracle(FleetObserver):
-    """Checks a fleet of sample ids.
-
-    violations : Invariant and description, the first of each kind.
-    excused : Ids that may be missing, by cause, as bits.
-    counted_at : Time of the root's last change.
-    """
+    """Checks a fleet of sample ids; `excused`: ids that may be missing, by cause, as bits."""
 
     def __init__(self, fleet: SimulatedFleet, feed: Ids) -> None:
         self._fleet, self._feed = fleet, feed
@@ -451,11 +425,8 @@ class Oracle(FleetObserver):
     # -- at the end ------------------------------------------------------------
 
     def conclude(self, *, settled: bool, version: int) -> dict[str, int]:
-        """Check the fleet at rest; return missing readings by cause.
-
-        settled : whether the root counted everything in time, before the forced reports
-        version : of the model that all nodes should have by now
-        """
+        """Check the fleet at rest; return missing readings by cause."""
+        # `settled` says whether the root counted everything in time, before the forced reports.
         fleet = self._fleet
         if not settled:
             allowed = fleet.plan.settles_in_s
@@ -504,10 +475,8 @@ class Oracle(FleetObserver):
         return causes
 
     def _check_declared(self, missing: int) -> None:
-        """Check that the root knows all losses that clients have declared.
-
-        With disks that fail, a declaration itself may be lost.
-        """
+        """Check that the root knows all losses that clients have declared."""
+        # With disks that fail, a declaration itself may be lost.
         fleet, ledger = self._fleet, self._fleet.root_ledger
         if ledger is None or fleet.suffered.harms_disks or self._twins or fleet.malicious:
             return

@@ -40,15 +40,9 @@ def learnt_from(
     rows: int,
     limits: Limits | None = None,
 ) -> Learnt:
-    """Return what a model file holds of an answer: what scores, and nothing that merges.
-
-    schema : of the scored vectors: that of the rows, with the features of the answer
-    summary : its directions, of that schema; where it has features, a `KernelSummary`: directions
-        of the features, and of the scaled readings
-    rank : directions that SPE and T2 are of
-    rows : that were learnt
-    limits : of rows that were held out
-    """
+    """Return what a model file holds of an answer: what scores, and nothing that merges."""
+    # `schema` is that of the rows, with the features of the answer; where it has features,
+    # `summary` is a `KernelSummary`: directions of the features, and of the scaled readings.
     record = result.record
     model = Model(
         group=record.job.group,
@@ -83,12 +77,7 @@ MODELS: dict[str, AsModel] = {"kpca": kernel_model, "nystrom": kernel_model}
 
 
 def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
-    """Refuse a file that is to be written twice, or is read from.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a file that is to be written twice, or is read from."""
     read = {each.resolve() for each in inputs}
     seen: set[Path] = set()
     for path in targets:
@@ -101,10 +90,7 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
 
 
 def check_outputs(kind: str, paths: tuple[Path, ...]) -> None:
-    """Refuse places where the answer of a kind cannot go, before the work.
-
-    Raises UsageError if a kind has no such form, or a file is in the way that is none.
-    """
+    """Refuse places where the answer of a kind cannot go, before the work."""
     for path in paths:
         if not path.parent.is_dir():
             raise UsageError(f"expected a folder {path.parent} for {path.name}, got none: make it")
@@ -134,12 +120,7 @@ def save(result: JobResult, path: Path) -> int:
 
 
 def check_whole(result: JobResult) -> None:
-    """Refuse an answer that lacks arrays, for what is made of all of them.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse an answer that lacks arrays, for what is made of all of them."""
     if not result.is_whole:
         raise UsageError(_other_version(result))
 

@@ -241,10 +241,7 @@ PREFIX = "setting_"
 
 
 def setting_options(kind: str, taken: Collection[str]) -> Decorator:
-    """Return an option for each setting that a kind knows.
-
-    taken : options of the command that are no settings, such as "--columns"
-    """
+    """Return an option for each setting that a kind knows."""
     return together(*(_option(each, option_of(kind, each, taken)) for each in settings_of(kind)))
 
 

@@ -58,10 +58,7 @@ def write_rows(record: JobRecord, asked: JobOnFiles, path: Path) -> None:
 
 
 def membership_of(result: JobResult) -> ClusterMembership:
-    """Return the clusters of an answer, whichever command has it.
-
-    Raises UsageError if its kind has none, or it is too large.
-    """
+    """Return the clusters of an answer, whichever command has it."""
     try:
         return ClusterMembership.of(result.record.job, result.answer)
     except PeerError as error:
@@ -69,10 +66,7 @@ def membership_of(result: JobResult) -> ClusterMembership:
 
 
 def rows_table(result: JobResult, blocks: Iterable[tuple[str, Array]]) -> bytes:
-    """Return a CSV of the rows of nodes, one a line.
-
-    blocks : Rows (n, channels) in their units, NaN is a gap; those of a node in their order.
-    """
+    """Return a CSV of the rows of nodes, one a line."""
     kept, seen = membership_of(result), dict[str, int]()
     file = io.StringIO()
     write = csv.writer(file, lineterminator="\n").writerow
@@ -95,21 +89,14 @@ GROUP = "files"
 
 
 class RowsByNode(NamedTuple):
-    """The rows of files by node.
-
-    parts : (n, channels) each, in their units, without gaps
-    left_out : rows with a gap
-    """
+    """The rows of files by node; `parts`: (n, channels) each, in their units, without gaps."""
 
     parts: dict[str, Array]
     left_out: int
 
 
 class JobOnFiles(NamedTuple):
-    """What is asked for.
-
-    scales : whether channels are scaled
-    """
+    """A job on files, as a person asks for it."""
 
     kind: str
     settings: Settings
@@ -125,13 +112,7 @@ def run_on_files(
     began: Callable[[str, int], object] = lambda *_: None,
     shown: bool = True,
 ) -> JobRecord:
-    """Return what a job over files has come to.
-
-    note : takes sentences for the reader of the answer
-    began : takes the phase of each round that begins, and its number
-
-    Raises UsageError if the files cannot be read, or there is no answer.
-    """
+    """Return what a job over files has come to."""
     recordings = open_files(asked)
     found = _rows(recordings, shown=shown)
     for said in recordings.notes:
@@ -168,7 +149,6 @@ def open_files(asked: JobOnFiles) -> Recordings:
 
 
 def _rows(recordings: Recordings, *, shown: bool) -> RowsByNode:
-    """Read all rows."""
     parts: dict[str, list[Array]] = {}
     left_out = 0
     with counting("rows read", shown=shown) as advance:

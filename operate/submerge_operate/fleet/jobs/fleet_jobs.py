@@ -23,10 +23,7 @@ AWAY_S = 60.0
 
 
 class FleetJobs:
-    """The jobs of one root.
-
-    sleep, steady : As `time.sleep` and `time.monotonic`.
-    """
+    """The jobs of one root."""
 
     def __init__(
         self,
@@ -50,10 +47,7 @@ class FleetJobs:
         return found
 
     def find(self, name: str, group: str | None = None) -> JobView:
-        """Return a job by its name, or by a beginning of it that no other has.
-
-        Raises UsageError if there is none, or several.
-        """
+        """Return a job by its name, or by a beginning of it that no other has."""
         jobs = self.listed(group)
         found = [each for each in jobs if each.id == name]
         found = found or [each for each in jobs if each.id.startswith(name)]
@@ -85,10 +79,7 @@ class FleetJobs:
             raise NoAnswer(f"the answer of {job.id} cannot be read: {error}") from error
 
     def follow(self, job: JobView, changed: Callable[[JobView], object]) -> JobView:
-        """Wait until a job is over, and return it; `changed` takes it at each round.
-
-        Raises NoAnswer if the root is away for a minute.
-        """
+        """Wait until a job is over, and return it; `changed` takes it at each round."""
         shown, wait, heard = job, LOOK_S, self._steady()
         changed(job)
         while shown.state == "running":

@@ -1,7 +1,6 @@
-"""JobResult: an answer in units, as arrays by name, and as values of JSON.
-
-Rows of a fleet are scaled, so that channels of different units count alike. An array of places
-among such rows is given in the channels' units, and as it is with `_scaled` behind its name.
+"""JobResult: an answer in units, as arrays by name, and as values of JSON. Rows of a fleet are
+scaled, so that channels of different units count alike. An array of places among such rows is given
+in the channels' units, and as it is with `_scaled` behind its name.
 """
 
 from __future__ import annotations
@@ -27,13 +26,7 @@ JOB = "job"
 
 
 class JobResult:
-    """A job that has an answer.
-
-    record : With its answer.
-
-    answer : As the job has computed it.
-    schema : Of the rows; anonymous channels where it is not known.
-    """
+    """A job that has an answer; `schema`: of the rows; anonymous channels where it is not known."""
 
     def __init__(self, record: JobRecord) -> None:
         if record.answer is None:

@@ -104,7 +104,6 @@ def record_lines(record: JobRecord) -> list[tuple[str, str]]:
 
 
 def _node_lines(details: JobDetails) -> list[tuple[str, str]]:
-    """Return which nodes took part, which left, and which took no part."""
     left = {name: each.why + _counts(each.rounds) for name, each in details.left.items()}
     nodes = {"nodes": dict.fromkeys(details.stayed, ""), "left": left, "no part": details.declined}
     return [(name, _named(each)) for name, each in nodes.items() if each]
@@ -182,7 +181,6 @@ def _in_words(kernel: Kernel) -> str:
 
 
 def _shares(eigenvalues: Array, energy: float, of: str) -> str:
-    """Return which shares of all variation directions have."""
     if not energy > 0:
         return f"{len(eigenvalues)}"
     shares = eigenvalues / energy
