@@ -116,9 +116,13 @@ def test_the_mean_of_distances_is_the_number_of_channels():
         assert distance.mean() == pytest.approx(20, rel=0.1)
 
 
-@given(st.integers(2, 10), seeds, st.data())
+@given(st.integers(3, 10), seeds, st.data())
 def test_units_of_channels_do_not_matter_to_a_fit(dim, seed, data):
-    """Millimetres in place of metres: the same distances."""
+    """Millimetres in place of metres: the same distances.
+
+    From three channels on: one factor of two channels has four numbers to find and is given three,
+    so that many fits are equally good. One seed in 160 takes another one.
+    """
     X = drawn(40 * dim, dim, max(1, dim // 3), seed)
     units = 10.0 ** np.array(data.draw(st.lists(st.integers(-1, 2), min_size=dim, max_size=dim)))
     rows = drawn(5, dim, 1, seed + 7)
