@@ -18,7 +18,6 @@ from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
 from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import Token, digest_of, new_secret, tokens_text
-from submerge_aggregator.page.drawing import MoreViews
 from submerge_aggregator.page.opening import page_serving
 from submerge_client.config.tomlfile import decoded
 from support.house import SCHEMA, House
@@ -43,10 +42,8 @@ class Paged(PageClient):
         groups: tuple[str, ...] = (GROUP,),
         history_bytes: int = 0,
         schema: Schema = SCHEMA,
-        more: MoreViews | None = None,
         **page: Any,
     ) -> None:
-        self._more = more
         self.folder, self._page = folder, {"address": "127.0.0.1:0"} | page
         self.house = House(folder, groups=groups, schema=schema, history_bytes=history_bytes)
         self.recorded: list[dict[str, Any]] = []
@@ -117,7 +114,7 @@ class Paged(PageClient):
         assert config.page is not None
         log, record = server.order_log, server.audit.record
         api, page = admin.api(server), config.page
-        serving, _ = page_serving(api, log, config, page, record=record, more=self._more)
+        serving, _ = page_serving(api, log, config, page, record=record)
         serving.start()
         return serving
 

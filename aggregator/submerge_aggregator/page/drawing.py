@@ -1,19 +1,15 @@
-"""Drawing: the templates of the page, its files, and views that another process adds."""
+"""Drawing: the templates of the page, and its files."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-
-from submerge_aggregator.page.sessions import Entering
 
 if TYPE_CHECKING:
     import jinja2
@@ -80,13 +76,10 @@ class Drawing:
     """Draws frames of views; what is put into them is escaped.
 
     store : The aggregator's, for a command that makes a token; empty where strangers would read it.
-    more : Names of further views, by path.
-    folders : Of further templates.
     """
 
-    def __init__(self, store: str, more: Mapping[str, str] | None = None, *folders: Path) -> None:
-        self._store, self._more = store, tuple((more or {}).items())
-        self._folders = (TEMPLATES, *folders)
+    def __init__(self, store: str) -> None:
+        self._store = store
 
     @cached_property
     def _templates(self) -> jinja2.Environment:
@@ -94,7 +87,7 @@ class Drawing:
         import jinja2
 
         return jinja2.Environment(
-            loader=jinja2.FileSystemLoader(self._folders),
+            loader=jinja2.FileSystemLoader(TEMPLATES),
             autoescape=True,
             trim_blocks=True,
             undefined=jinja2.StrictUndefined,
@@ -105,7 +98,6 @@ class Drawing:
         operator, session = request.scope.get("operator"), request.scope.get("session")
         known = {
             "store": self._store,
-            "more": self._more,
             "here": request.scope["path"],
             "scope": "" if operator is None else operator.scope,
             "who": "" if session is None else session.name,
@@ -113,11 +105,3 @@ class Drawing:
         }
         text = self._templates.get_template(f"{name}.html").render(known | more)
         return Response(text, status, media_type="text/html")
-
-
-class MoreViews(NamedTuple):
-    """Views behind the same gate as all others."""
-
-    names: dict[str, str]
-    templates: Path
-    routes: Callable[[Drawing, Entering], list[Route]]

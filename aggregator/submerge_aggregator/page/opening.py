@@ -29,7 +29,7 @@ from submerge_aggregator.operators.tokens import KnownTokens
 from submerge_aggregator.page import data
 from submerge_aggregator.page.calls import InsideCalls
 from submerge_aggregator.page.config import PORTS, PageConfig
-from submerge_aggregator.page.drawing import Drawing, MoreViews, StaticFiles
+from submerge_aggregator.page.drawing import Drawing, StaticFiles
 from submerge_aggregator.page.gate import Hosts, PageGate, PageIdentities
 from submerge_aggregator.page.sessions import Entering, Sessions, key_path, read_key
 from submerge_aggregator.page.watched import Watched
@@ -53,7 +53,6 @@ def page_app(
     entering: Entering,
     files: StaticFiles,
     drawing: Drawing,
-    more: MoreViews | None = None,
 ) -> Starlette:
     """Return the page: `PageGate` stands before it."""
 
@@ -69,7 +68,6 @@ def page_app(
             *(Route(path, view) for path in VIEWS),
             *data.routes(watched),
             *_sessions(drawing, entering),
-            *(more.routes(drawing, entering) if more else ()),
             Route("/static/{path:path}", files.answer),
         ],
         exception_handlers={HTTPException: unknown, SubmergeError: _refused},
@@ -121,7 +119,6 @@ def page_serving(
     page: PageConfig,
     *,
     record: Record,
-    more: MoreViews | None = None,
 ) -> tuple[Serving, str]:
     """Return what serves the page, which listens already, and its url."""
     if find_spec("jinja2") is None:  # it is loaded when the first view is drawn
@@ -144,9 +141,8 @@ def page_serving(
     entering = Entering(sessions, cookie, log)
     # A command that can be copied; other machines are not shown where the store is.
     store = os.path.realpath(config.store) if local else ""
-    drawing = Drawing(store, more.names, more.templates) if more else Drawing(store)
     watched = Watched(InsideCalls(api), wall)
-    app = page_app(watched, entering, StaticFiles(), drawing, more)
+    app = page_app(watched, entering, StaticFiles(), Drawing(store))
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
     protocol = (
         NetworkProtocol

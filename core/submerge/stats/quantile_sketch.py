@@ -233,11 +233,6 @@ class SketchTally:
         return merged(*self.windows, grain=self._grain)
 
 
-def buckets_of(values: Array, grain: Grain = COARSE) -> Indices:
-    """Return the bucket of each score (n,) at a grain's smallest level."""
-    return np.asarray(_indices(values, grain), dtype=np.int64)
-
-
 def packed(sketch: QuantileSketch) -> bytes:
     """Return the sketch as bytes: at most 98 while counts are below 2^28.
 
