@@ -43,6 +43,8 @@ PORTS = range(10_000, 32_000)
 one of which might take a port between two lives of the program that it is meant for."""
 
 WORKERS = 16
+
+_GIVEN: set[int] = set()
 """Processes of one run that may look for ports at the same time."""
 
 Thing = TypeVar("Thing")
@@ -232,12 +234,16 @@ class Programs:
 def free_port() -> int:
     """Return a port of 127.0.0.1 that nobody listens on.
 
-    No two workers of pytest-xdist are given the same: each has a share of its own.
+    No two workers of pytest-xdist are given the same: each has a share of its own; and none
+    is given twice, for whoever asked may not listen on it yet.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
     share = PORTS[worker::WORKERS]
     while True:
         port = secrets.choice(share)
+        if port in _GIVEN:
+            continue
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _GIVEN.add(port)
             return port
