@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from contest.contender import Contender
-from contest.over_time import ErrorOverTime
+from submerge_lab.replay.over_time import ErrorOverTime
 
 Array = np.ndarray
 

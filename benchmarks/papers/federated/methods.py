@@ -28,6 +28,7 @@ MEASURED = (
     "benchmarks/papers/federated/follow.py",
     "benchmarks/papers/federated/methods.py",
     "benchmarks/papers/federated/streams.py",
+    "lab/submerge_lab/replay/over_time.py",
 )
 """Files that all figures depend on; each adds its own."""
 

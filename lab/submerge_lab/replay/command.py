@@ -118,6 +118,14 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
     "The paper's algorithm, corrected: sapca rule, no spare directions, never exact,"
     " offline centering, only whole blocks, of 50 rows.",
 )
+@flag_option(
+    "--bounds",
+    "sapca, energy: learn the rows at the least and at the largest rank of the rule, too.",
+)
+@flag_option(
+    "--over-time",
+    "Error of all rows so far at the end of each block: in the JSON, and in the picture.",
+)
 @click.option(
     "--into",
     metavar="URL",
@@ -176,7 +184,7 @@ def command(
         refuse_what_goes_without_a_kernel(given, paper=paper)
     check(kernel)
     stands_for = PAPER if paper else {}
-    refuse_what_has_no_effect(given, stands_for)
+    refuse_what_has_no_effect(given, stands_for, seen=as_json or plot is not None)
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
         from submerge_lab.replay.plot import draw
@@ -231,6 +239,7 @@ def text(outcome: ReplayOutcome) -> str:
         ("error", f"{outcome.error:.6g} per row, over all rows{filled}"),
         ("optimum", f"{outcome.optimum:.6g} per row, exact PCA at that rank"),
         ("ratio", _ratio(outcome.ratio)),
+        *_at_ranks(outcome),
         *_hidden(outcome),
         *_excess(kernel),
         ("bounds", bounds),
@@ -251,6 +260,17 @@ def text(outcome: ReplayOutcome) -> str:
 
 def _ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.9g}"
+
+
+def _at_ranks(outcome: ReplayOutcome) -> list[tuple[str, str]]:
+    words = {"lo": "the least that the rule chose", "hi": "the largest"}
+    return [
+        (
+            f"fixed {name}",
+            f"rank {each.rank}, {words[name]}: error {each.error:.6g}, ratio {_ratio(each.ratio)}",
+        )
+        for name, each in (outcome.bounds or {}).items()
+    ]
 
 
 def _hidden(outcome: ReplayOutcome) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge_files.console.figures import Figure, save
+from submerge_files.console.figures import Axes, Figure, save
 from submerge_lab.replay.run import ErrorCurves, ReplayOutcome
 
 
@@ -26,6 +26,7 @@ def draw(path: Path, outcome: ReplayOutcome, curves: ErrorCurves) -> None:
             rows, [m.surprise for m in leaf.moments], lw=0.8, alpha=pale, color="C0", label=label
         )
         ranks.step(rows, [m.rank for m in leaf.moments], where="post", alpha=pale, color="C1")
+    _draw_over_time(errors, outcome)
     errors.axhline(outcome.error, color="C3", lw=1.5, label="all rows, final subspace")
     if outcome.optimum > 0:
         errors.axhline(outcome.optimum, color="k", lw=1, ls="--", label="all rows, exact PCA")
@@ -54,3 +55,16 @@ def draw(path: Path, outcome: ReplayOutcome, curves: ErrorCurves) -> None:
     spectra.set(xlabel="direction", ylabel=f"variance{of}{units}", title="Spectrum")
     spectra.legend(fontsize="small")
     save(figure, path, dpi=130)
+
+
+def _draw_over_time(errors: Axes, outcome: ReplayOutcome) -> None:
+    """Draw the error of all rows so far, and that at the rule's least and largest rank."""
+    if outcome.over_time is not None:
+        curve = outcome.over_time
+        errors.plot(curve.rows, curve.errors, color="C2", lw=1.5, label="all rows so far")
+    for name, each in (outcome.bounds or {}).items():
+        label, color = f"fixed {name}, rank {each.rank}", {"lo": "C4", "hi": "C5"}[name]
+        if each.over_time is not None:
+            errors.plot(each.over_time.rows, each.over_time.errors, ":", color=color, label=label)
+        else:
+            errors.axhline(each.error, color=color, lw=1, ls=":", label=label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from submerge_lab.replay.kernel import (
     uncached,
     within_float32,
 )
+from submerge_lab.replay.over_time import ErrorOverTime, OverTime
 from submerge_lab.replay.rows import (
     check_magnitudes,
     deal,
@@ -36,6 +37,24 @@ from submerge_lab.replay.streaming import Leaf, merge_leaves, peak_bytes, stream
 
 
 @dataclass(frozen=True)
+class RankBound:
+    """The same rows at a fixed rank; fields as in `ReplayOutcome`."""
+
+    rank: int
+    error: float
+    optimum: float
+    ratio: float | None
+    over_time: OverTime | None
+
+    def figures(self) -> dict[str, Any]:
+        """Return the fields for JSON; errors over time only if they were asked for."""
+        plain = asdict(self)
+        if self.over_time is None:
+            del plain["over_time"]
+        return plain
+
+
+@dataclass(frozen=True)
 class ReplayOutcome:
     """Figures of a replay. All but counts and times are per row, in squared units.
 
@@ -44,6 +63,7 @@ class ReplayOutcome:
     of the rows' features.
 
     hidden_error : hidden on purpose; None without gaps
+    bounds, over_time : None if they were not asked for
     """
 
     algorithm: str
@@ -67,12 +87,19 @@ class ReplayOutcome:
     notes: tuple[str, ...]
     hidden_error: float | None = None
     kernel: KernelFigures | None = None
+    bounds: dict[str, RankBound] | None = None
+    over_time: OverTime | None = None
 
     def figures(self) -> dict[str, Any]:
-        """Return the fields for JSON; a kernel's figures follow the others, if there is one."""
+        """Return the fields for JSON; what was not asked for is left out."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        del plain["kernel"]
-        return plain if self.kernel is None else plain | asdict(self.kernel)
+        for name in ("kernel", "bounds", "over_time"):
+            del plain[name]
+        if self.kernel is not None:
+            plain |= asdict(self.kernel)
+        if self.bounds is not None:
+            plain["bounds"] = {name: each.figures() for name, each in self.bounds.items()}
+        return plain if self.over_time is None else plain | {"over_time": asdict(self.over_time)}
 
 
 @dataclass(frozen=True)
@@ -87,7 +114,31 @@ class ErrorCurves:
 def replay(
     table: Table, settings: ReplaySettings, *, watch: bool
 ) -> tuple[ReplayOutcome, ErrorCurves]:
-    """Stream the table as the settings say, and compare the result with exact PCA."""
+    """Stream the table as the settings say, and compare the result with exact PCA.
+
+    With `settings.bounds` the rows are learnt at the least and at the largest rank that the rule
+    chose, too: the paper's SPCA lo and SPCA hi.
+    """
+    outcome, curves = _replay(table, settings, watch=watch or settings.bounds)
+    if not settings.bounds:
+        return outcome, curves
+    start = settings.rule(table.rows.shape[1]).start
+    ranks = [start, *(moment.rank for leaf in curves.leaves for moment in leaf.moments)]
+    # Rows that are all alike have no direction to show.
+    least = max(1, min(ranks))
+    at = {rank: _at(rank, table, settings) for rank in {least, max(ranks)}}
+    return replace(outcome, bounds={"lo": at[least], "hi": at[max(ranks)]}), curves
+
+
+def _at(rank: int, table: Table, settings: ReplaySettings) -> RankBound:
+    fixed = replace(settings, rank=rank, rank_rule="fixed", hold_off=0, bounds=False)
+    found, _ = _replay(table, fixed, watch=False)
+    return RankBound(rank, found.error, found.optimum, found.ratio, found.over_time)
+
+
+def _replay(
+    table: Table, settings: ReplaySettings, *, watch: bool
+) -> tuple[ReplayOutcome, ErrorCurves]:
     rule = settings.rule(table.rows.shape[1])
     settings.check(table.rows)
     check_magnitudes(table.rows, table.names)
@@ -102,7 +153,8 @@ def replay(
     engine = partial(_engine, settings, rule, dim, curved=map_ is not None)
     if settings.whole_blocks:
         rows = cut(rows, engine().block_size)
-    leaves = _learn(rows, settings, engine, map_, watch=watch)
+    record = _record(settings, dim)
+    leaves = _learn(rows, settings, engine, map_, watch=watch, over_time=record)
     subspace, seconds = _summary(leaves, settings)
     learnt = leaves[0].rows if len(leaves) == 1 else np.concatenate([leaf.rows for leaf in leaves])
 
@@ -137,6 +189,7 @@ def replay(
         ),
         notes=(*table.notes, *([] if loud is None else [loud])),
         kernel=None if map_ is None else figures_of(learnt, map_, subspace, center=center),
+        over_time=None if record is None else record.noted,
     )
     return outcome, ErrorCurves(subspace.explained_variance, spectrum / total, leaves)
 
@@ -148,6 +201,7 @@ def _learn(
     map_: FeatureMap | None,
     *,
     watch: bool = False,
+    over_time: ErrorOverTime | None = None,
 ) -> list[Leaf]:
     """Learn the rows of each leaf with an engine of its own."""
     rule, width = settings.rule(rows.shape[1]), rows.shape[1]
@@ -160,9 +214,20 @@ def _learn(
                 progress=progress,
                 lift=None if map_ is None else map_.lift,
                 filler=None if map_ is None else filler_of(settings, rule, width),
+                over_time=over_time,
             )
             for part in deal(rows, settings.leaves, settings.deal)
         ]
+
+
+def _record(settings: ReplaySettings, dim: int) -> ErrorOverTime | None:
+    if not settings.over_time:
+        return None
+    return ErrorOverTime(
+        dim,
+        forgetting_factor=settings.forgetting_factor,
+        center=settings.center == "stream",
+    )
 
 
 def _engine(settings: ReplaySettings, rule: RankRule, dim: int, *, curved: bool) -> SAPCA:

@@ -10,6 +10,7 @@ from submerge import Array, EnergyRank, FixedRank, RankRule, SapcaRank, UsageErr
 from submerge.features import FeatureMap
 from submerge.protocol.summaries import BLOCK
 from submerge_lab.kernel_options import option
+from submerge_lab.replay.over_time import MOST_COLUMNS
 from submerge_lab.replay.rows import Missing
 
 MOST_FEATURES = 4096
@@ -41,6 +42,8 @@ class ReplaySettings:
     fan_in: int = 4
     deal: Literal["turn", "runs"] = "turn"
     whole_blocks: bool = False
+    bounds: bool = False
+    over_time: bool = False
     features: FeatureMap | None = None
 
     @property
@@ -87,6 +90,11 @@ class ReplaySettings:
             )
         if self.fan_in < 2 or self.fan_in & (self.fan_in - 1):
             raise UsageError(f"--fan-in must be a power of two, at least 2, got {self.fan_in}")
+        if self.over_time and rows.shape[1] > MOST_COLUMNS:
+            raise UsageError(
+                f"--over-time takes at most {MOST_COLUMNS} columns, got {rows.shape[1]}: it holds"
+                " the sum of y y'"
+            )
         dim = 0 if self.features is None else self.features.dim(rows.shape[1])
         if dim > MOST_FEATURES:
             raise UsageError(
@@ -126,6 +134,7 @@ NEEDED: dict[str, tuple[str, tuple[object, ...]]] = {
     "beta": ("rank_rule", ("sapca",)),
     "energy": ("rank_rule", ("energy",)),
     "hold_off": ("rank_rule", ADAPTIVE),
+    "bounds": ("rank_rule", ADAPTIVE),
 }
 """Options that have no effect without one of these values of another."""
 
@@ -133,8 +142,11 @@ OF_TREES = ("fan_in", "deal")
 """Options that have no effect without --leaves 2 or more."""
 
 
-def refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> None:
-    """Refuse options that would be ignored; `paper` is what `--paper` stands for."""
+def refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any], *, seen: bool) -> None:
+    """Refuse options that would be ignored; `paper` is what `--paper` stands for.
+
+    seen : whether JSON is printed or a picture drawn
+    """
     for name, value in paper.items():
         if given.get(name, value) != value:
             raise UsageError(
@@ -150,12 +162,18 @@ def refuse_what_has_no_effect(given: dict[str, Any], paper: dict[str, Any]) -> N
     for name in OF_TREES:
         if name in given and not is_tree:
             raise UsageError(f"{option(name)} has an effect with --leaves 2 or more only")
+    if "over_time" in given and is_tree:
+        raise UsageError("--over-time is of one stream: leave out either it or --leaves")
+    if "over_time" in given and not seen:
+        raise UsageError("--over-time has an effect with --json or --plot only")
 
 
 def refuse_what_goes_without_a_kernel(given: dict[str, Any], *, paper: bool) -> None:
     """Refuse options that are for rows as they are."""
     if paper:
         raise UsageError("--paper is for rows as they are: leave out either it or --kernel")
+    if "over_time" in given:
+        raise UsageError("--over-time is for rows as they are: leave out either it or --kernel")
     if given.get("center") == "offline":
         raise UsageError(
             "--center offline is for rows as they are, but with --kernel their features are"

@@ -15,6 +15,7 @@ import numpy as np
 from submerge import SAPCA, Array, MergeTree, Schema, Subspace, spe
 from submerge.pca.expectation import Guesses
 from submerge.pca.missing import fill
+from submerge_lab.replay.over_time import ErrorOverTime
 
 Progress = Callable[[int], None]
 Lift = Callable[[Array], Array]
@@ -50,10 +51,12 @@ def stream(
     progress: Progress,
     lift: Lift | None = None,
     filler: SAPCA | None = None,
+    over_time: ErrorOverTime | None = None,
 ) -> Leaf:
     """Learn `rows` block by block; with `watch`, record errors and ranks."""
     # Rows are lifted to features a block at a time: all of them may need too much memory. A
-    # `filler` learns rows as they are and fills their gaps; by default the engine does.
+    # `filler` learns rows as they are and fills their gaps; by default the engine does. `over_time`
+    # gets each block as it was learnt, and the subspace after it.
     leaf = Leaf(engine, rows)
     mask = np.isnan(rows)
     has_gaps = bool(mask.any())
@@ -81,6 +84,9 @@ def stream(
         leaf.seconds += time.perf_counter() - began
         if watch:
             leaf.moments.append(Moment(start + len(block), surprise, engine.rank))
+        if over_time is not None:
+            over_time.add(block)
+            over_time.note(engine.shown)
         progress(len(block))
     if has_gaps and lift is None:
         leaf.rows, _ = fill(rows, engine.shown)
