@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
-from logging import WARNING
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
@@ -32,7 +31,7 @@ from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
 from submerge_client.command import ending_signals
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
-from submerge_client.logs import remark, say
+from submerge_client.logs import say
 from submerge_client.memory import SystemEntropy
 from submerge_client.replies import settings_reply
 from submerge_client.uplink.factory import make_uplink, warn_of_insecure
@@ -203,7 +202,7 @@ def _downlinks(
             tls = Tls(kit=config.kit)
         if tls is not None and tls.kit is None and tls.ca is None:
             todo = "name ca, or leave out cert and key where there is a kit"
-            say("any child may speak for any other", level=WARNING, link="listen.grpc", todo=todo)
+            say("any child may speak for any other", level="warning", link="listen.grpc", todo=todo)
         # One half is for what is being read, the other for what waits.
         room = config.listen.max_unanswered_bytes // 2
         downlinks.append(
@@ -231,7 +230,7 @@ def _downlinks(
                 username=mqtt.username,
                 password=password_of(mqtt),
                 tls=tls_of(mqtt, config.kit),
-                note=remark,
+                note=say,
                 refusals=refusals,
             )
         )

@@ -12,7 +12,6 @@ answers (`Reason`); and the transports (`BORDERS`).
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -20,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from submerge.errors import KINDS
+from submerge.protocol.machine import Level
 from submerge.protocol.messages import Reason
 from submerge_aggregator.audit.log import Record, record_nothing
 from submerge_client.logs import say
@@ -95,11 +95,11 @@ class Refusals:
                 self._unlogged += 1
             count = self._unrecorded_now(reason)
         if unlogged:
-            say("messages refused, not logged one by one", level=logging.WARNING, count=unlogged)
+            say("messages refused, not logged one by one", level="warning", count=unlogged)
         if count:
             self._record("refused", **{**facts, "reason": reason, "count": count, "node": who})
         if logs:
-            level = logging.DEBUG if reason in HARMLESS else logging.WARNING
+            level: Level = "debug" if reason in HARMLESS else "warning"
             sender: dict[str, Any] = {self._sender: who} if who else {}
             say(what, level=level, **sender, reason=reason, **facts)
 

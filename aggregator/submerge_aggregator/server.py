@@ -7,7 +7,6 @@ thread, the next one gathers. What a batch returns goes out here, in order.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -333,10 +332,11 @@ class Server:
         await loop.run_in_executor(None, self.history.close)
         self.audit.record("stop")
         await loop.run_in_executor(None, self.audit.close)
-        traffic = {"sent_bytes": self.parent.sent_bytes, "heard_bytes": self.parent.heard_bytes}
+        sent, heard = self.parent.sent_bytes, self.parent.heard_bytes
+        traffic: dict[str, Any] = {"sent_bytes": sent, "heard_bytes": heard}
         if self._unreported():
             meaning = "the parent does not have all that is in the store: the next start reports it"
-            say("ended", level=logging.WARNING, unreported=True, meaning=meaning, **traffic)
+            say("ended", level="warning", unreported=True, meaning=meaning, **traffic)
         else:
             say("ended", **traffic)
 

@@ -23,7 +23,6 @@ database is up to the protocol (docs/protocol.md).
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -286,12 +285,12 @@ class Store(Database):
             if _primary(error) not in OUT_OF_REACH:
                 raise
             # What was acknowledged can be read; the next write tries again.
-            say("store's log not written back", level=logging.WARNING, why=str(error))
+            say("store's log not written back", level="warning", why=str(error))
             return
         unread = found.unread(read)
         if unread or not found.whole:
             facts = {"path": self._log, "frames_read": read, "commits_unread": unread}
-            say("store's log is damaged, its end is not used", level=logging.WARNING, **facts)
+            say("store's log is damaged, its end is not used", level="warning", **facts)
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:

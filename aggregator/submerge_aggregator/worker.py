@@ -10,7 +10,6 @@ away, and another one starts from what the store holds.
 
 from __future__ import annotations
 
-import logging
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -231,7 +230,7 @@ class CommitWorker:
                     return []
                 if isinstance(message, Answer) and message.reason is Reason.ACK:
                     facts = {"group": message.stamp.group, "seq": message.newest}
-                    say("acknowledged", level=logging.DEBUG, **facts, durable=message.durable)
+                    say("acknowledged", level="debug", **facts, durable=message.durable)
                 return self._step(node, Received(message), now, None, keeps)
             case Opened():
                 return self._step(node, Linked(), now, None, keeps)
@@ -389,7 +388,7 @@ class CommitWorker:
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S
         if not self._failing:
             self._failing = True
-            say("store unavailable, trying on", level=logging.ERROR, why=str(error))
+            say("store unavailable, trying on", level="error", why=str(error))
 
     def _survive(self, items: Sequence[Item], culprit: Item | None) -> list[Out]:
         """After a bug of ours: refuse the item that met it, and have the others sent again.
@@ -401,7 +400,7 @@ class CommitWorker:
         self._entries.drop()
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S / 5
         self.tallies.bugs += 1
-        say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
+        say("a bug, please report it", level="error", trace=traceback.format_exc())
         outs = refuse_all([item for item in items if item is not culprit], self.refusals)
         if isinstance(culprit, Inbound):
             outs.append(Refuse(culprit, "this aggregator cannot take it: see its log"))

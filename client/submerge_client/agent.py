@@ -7,7 +7,6 @@ while the node is behind; messages never do.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
@@ -113,7 +112,7 @@ def log_end(
     todo = advice(account, has_parent=bool(node.current.pin), unsettled=unsettled(node))
     facts: dict[str, object] = {**account.shown, **({"from_before": before} if before else {})}
     facts |= {**more, **({"todo": todo} if todo else {})}
-    say("ended", level=logging.WARNING if todo else logging.INFO, rows=rows, **facts)
+    say("ended", level="warning" if todo else "info", rows=rows, **facts)
 
 
 LONGEST_WAIT_S = 3600.0
@@ -225,7 +224,7 @@ class Agent:
                     say("the sensor has no more rows", rows=self.rows)
                     return 0
                 case SensorEnded(error):
-                    say("the sensor failed", level=logging.ERROR, why=str(error))
+                    say("the sensor failed", level="error", why=str(error))
                     return 1
                 case Stopped():
                     say("stopping", rows=self.rows)
@@ -263,7 +262,7 @@ class Agent:
                     message = codec.decode(item.kind, item.data)
                 except PeerError as error:
                     self.foreign += 1
-                    say("message refused", level=logging.WARNING, kind=item.kind, why=str(error))
+                    say("message refused", level="warning", kind=item.kind, why=str(error))
                     return
                 self._step(Received(message))
             case Opened():
@@ -343,7 +342,7 @@ class Agent:
         except TooLarge as error:
             # The configuration was checked by the same formula: this is a bug, or a final of an
             # earlier configuration. Neither ends a node.
-            say("message too large", level=logging.ERROR, why=str(error))
+            say("message too large", level="error", why=str(error))
 
     def _log_progress(self) -> None:
         current, model = self.node.current, self.node.model
@@ -355,7 +354,7 @@ class Agent:
             facts = {"incarnation": str(current.incarnation), "seq": self.node.acknowledged}
             facts |= {"readings": current.delivered, "lost": current.counts.lost}
             facts |= {"durable": current.durable, **self._traffic}
-            say("acknowledged", level=logging.DEBUG, **facts)
+            say("acknowledged", level="debug", **facts)
 
     def _status(self) -> str:
         why, problem = self._reach.why, self._scores.problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from functools import partial
@@ -18,7 +17,7 @@ from submerge_client.alarms.ndjson import write_whole
 from submerge_client.checkpoint import CheckpointFile, RecordStore
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.jobs import ClientJobs, HeldSample, KeptClusters, SharedPoints
-from submerge_client.logs import remark, say
+from submerge_client.logs import say
 from submerge_client.memory import SystemEntropy
 from submerge_client.replies import ClientReplies
 from submerge_client.score_outputs.lines import ScoreLines, ScoreOutput, ScoreOutputs, ScoreWriter
@@ -40,7 +39,7 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     habits = config.state.with_name(f"{config.state.name}.habits")
     out = sys.stdout.buffer if stdout is None else stdout
     outlet = _outlet(config, out)
-    sensor = _sensor(config, remark, habits, outlet)
+    sensor = _sensor(config, say, habits, outlet)
     # Unseeded: incarnations and waits must differ from those of other nodes.
     node = ClientNode(config.settings, schema, config.summaries, SystemEntropy())
     warn_of_insecure(_links(config), idle=None if config.takes_kit else config.kit)
@@ -154,7 +153,7 @@ def _disk(config: ClientConfig) -> RecordStore:
     try:
         return RecordStore(CheckpointFile(config.state))
     except OSError as error:
-        say("no checkpoint: a restart begins from zero", level=logging.ERROR, why=str(error))
+        say("no checkpoint: a restart begins from zero", level="error", why=str(error))
         return RecordStore(None)
 
 
@@ -176,6 +175,6 @@ def _score_writer(config: ClientConfig, stdout: BinaryIO) -> ScoreWriter:
         except OSError as error:
             # The reader is gone. The node still learns and reports.
             closed = True
-            say("scores no longer written", level=logging.WARNING, why=str(error))
+            say("scores no longer written", level="warning", why=str(error))
 
     return write

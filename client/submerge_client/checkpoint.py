@@ -30,7 +30,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import logging
 import os
 import struct
 from collections.abc import Mapping
@@ -117,7 +116,7 @@ class CheckpointFile:
             if fd >= 0 and not self._has_name() and (state := self._look()[1]):
                 self.write(state, FORM)
         except (OSError, UsageError) as error:
-            say("checkpoint not kept", level=logging.ERROR, why=str(error))
+            say("checkpoint not kept", level="error", why=str(error))
         finally:
             fd, self._fd = self._fd, -1
             if fd >= 0:
@@ -338,16 +337,16 @@ class RecordStore:
         try:
             self._packed = dict(self._file.load())
         except OSError as error:
-            say("checkpoint unreadable", level=logging.WARNING, why=str(error))
+            say("checkpoint unreadable", level="warning", why=str(error))
         for note in self._file.notes:
-            say("checkpoint damaged", level=logging.WARNING, why=note)
+            say("checkpoint damaged", level="warning", why=note)
         for key, data in list(self._packed.items()):
             try:
                 kept[key] = records.unpack(key, data)
                 self._note(key, kept[key])
             except PeerError as error:
                 del self._packed[key]
-                say("record damaged", level=logging.WARNING, key="/".join(key), why=str(error))
+                say("record damaged", level="warning", key="/".join(key), why=str(error))
         return kept
 
     def keep(self, effect: Keep) -> None:
@@ -377,7 +376,7 @@ class RecordStore:
         except OSError as error:
             if not self._failed:
                 self._failed = True
-                say("checkpoint not written", level=logging.ERROR, why=str(error))
+                say("checkpoint not written", level="error", why=str(error))
             return
         except UsageError as error:
             # Another file has its name: the program ends, after its last report.

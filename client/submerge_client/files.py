@@ -7,7 +7,6 @@ another user points it. A link in the folders above is the administrator's matte
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 from collections.abc import Iterator
@@ -116,6 +115,6 @@ def make_private(path: str | os.PathLike[str], *, what: str) -> None:
         return
     except OSError as error:
         why = error.strerror or str(error)
-        say(f"{what} is open to other users", level=logging.WARNING, path=str(path), why=why)
+        say(f"{what} is open to other users", level="warning", path=str(path), why=why)
         return
     say(f"{what} was open to other users", path=str(path), mode=f"{mode:o}", now=f"{PRIVATE:o}")

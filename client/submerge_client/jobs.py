@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import traceback
 from collections.abc import Callable, Iterable
@@ -70,7 +69,7 @@ class KeptClusters:
             try:
                 atomic_write(self._path, pack(job.written(), answer), mode=0o600)
             except OSError as error:
-                say("clusters not written", level=logging.ERROR, job=job.id, why=str(error))
+                say("clusters not written", level="error", job=job.id, why=str(error))
         self._use(kept, job)
 
     def of_block(self, block: Block, schema: Schema) -> list[dict[str, Any]]:
@@ -101,7 +100,7 @@ class KeptClusters:
         except FileNotFoundError:
             return
         except OSError as error:
-            say("clusters not read", level=logging.WARNING, why=str(error))
+            say("clusters not read", level="warning", why=str(error))
             return
         from submerge.jobs.arrays import unpack
         from submerge.jobs.job import Job
@@ -110,7 +109,7 @@ class KeptClusters:
             header, arrays = unpack(data)
             job = Job.read(header)
         except PeerError as error:
-            say("clusters not read", level=logging.WARNING, why=str(error))
+            say("clusters not read", level="warning", why=str(error))
             return
         if job.group == self._group and (kept := _membership(job, arrays)) is not None:
             self._use(kept, job)
@@ -124,7 +123,7 @@ def _membership(job: Job, answer: Any) -> ClusterMembership | None:
     try:
         return ClusterMembership.of(job, answer)
     except (PeerError, UsageError) as error:
-        say("clusters not kept", level=logging.WARNING, job=job.id, why=str(error))
+        say("clusters not kept", level="warning", job=job.id, why=str(error))
         return None
 
 
@@ -218,7 +217,7 @@ class SharedPoints:
         except FileNotFoundError:
             return None
         except OSError as error:
-            say("shared points unreadable", level=logging.WARNING, why=str(error))
+            say("shared points unreadable", level="warning", why=str(error))
             return b""  # no record: the budget counts as spent
 
     def write(self, record: bytes) -> None:
@@ -282,7 +281,7 @@ class ClientJobs:
         try:
             message = jobs.decode(data)
         except PeerError as error:
-            say("message refused", level=logging.WARNING, kind="job", why=str(error))
+            say("message refused", level="warning", kind="job", why=str(error))
             return False
         if (message.stamp.node, message.stamp.group) != (self._node, self._group):
             return False
@@ -317,7 +316,7 @@ class ClientJobs:
                 # The next message meets another process of this node, as it were.
                 self._member = None
                 where = traceback.format_exc(limit=-3)
-                say("job failed here", level=logging.ERROR, why=repr(error), where=where)
+                say("job failed here", level="error", why=repr(error), where=where)
 
     def _next(self) -> JobEvent | None:
         """Wait for the next event; None when the thread is to end."""

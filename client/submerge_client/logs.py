@@ -12,24 +12,15 @@ import sys
 import time
 from typing import Any, TextIO
 
-from submerge.protocol.machine import Note
+from submerge.protocol.machine import Level, Note
 from submerge.protocol.messages import Report
 
-LOUD = {
-    *("join refused", "report refused", "schema refused"),
-    *("another parent answers", "copy suspected", "lost"),
-    "broker unreachable, trying on",
-    *("node quarantined", "quarantine is full"),
-    *("alarms contradicted", "two machines report as one"),
-    "new device: none of its fields is a channel",
-    "two topics give one name, the other is not read as it",
-    *("device of the schema under a new name", "device silent"),
-    *("the program ended, starting it again", "malformed line", "object without a channel"),
+LEVELS: dict[Level, int] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
 }
-"""Notes that are warnings: a person should look into them."""
-
-GRAVE = {"model rejected", "own report rejected"}
-"""Notes that are errors: the fleet gets no new model until a person looks."""
 
 AGAIN_S = 60.0
 
@@ -46,9 +37,9 @@ def begin(level: str, *, as_json: bool = False, stream: TextIO | None = None) ->
     log.propagate = False
 
 
-def say(what: str, /, *, level: int = logging.INFO, **facts: Any) -> None:
+def say(what: str, /, *, level: Level = "info", **facts: object) -> None:
     """Write one line."""
-    log.log(level, "%s", what, extra={"facts": facts})
+    log.log(LEVELS[level], "%s", what, extra={"facts": facts})
 
 
 class Notes:
@@ -64,15 +55,7 @@ class Notes:
         if text == self._last and steady - self._at < AGAIN_S:
             return
         self._last, self._at = text, steady
-        level = logging.WARNING if note.what in LOUD else logging.INFO
-        level = logging.ERROR if note.what in GRAVE else level
-        log.log(level, "%s", note.what, extra={"facts": note.facts})
-
-
-def remark(what: str, /, **facts: object) -> None:
-    """Log a remark of a sensor."""
-    level = logging.WARNING if what in LOUD else logging.INFO
-    log.log(level, "%s", what, extra={"facts": facts})
+        say(note.what, level=note.level, **note.facts)
 
 
 def plain(value: Any) -> Any:

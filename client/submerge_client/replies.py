@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -226,7 +225,7 @@ class ClientReplies:
             return b"", f"{me}: {error}"
         except Exception as error:  # promise 4
             why = f"{type(error).__name__}: {error}"
-            say("question not answered", level=logging.WARNING, topic=question.topic, why=why)
+            say("question not answered", level="warning", topic=question.topic, why=why)
             return b"", f"{me} cannot reply: see its log"
         return b"", f"{me} knows nothing of {question.topic}"
 

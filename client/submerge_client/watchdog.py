@@ -13,7 +13,6 @@ the time of a file. Without either, nothing is reported.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import time
@@ -83,7 +82,7 @@ class Watchdog:
         now = self._steady()
         if not self.silent and now - self._rows_at >= self._silence_s and not self._ending:
             self.silent = True
-            say("the sensor is silent", level=logging.WARNING, for_s=round(now - self._rows_at))
+            say("the sensor is silent", level="warning", for_s=round(now - self._rows_at))
             self._notify(STATUS=f"the sensor is silent; {status()}")
         if now < self._feed_at:
             return
@@ -141,7 +140,7 @@ class Watchdog:
     def _log_once(self, error: OSError) -> None:
         if not self._failed:
             self._failed = True
-            say("watchdog not fed", level=logging.WARNING, why=str(error))
+            say("watchdog not fed", level="warning", why=str(error))
 
 
 def _address(text: str) -> str | None:

@@ -20,6 +20,7 @@ from submerge.protocol.machine import (
     Event,
     Flush,
     Keep,
+    Note,
     Now,
     Publish,
     Reading,
@@ -36,7 +37,7 @@ from submerge_client.sensors.grid import Grid
 from submerge_client.sensors.mqtt import messages
 from submerge_client.sensors.mqtt.descriptions import is_description
 from submerge_client.sensors.mqtt.messages import MessageDecoder
-from submerge_client.sensors.mqtt.readings import Comings, Remark
+from submerge_client.sensors.mqtt.readings import Comings
 from submerge_client.sensors.tally import ProblemTally, no_log
 from submerge_operate.up.config import BoxConfig
 from support.zigbee import BASE, DEVICES, Message
@@ -85,7 +86,7 @@ class VirtualSensor:
     ----------
     now : float
         Seconds on the virtual clock.
-    remarks : list of (time, Remark)
+    remarks : list of (time, Note)
         What it says of devices that come and go.
     retained : dict of str to Message
         Descriptions, which a broker says again to who comes later.
@@ -113,7 +114,7 @@ class VirtualSensor:
             missing=sensor.missing,
         )
         self.retained = dict[str, Message]()
-        self._comings, self.remarks = Comings(names), list[tuple[float, Remark]]()
+        self._comings, self.remarks = Comings(names), list[tuple[float, Note]]()
         self._remark_at = 0.0
 
     def hear(self, message: Message) -> None:

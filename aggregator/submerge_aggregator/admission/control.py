@@ -6,7 +6,6 @@ own. Each question looks at the files first, which costs a `stat` once a second.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -158,7 +157,7 @@ class AdmissionControl:
             return
         if len(self._legacy) < MOST_COUNTED:
             self._legacy.add(name)
-            say("kit without a role", level=logging.DEBUG, node=name)
+            say("kit without a role", level="debug", node=name)
 
 
 def denial_of(
@@ -211,5 +210,4 @@ def _say_how(config: AggregatorConfig) -> None:
     if mqtt is not None and not mqtt.insecure and not listed:
         meaning = "a broker shows no certificates: names keep their role in the store"
         todo = "a new aggregator needs listen.roster or listen.aggregators"
-        level = logging.WARNING
-        say("no roster", level=level, link="listen.mqtt", meaning=meaning, todo=todo)
+        say("no roster", level="warning", link="listen.mqtt", meaning=meaning, todo=todo)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -76,7 +75,7 @@ class WatchedFile(Generic[Content]):
             self._content = self._read()
         except (OSError, UsageError) as error:
             why, todo = _why(error, self._path), "repair it: what it said before still holds"
-            say("file not read again", level=logging.ERROR, setting=setting, why=why, todo=todo)
+            say("file not read again", level="error", setting=setting, why=why, todo=todo)
         else:
             say("file read again", setting=setting, file=file)
 

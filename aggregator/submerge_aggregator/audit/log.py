@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -104,7 +103,7 @@ class AuditLog:
             if not self._failing:
                 self._failing = True
                 why = error.strerror or str(error)
-                say("audit log not written, entries are dropped", level=logging.ERROR, why=why)
+                say("audit log not written, entries are dropped", level="error", why=why)
             return
         if self._failing:
             self._failing = False

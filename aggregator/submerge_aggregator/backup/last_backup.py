@@ -8,7 +8,6 @@ its end, is none. Where the file is lost, or cannot be read, the next copy write
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +45,7 @@ class LastBackup:
         try:
             atomic_write(self._path, msgspec.json.encode(BackupRecord(made_s, size)), mode=PRIVATE)
         except OSError as error:
-            say("backup not noted", level=logging.WARNING, why=f"{self._path}: {error.strerror}")
+            say("backup not noted", level="warning", why=f"{self._path}: {error.strerror}")
 
 
 def _read(path: Path) -> float:
@@ -57,6 +56,6 @@ def _read(path: Path) -> float:
         return 0.0
     except (OSError, msgspec.MsgspecError) as error:
         why = f"{path}: {error}; the next backup writes it again"
-        say("time of the last backup unknown", level=logging.WARNING, why=why)
+        say("time of the last backup unknown", level="warning", why=why)
         return 0.0
     return found.made_s if 0 < found.made_s <= LAST_SECOND else 0.0

@@ -10,7 +10,6 @@ messages count against the connection.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -367,7 +366,7 @@ class GrpcDownlink:
                 self._watches.cut(self._admission)
                 self.calls.cut(self._admission)
         except Exception as error:  # no file may end the task that calls this
-            say("a bug, please report it", level=logging.ERROR, why=repr(error))
+            say("a bug, please report it", level="error", why=repr(error))
 
     async def _watch(self, _: Any, context: Any) -> AsyncIterator[bytes]:
         data = await self.calls.read_request(context)

@@ -185,7 +185,9 @@ class MqttDownlink:
         if self._loop.time() >= self._remind_at:
             self._away = True
             self._remind_at = self._loop.time() + REMIND_S
-            self._note("broker unreachable, trying on", broker=str(self._broker), why=why)
+            self._note(
+                "broker unreachable, trying on", level="warning", broker=str(self._broker), why=why
+            )
 
     def _publish_again(self) -> None:
         self._repeat = self._loop.call_later(REPEAT_S, self._publish_again)

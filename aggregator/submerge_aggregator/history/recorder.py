@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import sqlite3
 import threading
@@ -330,7 +329,7 @@ class HistoryRecorder:
             raise HistoryUnavailable("no history is kept here")
         if self._file is not None and not self._file.is_there:
             self._close()
-            say("history is gone, another one begins", level=logging.WARNING, path=str(self._path))
+            say("history is gone, another one begins", level="warning", path=str(self._path))
         if self._file is None:
             if monotonic() < self._failed_at + AGAIN_S:
                 raise HistoryUnavailable("the history cannot be used now: see the log")
@@ -359,7 +358,7 @@ class HistoryRecorder:
         """Say once that entries are dropped, until they are written again."""
         if not self._failing:
             self._failing = True
-            say("history not written, entries are dropped", level=logging.WARNING, why=str(why))
+            say("history not written, entries are dropped", level="warning", why=str(why))
 
     def _remove(self, error: sqlite3.Error) -> None:
         """Remove a file that is damaged; raise the error again if it is not."""
@@ -368,7 +367,7 @@ class HistoryRecorder:
         for each in files_of(self._path):
             each.unlink(missing_ok=True)
         why = " ".join(str(error).split())
-        say("history is damaged, another one begins", level=logging.WARNING, why=why)
+        say("history is damaged, another one begins", level="warning", why=why)
 
     def _close(self) -> None:
         file, self._file = self._file, None

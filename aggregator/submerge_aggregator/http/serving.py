@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from submerge import SubmergeError
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.machine import Event, Now
+from submerge.protocol.machine import Event, Level, Now
 from submerge_aggregator.operators.identify import Peer
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
@@ -222,10 +222,10 @@ class _Ours(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            say("request failed", level=logging.ERROR, why=f"{type(error).__name__}: {error}")
+            say("request failed", level="error", why=f"{type(error).__name__}: {error}")
         else:
             # Bytes that are no HTTP. At debug level, so that a port scan does not fill the log.
-            say("http", level=logging.DEBUG, why=record.getMessage())
+            say("http", level="debug", why=record.getMessage())
 
 
 class Complaints(logging.Handler):
@@ -244,7 +244,8 @@ class Complaints(logging.Handler):
             self._again.clear()
         self._again[what] = record.created + AGAIN_S
         trace = {"trace": _trace_of(record)} if record.exc_info else {}
-        say("event loop", level=record.levelno, why=what, **trace)
+        level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+        say("event loop", level=level, why=what, **trace)
 
 
 def _trace_of(record: logging.LogRecord) -> str:

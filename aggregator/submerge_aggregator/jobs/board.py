@@ -14,7 +14,6 @@ All but `details` and `piece` is for the event loop; these two read files, on an
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -270,7 +269,7 @@ class JobBoard:
                 del self._unwritten[next(iter(self._unwritten))]
             if self._folder is not None:
                 why = f"{self._path(name)}: {error.strerror}; it is lost when the root ends"
-                say("job not written", level=logging.WARNING, job=name, why=why)
+                say("job not written", level="warning", job=name, why=why)
 
     def _bound(self) -> None:
         """Let the oldest go, until there are few enough; the newest stays in any case."""
@@ -305,7 +304,7 @@ def _found(folder: Path) -> dict[str, EndedJob]:
             if path.stem != header.record.job.id:
                 raise PeerError(f"it is of job {header.record.job.id}")
         except (OSError, PeerError) as error:
-            say("job unreadable", level=logging.WARNING, why=f"{path}: {error}; it is set aside")
+            say("job unreadable", level="warning", why=f"{path}: {error}; it is set aside")
             with suppress(OSError):
                 path.replace(f"{path}.damaged")
             continue

@@ -9,7 +9,6 @@ a schema that is settled is in the store.
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -110,12 +109,12 @@ class LandmarkChooser:
 
     def _failed(self, group: str, why: str) -> None:
         if group in self._replacing:  # its schema has landmarks: nothing chooses again by itself
-            say("landmarks not chosen", level=logging.WARNING, group=group, why=why)
+            say("landmarks not chosen", level="warning", group=group, why=why)
             return
         wait = min(2 * self._wait.get(group, FIRST_WAIT_S / 2), LONGEST_WAIT_S)
         self._wait[group] = wait
         self._not_before[group] = self._clock().steady + wait
-        say("landmarks not chosen", level=logging.WARNING, group=group, why=why, again_in_s=wait)
+        say("landmarks not chosen", level="warning", group=group, why=why, again_in_s=wait)
 
     async def _run(self) -> None:
         while True:
@@ -127,7 +126,7 @@ class LandmarkChooser:
                 for group, asked in found.items():
                     await self._open(group, asked)
             except SubmergeError as error:  # the store cannot be written now
-                say("landmarks wait", level=logging.WARNING, why=str(error))
+                say("landmarks wait", level="warning", why=str(error))
 
     async def _open(self, group: str, asked: LandmarksWanted) -> None:
         early = self._clock().steady < self._not_before.get(group, 0.0)

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
@@ -433,11 +432,11 @@ class JobRuntime:
                 await self._wait(host, inbox, self._role)
                 await self._drive(host, inbox, self._role)
             except SubmergeError as error:
-                say("jobs wait for the store", level=logging.ERROR, why=str(error))
+                say("jobs wait for the store", level="error", why=str(error))
                 await self._discard(error)
             except Exception as error:
                 trace = traceback.format_exc()
-                say("a bug in a job, please report it", level=logging.ERROR, trace=trace)
+                say("a bug in a job, please report it", level="error", trace=trace)
                 await self._discard(SubmergeError(f"a bug: {error!r}; see the aggregator's log"))
 
     async def _discard(self, error: SubmergeError) -> None:

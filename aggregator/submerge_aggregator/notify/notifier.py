@@ -6,7 +6,6 @@ newer state replaces one that is still waiting.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import traceback
@@ -160,7 +159,7 @@ class AlarmNotifier:
             try:
                 self._send(known, heard)
             except Exception:  # no thread dies in silence
-                say("a bug, please report it", level=logging.ERROR, trace=traceback.format_exc())
+                say("a bug, please report it", level="error", trace=traceback.format_exc())
             if closing:
                 return
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
 from pathlib import Path
 
@@ -35,7 +34,7 @@ class TlsFiles:
             try:
                 self._context = server_context(self._tls)
             except UsageError as error:
-                say("certificate not read again", level=logging.ERROR, why=str(error))
+                say("certificate not read again", level="error", why=str(error))
         return self._context
 
 

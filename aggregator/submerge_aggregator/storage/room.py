@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import stat
@@ -202,7 +201,7 @@ class StoreRoom:
                 raise
             if not self._full:
                 self._full = True
-                say("disk full: store's log written back", level=logging.WARNING, path=self._path)
+                say("disk full: store's log written back", level="warning", path=self._path)
             self.empty_log()
             action()
         self._commits += 1
@@ -234,7 +233,7 @@ class StoreRoom:
         self._log = self._log or stat_of(path)
         if self._log is None or is_same(self._log, stat_of(path)):
             return
-        say("store's log was taken away, another begins", level=logging.WARNING, path=path)
+        say("store's log was taken away, another begins", level="warning", path=path)
         self.empty_log()
         # SQLite opens a log by its name only at this change.
         self._sql.execute("PRAGMA journal_mode = DELETE")
@@ -257,7 +256,7 @@ class StoreRoom:
         bare = not self._ballast.held
         if bare and not self._bare:
             facts = {"path": self._path, "bytes": 2 * self._limit}
-            say("disk nearly full: no room for the ballast", level=logging.WARNING, **facts)
+            say("disk nearly full: no room for the ballast", level="warning", **facts)
         if (self._full or self._bare) and not bare and self._ballast.beside(self._limit):
             self._full = self._bare = False
             say("store has its room again", path=self._path)

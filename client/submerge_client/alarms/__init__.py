@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -77,4 +76,4 @@ class Sinks:
         if i not in self._failed:
             self._failed.add(i)
             sink, why = type(self._sinks[i]).__name__, f"{type(error).__name__}: {error}"
-            say("a bug in an alarm sink, please report it", level=logging.ERROR, sink=sink, why=why)
+            say("a bug in an alarm sink, please report it", level="error", sink=sink, why=why)

@@ -7,7 +7,6 @@ is then remembered until the process ends, and the next process may deliver it a
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections import Counter
@@ -140,7 +139,7 @@ class Journal:
             except OSError as error:
                 if not self._failed:
                     why = f"{error.strerror or error}"
-                    say(NOT_WRITTEN, level=logging.ERROR, why=why)
+                    say(NOT_WRITTEN, level="error", why=why)
                 self._failed = True
             else:
                 self._failed = False
@@ -152,11 +151,11 @@ class Journal:
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            say(UNREADABLE, level=logging.WARNING, why=str(error))
+            say(UNREADABLE, level="warning", why=str(error))
             return {}
         if read.form != FORM:
             why = f"it is of form {read.form}, and this submerge knows {FORM}"
-            say(UNREADABLE, level=logging.WARNING, why=why)
+            say(UNREADABLE, level="warning", why=why)
             return {}
         return read.sinks
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -72,7 +71,7 @@ class LineSink:
             why = error.strerror or str(error)
             if why != self._why:
                 self._why = why
-                say("alarms not written, trying on", level=logging.ERROR, why=why)
+                say("alarms not written, trying on", level="error", why=why)
             return
         if self._why is not None:
             self._why = None
@@ -118,7 +117,7 @@ class File:
         except OSError as error:
             # A broken disk does not stop the measurements.
             why = error.strerror or str(error)
-            say("alarm file not opened, trying on", level=logging.ERROR, path=str(path), why=why)
+            say("alarm file not opened, trying on", level="error", path=str(path), why=why)
 
     def read(self) -> frozenset[tuple[str, str]]:
         """Return the events at the end of the file when it was opened."""

@@ -7,7 +7,6 @@ connection, because a broker may have lost it. A second topic says whether the c
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -174,4 +173,4 @@ class MqttAlarms:
     def _parted(self, why: str) -> None:
         if why != self._why:
             self._why = why
-            say("alarms do not reach the broker, trying on", level=logging.WARNING, why=why)
+            say("alarms do not reach the broker, trying on", level="warning", why=why)

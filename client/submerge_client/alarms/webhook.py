@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -424,7 +423,7 @@ class WebhookDelivery(Generic[Requested]):
         if answer.why != self._why:
             self._why = answer.why
             what = f"alarms do not reach the {self._kind}, trying on"
-            say(what, level=logging.WARNING, **self._where, why=answer.why)
+            say(what, level="warning", **self._where, why=answer.why)
         now = self._clock()
         self._retry.tried(now, self._rng)
         self._retry.at = max(self._retry.at, now + answer.pause_s)
@@ -470,7 +469,7 @@ class Webhook:
                 except Exception as error:  # no thread dies in silence
                     wait = CAP_S
                     why = f"{type(error).__name__}: {error}"
-                    say("a bug in the webhook, please report it", level=logging.ERROR, why=why)
+                    say("a bug in the webhook, please report it", level="error", why=why)
             if wait <= 0:
                 continue
             with self._changed:

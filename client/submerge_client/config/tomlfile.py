@@ -8,7 +8,6 @@ variable is one line: where, what was expected, what came, what to do.
 from __future__ import annotations
 
 import json
-import logging
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -269,7 +268,7 @@ def read(
     _name(table, variables)
     for keys in leaving(table, removed):
         at, what = _where(path, keys, variables), "removed setting still used"
-        logs.say(what, level=logging.WARNING, at=at, hint=HINT, refused_from=REFUSED_FROM)
+        logs.say(what, level="warning", at=at, hint=HINT, refused_from=REFUSED_FROM)
     try:
         return _decode(table, kind, variables)
     except BadSetting as error:

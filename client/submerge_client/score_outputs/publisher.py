@@ -7,7 +7,6 @@ does not take in time are left out and counted.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from submerge_client.config.links import UplinkConfig
@@ -55,4 +54,4 @@ class Publisher:
     def _parted(self, why: str) -> None:
         if why != self._why:
             self._why = why
-            say("scores do not reach the broker, trying on", level=logging.WARNING, why=why)
+            say("scores do not reach the broker, trying on", level="warning", why=why)

@@ -128,7 +128,9 @@ class NdjsonReadings:
             try:
                 row = self._row(number, line)
             except (ValueError, OverflowError, RecursionError) as error:
-                self._tally.add("malformed", "malformed line", line=number, error=str(error))
+                self._tally.add(
+                    "malformed", "malformed line", level="warning", line=number, error=str(error)
+                )
             else:
                 if row is not None:
                     yield row
@@ -147,7 +149,13 @@ class NdjsonReadings:
             self._count_unknown(number, values.keys() - self._known)
         nothing = self._wanted.isdisjoint(values)
         if nothing and (self._absent is None or not values.keys() <= set(TIMES)):
-            self._tally.add("empty", "object without a channel", line=number, names=_some(values))
+            self._tally.add(
+                "empty",
+                "object without a channel",
+                level="warning",
+                line=number,
+                names=_some(values),
+            )
             return None
         absent = self._absent
         row = [values.get(name, absent) for name in self._channels]

@@ -137,7 +137,8 @@ class ProgramReadings:
                 return
             if time.monotonic() - begun >= STEADY_S:
                 wait_s = self._first_wait_s
-            self._tally.add("ended", "the program ended, starting it again", why=why, wait_s=wait_s)
+            what = "the program ended, starting it again"
+            self._tally.add("ended", what, level="warning", why=why, wait_s=wait_s)
             _end_line(output, over)
             over.wait(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from submerge.protocol.machine import Level
+
 
 class SensorLog(Protocol):
     """Takes a remark for the log, from any thread."""
 
-    def __call__(self, what: str, /, **facts: object) -> None:
+    def __call__(self, what: str, /, *, level: Level = "info", **facts: object) -> None:
         """Log what happened and its facts."""
 
 
-def no_log(what: str, /, **facts: object) -> None:
+def no_log(what: str, /, *, level: Level = "info", **facts: object) -> None:
     """Drop a remark."""
 
 
@@ -30,11 +32,11 @@ class ProblemTally:
         self.counts = dict.fromkeys(kinds, 0)
         self._note = note
 
-    def add(self, kind: str, what: str = "", **facts: object) -> None:
+    def add(self, kind: str, what: str = "", *, level: Level = "info", **facts: object) -> None:
         """Count a problem of a kind, and log `what` and its facts if it is due."""
         self.counts[kind] += 1
         if what and worth_logging(self.counts[kind]):
-            self._note(what, **{kind: self.counts[kind]}, **facts)
+            self._note(what, level=level, **{kind: self.counts[kind]}, **facts)
 
 
 def worth_logging(nth: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from logging import WARNING
 from pathlib import Path
 from typing import Protocol
 
@@ -75,10 +74,10 @@ def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None =
     """Log each link over a network without TLS, and `idle`, a kit that protects no link."""
     if idle is not None:
         hint = "take out insecure, and write grpcs:// for grpc://"
-        say("the kit is used by no link", level=WARNING, kit=str(idle), hint=hint)
+        say("the kit is used by no link", level="warning", kit=str(idle), hint=hint)
     for setting, link in links.items():
         if link is not None and link.insecure and not link.stays_here:
-            say("no TLS: others can read and forge this link", level=WARNING, link=setting)
+            say("no TLS: others can read and forge this link", level="warning", link=setting)
 
 
 def _bracketed(host: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable
@@ -74,24 +73,24 @@ class Reach:
         """Note that the parent refused a message."""
         if why != self._refusal or self._steady() >= self._refused_at + REMIND_S:
             self._refusal, self._refused_at = why, self._steady()
-            say("refused by the parent", level=logging.WARNING, why=why)
+            say("refused by the parent", level="warning", why=why)
 
     def slowed(self, why: str) -> None:
         """Note that the parent asks for fewer messages; the node backs off by itself."""
         if self._steady() >= self._slowed_at + REMIND_S:
             self._slowed_at = self._steady()
-            say("the parent asks for less, trying later", level=logging.WARNING, why=why)
+            say("the parent asks for less, trying later", level="warning", why=why)
 
     def remind(self) -> None:
         """Log that the parent is away or silent, if it is and a warning is due."""
         if self.why is None and self._steady() >= self._silent_at:
             self._silent_at = self._steady() + REMIND_S
             why = "is it there, under that name, and in that fleet?"
-            say("the parent does not answer", level=logging.WARNING, why=why)
+            say("the parent does not answer", level="warning", why=why)
         if self.why is None or self._steady() < self._next_at:
             return
         what = "parent still unreachable" if self._logged else "parent unreachable, trying on"
-        say(what, level=logging.WARNING, why=self.why)
+        say(what, level="warning", why=self.why)
         self._logged, self._next_at = True, self._steady() + REMIND_S
 
 
@@ -111,7 +110,7 @@ class ParentLink:
             self.uplink.send(kind, group, data)
             self.sent_bytes += len(data)
         except TooLarge as error:
-            say("report too large", level=logging.ERROR, why=str(error))
+            say("report too large", level="error", why=str(error))
 
     def send_job(self, group: str, data: bytes) -> None:
         """Send a message of a job; it may raise TooLarge."""

@@ -5,7 +5,6 @@ They are read again for each new connection: certificates are renewed while prog
 
 from __future__ import annotations
 
-import logging
 import socket
 import time
 from dataclasses import replace
@@ -330,7 +329,7 @@ class ParentName:
         if not self._said:
             say(
                 "the parent's certificate has no role: its host name is checked",
-                level=logging.WARNING,
+                level="warning",
                 parent=self._parent,
                 hint=f"submerge pki renew {self._parent} --role aggregator",
             )

@@ -262,11 +262,13 @@ class Group:
             return None
         facts: dict[str, Any] = {"group": self.name, "node": node, "why": cause}
         if self.quarantine.full:
-            return Note("quarantine is full", facts | {"todo": "release nodes, or ban them"})
+            return Note(
+                "quarantine is full", facts | {"todo": "release nodes, or ban them"}, "warning"
+            )
         self.put_in_quarantine(node, cause, now)
         facts["meaning"] = f"{why.value}: its rows are kept, and leave the model"
         facts["todo"] = f"look for a second process or a copy of it, then: nodes release {node}"
-        return Note("node quarantined", facts)
+        return Note("node quarantined", facts, "warning")
 
     def influence_notes(self) -> list[Note]:
         """Return notes on the nodes that the model leaves out or bounds, or no longer does."""

@@ -128,7 +128,7 @@ def _take_place(
         try:
             node.learn_schema(group, joined.schema)
         except PeerError as error:
-            effects.append(Note("schema refused", {"why": str(error)}))
+            effects.append(Note("schema refused", {"why": str(error)}, "warning"))
             return
     if node.pin != pin:
         node.settle(pin, effects)

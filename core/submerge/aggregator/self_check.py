@@ -157,4 +157,4 @@ def rejection_note(group: str, kind: type[Model | Report], finding: CheckResult)
     else:
         facts["meaning"] = "no node could read it, whichever rows are left out; the last one stays"
         facts["todo"] = "please report it to the maintainers of submerge"
-    return Note(UNSENT[kind], facts)
+    return Note(UNSENT[kind], facts, "error")

@@ -70,10 +70,12 @@ class FleetView:
         try:
             schema = Schema.parse(canonical)
         except PeerError as error:
-            return Note("schema refused", {"why": str(error)})
+            return Note("schema refused", {"why": str(error)}, "warning")
         if not schema.is_like(self.configured):
             # The fleet decides on scaling and gamma, the sensors decide on the channels.
-            return Note("schema refused", {"lines": differences(schema, self.configured)})
+            return Note(
+                "schema refused", {"lines": differences(schema, self.configured)}, "warning"
+            )
         self.schema = schema
         return None
 

@@ -336,7 +336,7 @@ class ClientNode:
                     self._boot = message.boot
             case Hello():
                 facts = {"expected": self.settings.parent, "got": message.node}
-                effects.append(Note("another parent answers", facts))
+                effects.append(Note("another parent answers", facts, "warning"))
             case Model() if message.group == self.settings.group:
                 current = self.current
                 effects += self.fleet.receive(message, current.fingerprint, self._session)
@@ -421,7 +421,7 @@ class ClientNode:
             case Reason.SHRUNK | Reason.EQUIVOCATION:
                 self._end(answer.reason.name.lower(), now, effects, floor=answer.floor)
                 if self._contradictions.add(now.steady):
-                    effects.append(Note("copy suspected", {"silent_s": TWIN_S}))
+                    effects.append(Note("copy suspected", {"silent_s": TWIN_S}, "warning"))
                     self._session.silent_until = now.steady + TWIN_S
             case Reason.SCHEMA:
                 session.rejoin()

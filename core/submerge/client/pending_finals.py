@@ -332,4 +332,5 @@ def lost_note(report: Report, readings: int, why: str) -> Note:
     readings : undelivered ones, with what it declares
     """
     own = report.counts.generated - report.counts.lost
-    return Note("lost", {"report": report, "readings": min(readings, own), "why": why})
+    facts = {"report": report, "readings": min(readings, own), "why": why}
+    return Note("lost", facts, "warning")

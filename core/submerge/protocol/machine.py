@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from submerge._linalg import Array
 from submerge.features import Landmarks
@@ -271,11 +271,18 @@ class Replied(NamedTuple):
     problem: str
 
 
+Level = Literal["debug", "info", "warning", "error"]
+
+
 class Note(NamedTuple):
-    """A line for the log: the text, and its facts as fields."""
+    """A line for the log: the text, and its facts as fields.
+
+    level : warning: a person should look into it; error: the fleet gets no new model until one does
+    """
 
     what: str
     facts: dict[str, Any]
+    level: Level = "info"
 
 
 def refusal_note(what: str, answer: Joined | Answer) -> Note:
@@ -283,7 +290,7 @@ def refusal_note(what: str, answer: Joined | Answer) -> Note:
     facts: dict[str, Any] = {"reason": answer.reason.name, "meaning": answer.reason.value}
     if isinstance(answer, Joined):
         facts["lines"] = answer.lines
-    return Note(f"{what} refused", facts)
+    return Note(f"{what} refused", facts, "warning")
 
 
 def settled_note(schema: Schema) -> Note:

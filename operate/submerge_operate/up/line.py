@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from logging import WARNING
 from typing import Any, Literal
 
 import numpy as np
@@ -475,7 +474,7 @@ class Telling:
             self._bereft = False
             known = state.learnt + state.withheld
             facts = {"readings_gone": max(0, self._agent.node.lifetime - known), "kept": known}
-            say("root.db was not there", level=WARNING, **facts, meaning=BEREFT)
+            say("root.db was not there", level="warning", **facts, meaning=BEREFT)
         self._tell(self._line(state, time.time(), occasion))
 
     async def _state(self) -> BoxState:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -201,7 +200,7 @@ class Looking:
         try:
             self.grows = read(self._folder / ACCEPTED) != self._accepted
         except UsageError as error:
-            say("channels not read", level=logging.WARNING, why=str(error))
+            say("channels not read", level="warning", why=str(error))
 
     def _has_news(self, heard: list[Newcomer]) -> bool:
         """Return whether a field is new, or can be a channel by now."""
@@ -235,4 +234,4 @@ class Looking:
         try:
             write(self._folder / name, fields)
         except OSError as error:
-            say(f"{name} not written", level=logging.WARNING, why=str(error))
+            say(f"{name} not written", level="warning", why=str(error))

@@ -126,7 +126,8 @@ def test_what_cannot_be_read_for_a_while_is_a_gap(monkeypatch) -> None:
 
     np.testing.assert_array_equal([[60], [np.nan], [80]], np.concatenate(machine.got))
     assert {"failed": 1, "missing": 1, "skipped": 0} == meter.counts
-    assert notes == [("cannot be read", {"failed": 1, "channels": "made", "error": "bus busy"})]
+    facts = {"level": "info", "failed": 1, "channels": "made", "error": "bus busy"}
+    assert [("cannot be read", facts)] == notes
 
 
 def test_a_node_that_falls_behind_skips_rows(monkeypatch) -> None:

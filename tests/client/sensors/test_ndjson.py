@@ -210,7 +210,7 @@ def test_a_line_that_is_too_long_is_passed_over(said) -> None:
 
     np.testing.assert_array_equal([[1, 2, 3], [4, 5, 6]], rows)
     assert sensor.counts["too_long"] == 1
-    assert [("line too long", {"too_long": 1, "line": 2})] == notes
+    assert [("line too long", {"level": "info", "too_long": 1, "line": 2})] == notes
 
 
 def test_blocks_are_of_64_rows_at_most(spool) -> None:

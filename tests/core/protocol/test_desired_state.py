@@ -184,7 +184,7 @@ def test_the_log_says_what_an_operators_order_changed():
         table.step("r", order)
         goes_on(table)
 
-    notes = [note for note in table.hosts["c"].notes if "verdicts" in note.facts]
+    notes = [(what, facts) for what, facts, _ in table.hosts["c"].notes if "verdicts" in facts]
     assert [
         ("learning paused by operator", {"paused": True, "verdicts": 0}),
         ("operator's verdicts received", {"paused": True, "verdicts": 1}),

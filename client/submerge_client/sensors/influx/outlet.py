@@ -14,7 +14,6 @@ The sensor's thread writes; any thread adds, and rings for it.
 
 from __future__ import annotations
 
-import logging
 import os
 import select
 import stat
@@ -196,7 +195,7 @@ class MetricOutlet:
             self.counts["blocked"] += 1
             say(
                 "standard output is blocked: reading stops until its reader goes on",
-                level=logging.WARNING,
+                level="warning",
                 blocked=self.counts["blocked"],
                 bytes=sum(len(data) for data, _ in self._waiting),
             )
@@ -212,7 +211,7 @@ class MetricOutlet:
         for what, lines in left.items():
             self.counts[what] += lines
         if any(left.values()):
-            say("metrics did not go on", level=logging.WARNING, why=self.gone, **left)
+            say("metrics did not go on", level="warning", why=self.gone, **left)
 
 
 def _why(error: OSError) -> str:

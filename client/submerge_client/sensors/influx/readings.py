@@ -251,7 +251,9 @@ class MetricDecoder:
         try:
             parts = cut(line)
         except MalformedLine as error:
-            self._tally.add("malformed", "malformed line", line=number, error=str(error))
+            self._tally.add(
+                "malformed", "malformed line", level="warning", line=number, error=str(error)
+            )
             return
         if parts is None:
             return

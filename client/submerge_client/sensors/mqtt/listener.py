@@ -123,7 +123,9 @@ class BrokerListener:
         if time.monotonic() >= self._remind_at:
             self._remind_at = time.monotonic() + REMIND_S
             self._log_subscribed = True
-            self._note("broker unreachable, trying on", url=self._link.url, why=why)
+            self._note(
+                "broker unreachable, trying on", level="warning", url=self._link.url, why=why
+            )
 
     def _on_subscribe(
         self, _client: Client, _data: Any, _mid: int, reasons: Sequence[Any], _more: Any

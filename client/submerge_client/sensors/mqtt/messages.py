@@ -323,7 +323,8 @@ class MessageDecoder:
         if known is None:
             return name
         facts = {"name": name, "topic": min(mine, known)[1], "other": max(mine, known)[1]}
-        self._tally.add("alike", "two topics give one name, the other is not read as it", **facts)
+        what = "two topics give one name, the other is not read as it"
+        self._tally.add("alike", what, level="warning", **facts)
         return name if mine < known else whole if whole != name else ""
 
     def _found(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from paho.mqtt.client import MQTTMessage
 
 from submerge.judge.decision import Mask
+from submerge.protocol.machine import Note
 from submerge_client.config.sensors import MqttSensor
 from submerge_client.sensors.gather import Hand
 from submerge_client.sensors.grid import Grid, KeptSilences
@@ -48,14 +49,6 @@ WAIT_S = 3600.0
 NEW = "new device: none of its fields is a channel"
 RENAMED = "device of the schema under a new name"
 SILENT, SPEAKS = "device silent", "device speaks again"
-"""What is said; `logs.LOUD` has those that a person should look into."""
-
-
-class Remark(NamedTuple):
-    """A line for the log: what happened, and its facts."""
-
-    what: str
-    facts: dict[str, object]
 
 
 class _KnownDevice(NamedTuple):
@@ -77,7 +70,7 @@ class Comings:
         self._present, self._silent = set[str](), set[str]()
         self._taken = set[str]()  # devices of the schema that have another name now
 
-    def remarks(self, heard: Mapping[str, HeardField], absent: Mask, now: float) -> list[Remark]:
+    def remarks(self, heard: Mapping[str, HeardField], absent: Mask, now: float) -> list[Note]:
         """Return what is to be said now."""
         devices = defaultdict[str, list[HeardField]](list)
         for name, field in heard.items():
@@ -102,28 +95,29 @@ class Comings:
             self._announced.add(device)
             facts: dict[str, object] = {"device": device, "fields": _listing(fields)}
             if not gone:
-                remarks.append(Remark(NEW, facts))
+                remarks.append(Note(NEW, facts, "warning"))
                 continue
             before = max(gone, key=lambda each: each.last_s).device
             self._taken.add(before)
-            remarks.append(Remark(RENAMED, {"device": device, "looks_like": before} | facts))
+            facts = {"device": device, "looks_like": before} | facts
+            remarks.append(Note(RENAMED, facts, "warning"))
         return remarks
 
     def _silences(
         self, devices: Mapping[str, list[HeardField]], absent: Mask, now: float
-    ) -> Iterator[Remark]:
+    ) -> Iterator[Note]:
         for device, places in self._listed.items():
             if not absent[places].all():
                 self._present.add(device)
                 if device in self._silent:
                     self._silent.discard(device)
-                    yield Remark(SPEAKS, {"device": device})
+                    yield Note(SPEAKS, {"device": device})
             elif device in self._present:
                 self._present.discard(device)
                 self._silent.add(device)
                 known = devices.get(device)
                 last = {} if known is None else {"for": _span(now - _last_s(known))}
-                yield Remark(SILENT, {"device": device, **last})
+                yield Note(SILENT, {"device": device, **last}, "warning")
 
     def _known(
         self, devices: Mapping[str, list[HeardField]], now: float
@@ -320,8 +314,8 @@ class MqttReadings:
             names = self._messages.take_unlisted()
             heard = self._messages.heard.fields
             remarks = self._comings.remarks(heard, self._grid.absent, now)
-        for what, facts in remarks:
-            self._note(what, **facts)
+        for what, facts, level in remarks:
+            self._note(what, level=level, **facts)
         if names:
             some = ", ".join(names[:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
             self._note("no channels of the schema, ignored", names=some)

@@ -69,7 +69,7 @@ class AlarmDisputes:
             "left_out": len(left_out),
             "meaning": "what it reports of these alarms does not count",
         }
-        return [Note("alarms contradicted", facts)]
+        return [Note("alarms contradicted", facts, "warning")]
 
     def only(self, children: Container[object]) -> None:
         """Forget all children but these."""

@@ -263,4 +263,4 @@ class Turns:
             "meaning": "both have one kit; all their readings count",
             "todo": "find the second machine, and give it a kit of its own",
         }
-        return [Note("two machines report as one", facts)]
+        return [Note("two machines report as one", facts, "warning")]

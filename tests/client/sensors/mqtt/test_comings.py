@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge_client.logs import LOUD
 from submerge_client.sensors.mqtt import readings as module
 from submerge_client.sensors.mqtt.decoder import MOST_NAMES, Heard
 from submerge_client.sensors.mqtt.readings import (
@@ -29,6 +28,7 @@ class Telling:
         self.absent = np.zeros(len(CHANNELS), dtype=bool)
         self.said = list[tuple[str, object]]()
         self.facts = list[dict[str, object]]()
+        self.levels = dict[str, str]()
 
     def pass_time(self, minutes: int, *devices: str, fields: tuple[str, ...] = FIELDS) -> None:
         for _ in range(0, minutes, 2):
@@ -36,9 +36,12 @@ class Telling:
             for device in devices:
                 for field in fields:
                     self.heard.add(f"{device}/{field}", self.now % 7, self.now, unit="K")
-            for what, facts in self.comings.remarks(self.heard.fields, self.absent, self.now):
+            for what, facts, level in self.comings.remarks(
+                self.heard.fields, self.absent, self.now
+            ):
                 self.said.append((what, facts["device"]))
                 self.facts.append(facts)
+                self.levels[what] = level
 
 
 def test_a_new_device_is_announced_once_when_its_rate_is_known() -> None:
@@ -177,7 +180,7 @@ def test_a_silence_is_said_once_and_its_end_as_well() -> None:
     house.pass_time(10, "study")
 
     assert [] == partly
-    assert {NEW, RENAMED, SILENT} <= LOUD
+    assert {SILENT: "warning", SPEAKS: "info"} == house.levels
     assert [(SILENT, "study"), (SPEAKS, "study")] == house.said
 
 
