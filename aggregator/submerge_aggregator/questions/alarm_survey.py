@@ -20,12 +20,12 @@ from submerge.protocol.machine import Now, SetDesired
 from submerge_aggregator.questions.alarm_views import (
     AlarmView,
     DesiredStateView,
-    DeviationView,
     GroupWatch,
     LeftOutView,
     WatchView,
 )
 from submerge_aggregator.questions.survey import Missing, group_of
+from submerge_client.alarms.event import facts
 
 
 def alarms(
@@ -157,30 +157,12 @@ def view_of(group: str, found: ReportedAlarm, desired: DesiredState | None) -> A
     verdicts = {} if desired is None else desired.accepted
     wanted = _word(verdicts[alarm.number]) if alarm.number in verdicts else ""
     return AlarmView(
-        group=group,
-        id=alarm.name,
-        node=alarm.node,
+        **facts(alarm, group),
         open=alarm.is_open,
-        began=alarm.began,
-        peaked=alarm.peaked,
-        ended=alarm.ended or None,
-        worst=alarm.worst,
-        cause=alarm.cause,
-        top=dict(alarm.top),
-        model=alarm.version,
-        withheld=alarm.withheld,
-        verdict=alarm.verdict,
         wanted="" if wanted == alarm.verdict else wanted,
         reported_by=found.by,
         silent_s=found.silent_s,
         denied_by=found.denied_by,
-        first=dict(alarm.first),
-        deviations={
-            each.channel: DeviationView(each.value, each.expected, each.difference)
-            for each in alarm.deviations
-        },
-        settled=alarm.settled,
-        provisional=alarm.provisional,
     )
 
 

@@ -14,28 +14,16 @@ Wanted = Literal["", "pause", "resume"]
 
 
 @dataclass(frozen=True, slots=True)
-class DeviationView:
-    """How far a channel is from what the others say of it, in its unit."""
-
-    value: float
-    expected: float
-    difference: float
-
-
-@dataclass(frozen=True, slots=True)
 class AlarmView:
-    """An alarm of a node, here or further down; its id is the one in the client's lines.
+    """An alarm of a node here or below, as JSON has it (`event.facts`), and what is known of it.
 
-    worst : The highest score, over its limit; 0 where a channel is stuck, and no score is over.
+    worst : 0 where a channel is stuck, and no score is over its limit.
     verdict : The operator's verdict that the node has confirmed.
     wanted : The operator's verdict that the node has not confirmed yet.
     reported_by : Which child reported it here: the node itself, or an aggregator above it.
     silent_s : Since that child was heard, or the node by it.
     denied_by : Other children that report it as ended, or otherwise than the node itself. They are
         not believed.
-    first : `top` at the onset.
-    deviations : Of the channels of `top`, in the row with the highest score.
-    settled : It ended because readings kept to a new level, and no person had judged it.
     """
 
     group: str
@@ -56,7 +44,7 @@ class AlarmView:
     silent_s: float
     denied_by: tuple[str, ...] = ()
     first: dict[str, float] = field(default_factory=dict)
-    deviations: dict[str, DeviationView] = field(default_factory=dict)
+    deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     settled: bool = False
     provisional: bool = False
 

@@ -1,23 +1,25 @@
-"""Events: a start or an end of an alarm, as JSON and as text for people.
+"""An alarm as JSON, in one shape for lines, messages, operators, pages and histories; and as text.
 
-    {"event": "start", "id": "pump-1-19aa41f2c30", "node": "pump-1", "group": "pumps",
-     "at": "2026-01-01T00:00:00.000Z", "began": 1767225600.0, "peaked": 1767225610.0,
-     "ended": null, "worst": 3.2, "cause": "spe", "top": {"flow": 0.81, "temp": 0.12},
-     "first": {"flow": 0.76},
+    {"event": "start", "at": "2026-01-01T00:00:00.000Z",
+     "id": "pump-1-19aa41f2c30", "node": "pump-1", "group": "pumps",
+     "began": 1767225600.0, "peaked": 1767225610.0, "ended": null,
+     "worst": 3.2, "cause": "spe", "top": {"flow": 0.81, "temp": 0.12}, "first": {"flow": 0.76},
      "deviations": {"flow": {"value": 12.3, "expected": 8.1, "difference": 4.2}},
-     "model": 1767225540123, "withheld": 7, "verdict": "", "settled": false}
+     "model": 1767225540123, "withheld": 7, "verdict": "", "settled": false,
+     "provisional": false}
 
-`at` is the time of the event at the node. `began`, `peaked` and `ended` are Unix seconds. `worst`
-is the highest score so far, over its limit. `top` has the channels to blame now and their shares,
-`first` those at the onset. `deviations` says in its unit how far each channel of `top` was from
-what the others say of it, in the row with the highest score. `settled` is true if it ended because
-readings kept to a new level.
+`event` and `at`, its time at the node, are of events alone. `began`, `peaked` and `ended` are Unix
+seconds. `worst` is the highest score so far, over its limit. `top` has the channels to blame now
+and their shares, `first` those at the onset. `deviations` says in its unit how far each channel of
+`top` was from what the others say of it, in the row with the highest score. `settled` is true if it
+ended because readings kept to a new level, `provisional` if a limit of few rows raised it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
@@ -36,16 +38,15 @@ CAUSES: dict[Cause, str] = {
 """Each cause, in words for the person who is woken."""
 
 
-def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
-    """Return the facts of an alarm as JSON has them: of its start, or, with `over`, of its end."""
+def facts(alarm: Alarm, group: str) -> dict[str, Any]:
+    """Return an alarm as JSON has it."""
     return {
         "id": alarm.name,
         "node": alarm.node,
         "group": group,
-        "at": stamp(alarm.ended if over else alarm.began),
         "began": alarm.began,
         "peaked": alarm.peaked,
-        "ended": alarm.ended if over else None,
+        "ended": alarm.ended or None,
         "worst": rounded(alarm.worst),
         "cause": alarm.cause,
         "top": {channel: rounded(share) for channel, share in alarm.top},
@@ -55,7 +56,7 @@ def facts(alarm: Alarm, group: str, *, over: bool) -> dict[str, Any]:
         "withheld": alarm.withheld,
         "verdict": alarm.verdict,
         "settled": alarm.settled,
-        **({"provisional": True} if alarm.provisional else {}),
+        "provisional": alarm.provisional,
     }
 
 
@@ -69,7 +70,7 @@ def deviation_facts(deviation: Deviation) -> dict[str, float]:
 
 
 def alarm_of(facts: Mapping[str, Any]) -> Alarm:
-    """Return the alarm that `facts` describe: those of a line or of the operator's view."""
+    """Return the alarm that `facts` describe."""
     return Alarm(
         facts["node"],
         parse_alarm_name(facts["id"])[1],
@@ -95,8 +96,10 @@ def alarm_of(facts: Mapping[str, Any]) -> Alarm:
 
 def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
     """Return an event as JSON has it."""
-    over = event.kind == "end"
-    return {"event": event.kind, **facts(event.alarm, group, over=over)}
+    # A start that is delivered late is of an alarm that may be over by now.
+    alarm = event.alarm if event.kind == "end" else replace(event.alarm, ended=0.0)
+    at = alarm.ended if event.kind == "end" else alarm.began
+    return {"event": event.kind, "at": stamp(at), **facts(alarm, group)}
 
 
 def headline(event: AlarmEvent) -> str:

@@ -19,7 +19,7 @@ import msgspec
 from submerge import __version__
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.event import facts, rounded
+from submerge_client.alarms.event import facts, rounded, stamp
 from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink.broker import Publication, broker_of
@@ -42,7 +42,7 @@ def state(node: str, group: str, alarms: tuple[Alarm, ...]) -> dict[str, Any]:
         "channel": newest.top[0][0] if newest is not None and is_open and newest.top else None,
     }
     if newest is not None:
-        message |= facts(newest, group, over=not is_open)
+        message |= {"at": stamp(newest.ended or newest.began), **facts(newest, group)}
     return message
 
 

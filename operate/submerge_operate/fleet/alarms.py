@@ -165,7 +165,7 @@ def _when(event: Event, view: AlarmView) -> float:
 def _alarm(view: AlarmView) -> Alarm:
     """Return the alarm of a view; its node has the group's name too, as names may recur."""
     facts = {name: getattr(view, name) for name in view.__slots__}
-    return alarm_of(facts | {"node": f"{view.group}/{view.node}", "deviations": {}})
+    return alarm_of(facts | {"node": f"{view.group}/{view.node}"})
 
 
 NARROW = 120

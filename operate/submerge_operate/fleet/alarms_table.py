@@ -193,7 +193,7 @@ def excess_text(view: AlarmView) -> str:
 
 def channels_text(view: AlarmView, between: str = ", ") -> str:
     """Return the channels to blame, their shares, and how far each is off in its unit."""
-    off = {name: f" ({figure(each.difference, '+')})" for name, each in view.deviations.items()}
+    off = {name: f" ({figure(each['difference'], '+')})" for name, each in view.deviations.items()}
     return between.join(
         f"{name_text(name)} {share:.0%}{off.get(name, '')}" for name, share in view.top.items()
     )
@@ -208,7 +208,8 @@ def values_text(view: AlarmView) -> str:
     """Return the values of the channels to blame, and what was expected."""
     each = view.deviations.items()
     return ", ".join(
-        f"{name_text(name)} {off.value:.6g}, expected {off.expected:.6g}" for name, off in each
+        f"{name_text(name)} {off['value']:.6g}, expected {off['expected']:.6g}"
+        for name, off in each
     )
 
 
@@ -220,8 +221,8 @@ def value_lines(views: Sequence[AlarmView]) -> list[str]:
         if view.open and name is not None:
             off = view.deviations[name]
             lines.append(
-                f"{view.id}: {name_text(name)} reads {figure(off.value)}, where the others say"
-                f" {figure(off.expected)}"
+                f"{view.id}: {name_text(name)} reads {figure(off['value'])}, where the others say"
+                f" {figure(off['expected'])}"
             )
     return lines
 

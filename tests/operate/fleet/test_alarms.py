@@ -12,12 +12,8 @@ import pytest
 
 from submerge.protocol.alarm_status import Deviation
 from submerge_aggregator.history import answers as past
-from submerge_aggregator.questions.alarm_views import (
-    AlarmView,
-    DeviationView,
-    GroupWatch,
-    WatchView,
-)
+from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
+from submerge_client.alarms.event import deviation_facts
 from submerge_files.console import admin_client
 from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet.alarms import Followed, follow
@@ -558,7 +554,10 @@ def test_a_provisional_alarm_that_is_over_is_only_counted(alarms, house):
 
 def test_an_open_alarm_says_what_a_channel_reads_and_what_was_expected(alarms, house):
     """Of the channel most to blame, in its unit; an alarm that is over says nothing more."""
-    off = {"flow": DeviationView(46.14, 40.2, 5.94), "current": DeviationView(9.0, 9.5, -0.5)}
+    off = {
+        "flow": deviation_facts(Deviation("", 46.14, 40.2)),
+        "current": deviation_facts(Deviation("", 9.0, 9.5)),
+    }
     told = view("c-7", top={"flow": 0.6, "current": 0.2}, deviations=off)
     over = view("c-6", ended=EPOCH + 60, deviations=off)
 
@@ -568,7 +567,7 @@ def test_an_open_alarm_says_what_a_channel_reads_and_what_was_expected(alarms, h
 
 
 def test_values_and_the_onset_are_shown_where_there_is_room():
-    off = {"flow": DeviationView(21.5, 19.25, 2.25)}
+    off = {"flow": deviation_facts(Deviation("", 21.5, 19.25))}
     told = view(first={"flow": 0.625}, deviations=off)
 
     assert ("flow 62%", "flow 21.5, expected 19.25") == (shares_text(told.first), values_text(told))
