@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.drill.drill import BLIND, LARGEST
+from submerge_files.console.tables import Column, table
 from submerge_files.console.units import figure, name_text
 
 if TYPE_CHECKING:
@@ -43,23 +44,26 @@ def print_table(channels: Sequence[dict[str, Any]], *, several: bool) -> None:
 
 def table_of(channels: Sequence[dict[str, Any]], *, several: bool) -> Table:
     """Return the objects of `in_units` as a table; `several`: with the worst node."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("channel", overflow="fold")
-    for heading in (*SIZES, "stuck", "swap", "R2"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for each in channels:
-        unit = f" [{name_text(each['unit'])}]" if each["unit"] else ""
-        cells = [name_text(each["channel"]) + unit]
-        cells += [_size(each[kind], several=several) for kind in SIZES]
-        cells += [_share(each[kind]) for kind in ("stuck", "swap")]
-        cells += [f"{each['r2']:.2f}", _remark(each)]
-        table.add_row(*map(Text, cells))
-    return table
+    def size(kind: str) -> Column[dict[str, Any]]:
+        return Column(kind, lambda each: _size(each[kind], several=several), right=True)
+
+    def share(kind: str) -> Column[dict[str, Any]]:
+        return Column(kind, lambda each: _share(each[kind]), right=True)
+
+    columns: list[Column[dict[str, Any]]] = [
+        Column("channel", _channel, folds=True),
+        *map(size, SIZES),
+        *map(share, ("stuck", "swap")),
+        Column("R2", lambda each: f"{each['r2']:.2f}", right=True),
+        Column("", _remark, folds=True),
+    ]
+    return table(channels, columns)
+
+
+def _channel(channel: dict[str, Any]) -> str:
+    unit = f" [{name_text(channel['unit'])}]" if channel["unit"] else ""
+    return name_text(channel["channel"]) + unit
 
 
 def _remark(channel: dict[str, Any]) -> str:

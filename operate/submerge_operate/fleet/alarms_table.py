@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
 if TYPE_CHECKING:
@@ -43,64 +44,55 @@ def table_of(
     views: Sequence[AlarmView], *, now: float, wide: bool = False, narrow: bool = False
 ) -> Table:
     """Return alarms as a table, at a wall time; if `narrow`, an alarm takes several lines."""
-    from rich.text import Text
-
-    several = len({view.group for view in views}) > 1
-    table = _table()
-    if several:
-        table.add_column("group", overflow="fold")
-    ids = [_in_two_lines(view) if narrow else view.id for view in views]
-    whole = not narrow or max(len(line) for name in ids for line in name.split("\n")) <= ORDINARY
-    table.add_column("id", no_wrap=whole, overflow="fold")
-    if wide:
-        table.add_column("node", overflow="fold")
-    for heading in ("since", "lasted", "over"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("cause", no_wrap=True)
-    table.add_column("channels", overflow="fold")
-    for heading in ("at onset", "values", "model", "withheld", "reported by") if wide else ():
-        folds = heading in ("at onset", "values", "reported by")
-        table.add_column(heading, no_wrap=not folds, overflow="fold")
-    table.add_column("state", overflow="fold")
-    for view, name in zip(views, ids, strict=True):
-        cells = [view.group] if several else []
-        cells += [name, *([view.node] if wide else [])]
-        cells += [
-            ago(max(0.0, now - view.began)),
-            duration_text(view) or "-",
-            excess_text(view) or "-",
-        ]
-        # One channel on a line, so that no name is broken where there is little room.
-        cells += [view.cause, channels_text(view, "\n" if narrow else ", ") or "-"]
-        if wide:
-            cells += [shares_text(view.first) or "-", values_text(view) or "-"]
-            cells += [str(view.model), f"{view.withheld:,}", view.reported_by]
-        table.add_row(*map(Text, [*cells, (",\n" if narrow else ", ").join(_state(view))]))
-    return table
+    # One channel on a line, so that no name is broken where there is little room.
+    between = "\n" if narrow else ", "
+    ids = {view.id: _in_two_lines(view) if narrow else view.id for view in views}
+    lengths = (len(line) for name in ids.values() for line in name.split("\n"))
+    columns: list[Column[AlarmView]] = [
+        Column("group", lambda a: a.group, shown=several_groups(views), folds=True),
+        Column("id", lambda a: ids[a.id], folds=narrow and max(lengths) > ORDINARY, lines=True),
+        Column("node", lambda a: a.node, shown=wide, folds=True),
+        Column("since", lambda a: ago(max(0.0, now - a.began)), right=True),
+        Column("lasted", lambda a: duration_text(a) or "-", right=True),
+        Column("over", lambda a: excess_text(a) or "-", right=True),
+        Column("cause", lambda a: a.cause),
+        Column("channels", lambda a: channels_text(a, between) or "-", folds=True, lines=True),
+        Column("at onset", lambda a: shares_text(a.first) or "-", shown=wide, folds=True),
+        Column("values", lambda a: values_text(a) or "-", shown=wide, folds=True),
+        Column("model", lambda a: str(a.model), shown=wide),
+        Column("withheld", lambda a: f"{a.withheld:,}", shown=wide),
+        Column("reported by", lambda a: a.reported_by, shown=wide, folds=True),
+        Column("state", lambda a: f",{between[-1]}".join(_state(a)), folds=True, lines=True),
+    ]
+    return table(views, columns)
 
 
 def table_of_nodes(views: Sequence[NodeView]) -> Table:
     """Return what was promised for each node, beside what was raised."""
-    from rich.text import Text
 
-    table = _table()
-    several = len({view.group for view in views}) > 1
-    for heading in (*(["group"] if several else []), "node"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("watched", "promised", "raised", "faults", "evidence"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("state", overflow="fold")
-    for view in views:
-        cells = [view.group] if several else []
-        watch = view.watch
-        if watch is None:
-            cells += [view.node, "-", "-", "-", "-", "-", "no model yet, or alarms are off"]
-        else:
-            cells += [view.node, f"{watch.watched_s / 3600:,.0f} h", _count_text(watch.allowed)]
-            cells += [f"{watch.raised:,}", f"{watch.confirmed:,}", _odds(watch)]
-            cells += [", ".join(status_words(view))]
-        table.add_row(*map(Text, cells))
-    return table
+    def watched(cell: Callable[[WatchView], str]) -> Callable[[NodeView], str]:
+        return lambda view: "-" if view.watch is None else cell(view.watch)
+
+    def state(view: NodeView) -> str:
+        none = "no model yet, or alarms are off"
+        return none if view.watch is None else ", ".join(status_words(view))
+
+    columns: list[Column[NodeView]] = [
+        Column("group", lambda view: view.group, shown=several_groups(views), folds=True),
+        Column("node", lambda view: view.node, folds=True),
+        Column("watched", watched(lambda w: f"{w.watched_s / 3600:,.0f} h"), right=True),
+        Column("promised", watched(lambda w: _count_text(w.allowed)), right=True),
+        Column("raised", watched(lambda w: f"{w.raised:,}"), right=True),
+        Column("faults", watched(lambda w: f"{w.confirmed:,}"), right=True),
+        Column("evidence", watched(_odds), right=True),
+        Column("state", state, folds=True),
+    ]
+    return table(views, columns)
+
+
+def several_groups(views: Sequence[AlarmView | NodeView]) -> bool:
+    """Return whether the views are of more than one group."""
+    return len({view.group for view in views}) > 1
 
 
 def lines_of(group: GroupWatch) -> list[str]:
@@ -233,13 +225,6 @@ def duration_text(view: AlarmView) -> str:
 
 
 # -- inside ----------------------------------------------------------------------------
-
-
-def _table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _in_two_lines(view: AlarmView) -> str:

@@ -26,6 +26,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
+from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 from submerge_operate.fleet.watch import WATCH, LiveView, watch
 
@@ -68,31 +69,28 @@ def weight_warning(done: PushedView) -> str:
 
 def table_of(views: Sequence[HistoryView]) -> Table:
     """Return histories as a table."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    several = len({view.group for view in views}) > 1
     capped = any(view.most_rows is not None for view in views)
-    old = not all(view.current for view in views)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in [*(["group"] if several else []), "name"]:
-        table.add_column(heading, no_wrap=True)
-    for heading in ("rows", *(["weight cap"] if capped else [])):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("span", "machines", "files", "pushed", *(["state"] if old else [])):
-        table.add_column(heading, overflow="fold")
-    for view in views:
-        cells = [view.group] if several else []
-        cells += [view.name, f"{view.rows:,}"]
-        if capped:
-            cells.append("-" if view.most_rows is None else f"{view.most_rows:,.0f}")
-        files = [PurePath(file).name for file in view.files]
-        cells += [_span(view), _named(view.machines), _named(files), _day(view.pushed_s)]
-        if old:
-            cells.append("" if view.current else "old schema")
-        table.add_row(*map(Text, cells))
-    return table
+    columns: list[Column[HistoryView]] = [
+        Column("group", lambda view: view.group, shown=len({view.group for view in views}) > 1),
+        Column("name", lambda view: view.name),
+        Column("rows", lambda view: f"{view.rows:,}", right=True),
+        Column("weight cap", _cap, shown=capped, right=True),
+        Column("span", _span, folds=True),
+        Column("machines", lambda view: _named(view.machines), folds=True),
+        Column("files", lambda view: _named([PurePath(f).name for f in view.files]), folds=True),
+        Column("pushed", lambda view: _day(view.pushed_s), folds=True),
+        Column(
+            "state",
+            lambda view: "" if view.current else "old schema",
+            shown=not all(view.current for view in views),
+            folds=True,
+        ),
+    ]
+    return table(views, columns)
+
+
+def _cap(view: HistoryView) -> str:
+    return "-" if view.most_rows is None else f"{view.most_rows:,.0f}"
 
 
 def _span(view: HistoryView) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
+from submerge_files.console.tables import Column, table
 from submerge_files.console.units import moment, name_text, printable
 from submerge_operate.fleet.node_places import find
 from submerge_operate.fleet.watch import WATCH, LiveView, watch
@@ -70,28 +71,19 @@ def rows_of(reply: RecentReply) -> Iterator[ScoredRow]:
 
 def table_of(reply: RecentReply, *, most: int | None) -> Table:
     """Return the newest rows as a table, the newest at its end."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     limits = "provisional limits" if reply.provisional else "limits"
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        title=Text(printable(f"{reply.node}: scores over {limits}, model {reply.version}")),
-        title_justify="left",
-    )
-    table.add_column("time", no_wrap=True)
-    for each in reply.kinds:
-        table.add_column(each.kind, justify="right", no_wrap=True)
-    table.add_column("channels to blame", overflow="fold")
+
+    def score(kind: str) -> Callable[[ScoredRow], str]:
+        return lambda row: _over(*row.scores[kind])
+
+    columns: list[Column[ScoredRow]] = [
+        Column("time", lambda row: moment(row.at)),
+        *(Column(each.kind, score(each.kind), right=True) for each in reply.kinds),
+        Column("channels to blame", _blame, folds=True),
+    ]
     rows = list(rows_of(reply))
-    for row in rows if most is None else rows[-most:]:
-        scores = [_over(*row.scores[each.kind]) for each in reply.kinds]
-        cells = [moment(row.at), *scores, _blame(row)]
-        table.add_row(*(Text(printable(each)) for each in cells))
-    return table
+    title = f"{reply.node}: scores over {limits}, model {reply.version}"
+    return table(rows if most is None else rows[-most:], columns, title)
 
 
 def new_rows(before: RecentReply | None, after: RecentReply, *, as_json: bool) -> list[str]:

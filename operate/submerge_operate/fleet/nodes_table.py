@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, moment, printable
-from submerge_operate.fleet.alarms_table import status_words
+from submerge_operate.fleet.alarms_table import several_groups, status_words
 from submerge_operate.fleet.watch import differences
 
 if TYPE_CHECKING:
@@ -39,46 +40,40 @@ def table_of(
     views: Sequence[NodeView], *, now: float, wide: bool = False, under: Sequence[str] = ()
 ) -> Table:
     """Return nodes as a table, at a wall time."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    several = len({view.group for view in views}) > 1
     newest: dict[str, int] = {}
     for view in views:
         for row in view.rows:
             newest[view.group] = max(newest.get(view.group, 0), row.model_version)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in [*(["group"] if several else []), "node"]:
-        # A name longer than most may take a second line. It is never cut.
-        whole = all(len(getattr(view, heading)) <= ORDINARY for view in views)
-        table.add_column(heading, no_wrap=whole, overflow="fold")
-    if under:
-        table.add_column("under", overflow="fold")
-    table.add_column("kind", no_wrap=True)
-    for heading in ("readings", *(["withheld"] if wide else []), "lost", "silent"):
-        table.add_column(heading, justify="right", no_wrap=True)
     certified = any(row.certified_until_s for view in views for row in view.rows)
-    for heading in ("model", *(["cert"] if certified else []), *(["software"] if wide else [])):
-        table.add_column(heading, no_wrap=True)
-    # All of the state can be read, on as many lines as that takes.
-    table.add_column("state", overflow="fold")
-    for place, view in enumerate(views):
-        parts = [*view.rows, *view.sealed]
-        last = view.rows[0] if view.rows else None
-        cells = [view.group] if several else []
-        cells += [view.node, *([under[place] or "-"] if under else []), view.kind or "-"]
-        for what in ("learnt", *(["withheld"] if wide else []), "lost"):
-            cells.append(f"{sum(getattr(each, what) for each in parts):,}")
-        cells.append("-" if last is None else ago(last.silent_s))
-        cells.append("-" if last is None else _in_use(last.model_version, newest[view.group]))
-        if certified:
-            cells.append("-" if last is None else _left(last.certified_until_s - now, last))
-        if wide:
-            cells.append("-" if last is None else last.software)
-        # Nodes further down were described by other aggregators.
-        table.add_row(*(Text(printable(each)) for each in (*cells, ", ".join(state_words(view)))))
-    return table
+    below = dict(zip(map(id, views), under, strict=bool(under)))
+
+    def total(what: str) -> Callable[[NodeView], str]:
+        return lambda view: f"{sum(getattr(each, what) for each in (*view.rows, *view.sealed)):,}"
+
+    def last(cell: Callable[[NodeView, RowView], str]) -> Callable[[NodeView], str]:
+        return lambda view: cell(view, view.rows[0]) if view.rows else "-"
+
+    # A name longer than most may take a second line. It is never cut.
+    long = any(len(view.node) > ORDINARY for view in views)
+    long_groups = any(len(view.group) > ORDINARY for view in views)
+    columns: list[Column[NodeView]] = [
+        Column("group", lambda view: view.group, shown=several_groups(views), folds=long_groups),
+        Column("node", lambda view: view.node, folds=long),
+        Column("under", lambda view: below[id(view)] or "-", shown=bool(under), folds=True),
+        Column("kind", lambda view: view.kind or "-"),
+        Column("readings", total("learnt"), right=True),
+        Column("withheld", total("withheld"), shown=wide, right=True),
+        Column("lost", total("lost"), right=True),
+        Column("silent", last(lambda _, row: ago(row.silent_s)), right=True),
+        Column("model", last(lambda view, row: _in_use(row.model_version, newest[view.group]))),
+        Column(
+            "cert", last(lambda _, row: _left(row.certified_until_s - now, row)), shown=certified
+        ),
+        Column("software", last(lambda _, row: row.software), shown=wide),
+        # All of the state can be read, on as many lines as that takes.
+        Column("state", lambda view: ", ".join(state_words(view)), folds=True),
+    ]
+    return table(views, columns)
 
 
 def _in_use(version: int, newest: int) -> str:

@@ -18,6 +18,7 @@ from submerge.protocol.names import is_reserved
 from submerge.protocol.settings import check_names
 from submerge_files.console.admin_client import console_of
 from submerge_files.console.options import FILE, FOLDER, default_option, flag_option
+from submerge_files.console.tables import Column, table
 from submerge_files.console.units import duration, span_text
 from submerge_operate.fleet.nodes_table import ORDINARY
 from submerge_operate.pki import issuance
@@ -293,8 +294,6 @@ def of_kit(path: Path) -> IssuedKits:
 
 def print_kits(shown: IssuedKits, at: datetime) -> None:
     """Print kits as a table."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     console = console_of(wide=False)
@@ -303,30 +302,30 @@ def print_kits(shown: IssuedKits, at: datetime) -> None:
     if not shown.entries:
         console.print("no node has a kit yet: submerge pki issue NODE")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+
+    def state(entry: Entry) -> str:
+        return "revoked" if entry.node in shown.revoked else entry.state(at)
+
+    def groups(entry: Entry) -> str:
+        if entry.permission is None:
+            return "-"
+        return " ".join(groups_of(entry.permission)) or "all"
+
+    def time_left(entry: Entry) -> str:
+        return "-" if state(entry) == "ended" else left(entry.until, at)
+
     # A long name may take a second line, but is never cut.
-    whole = all(len(entry.node) <= ORDINARY for entry in shown.entries)
-    table.add_column("node", no_wrap=whole, overflow="fold")
-    table.add_column("role", no_wrap=True)
-    table.add_column("groups", overflow="fold")
-    table.add_column("hosts", overflow="fold")
-    table.add_column("until", no_wrap=True)
-    table.add_column("left", justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    for entry in shown.entries:
-        state = "revoked" if entry.node in shown.revoked else entry.state(at)
-        groups = " ".join(groups_of(entry.permission)) or "all"
-        cells = (
-            entry.node,
-            role_of(entry.permission) or "-",
-            groups if entry.permission is not None else "-",
-            " ".join(entry.hosts) or "-",
-            f"{entry.until:%Y-%m-%d}",
-            "-" if state == "ended" else left(entry.until, at),
-            state,
-        )
-        table.add_row(*map(Text, cells))
-    console.print(table)
+    long = any(len(entry.node) > ORDINARY for entry in shown.entries)
+    columns: list[Column[Entry]] = [
+        Column("node", lambda entry: entry.node, folds=long),
+        Column("role", lambda entry: role_of(entry.permission) or "-"),
+        Column("groups", groups, folds=True),
+        Column("hosts", lambda entry: " ".join(entry.hosts) or "-", folds=True),
+        Column("until", lambda entry: f"{entry.until:%Y-%m-%d}"),
+        Column("left", time_left, right=True),
+        Column("state", state),
+    ]
+    console.print(table(shown.entries, columns))
     if shown.serial:
         console.print(Text(f"serial {shown.serial}"))
 

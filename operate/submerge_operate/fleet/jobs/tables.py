@@ -13,7 +13,8 @@ from submerge.features import Kernel, Matern, Polynomial
 from submerge.jobs.envelopes import OPENING
 from submerge.jobs.kinds.kpca.answer import kernel_of
 from submerge.jobs.kinds.kpca.remainder import FEWEST
-from submerge_files.console.units import ago, figure, in_words, moment, printable
+from submerge_files.console.tables import Column, table
+from submerge_files.console.units import ago, figure, in_words, moment
 from submerge_operate.fleet.jobs.results import JobResult
 
 if TYPE_CHECKING:
@@ -28,23 +29,16 @@ MOST_NAMES = 5
 
 def table_of(views: Sequence[JobView], *, now: float) -> Table:
     """Return jobs as a table, at a wall time."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    several = len({view.group for view in views}) > 1
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    headings = ["job", *(["group"] if several else []), "kind", "opened", "took", "nodes"]
-    for heading in headings:
-        right = heading in ("took", "nodes")
-        table.add_column(heading, no_wrap=True, justify="right" if right else "left")
-    table.add_column("state", overflow="fold")
-    for view in views:
-        cells = [view.id, *([view.group] if several else []), view.kind]
-        cells += [moment(view.opened_s) if view.opened_s else "-", took(view, now=now)]
-        cells += [f"{view.members:,}", state_of(view)]
-        table.add_row(*(Text(printable(each)) for each in cells))
-    return table
+    columns: list[Column[JobView]] = [
+        Column("job", lambda view: view.id),
+        Column("group", lambda view: view.group, shown=len({view.group for view in views}) > 1),
+        Column("kind", lambda view: view.kind),
+        Column("opened", lambda view: moment(view.opened_s) if view.opened_s else "-"),
+        Column("took", lambda view: took(view, now=now), right=True),
+        Column("nodes", lambda view: f"{view.members:,}", right=True),
+        Column("state", state_of, folds=True),
+    ]
+    return table(views, columns)
 
 
 def state_of(view: JobView) -> str:

@@ -1,0 +1,56 @@
+"""A table for a terminal is a list of columns: a heading, cells, and when it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from submerge_files.console.units import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """One column.
+
+    cell : What it says of a row. What does not print is escaped.
+    shown : Whether the table has it.
+    right : Whether it is set to the right, as numbers are.
+    folds : Whether a cell may take several lines; otherwise it is never broken.
+    lines : Whether cells have lines of their own; all that they say has to be printable then.
+    """
+
+    heading: str
+    cell: Callable[[Row], str]
+    shown: bool = True
+    right: bool = False
+    folds: bool = False
+    lines: bool = False
+
+
+def table(rows: Iterable[Row], columns: Iterable[Column[Row]], title: str = "") -> Table:
+    """Return a table of the columns that are shown."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    if title:
+        made.title, made.title_justify = Text(printable(title)), "left"
+    shown = [column for column in columns if column.shown]
+    for each in shown:
+        made.add_column(
+            each.heading,
+            justify="right" if each.right else "left",
+            no_wrap=not each.folds,
+            overflow="fold" if each.folds else "ellipsis",
+        )
+    for row in rows:
+        cells = [(column.cell(row), column.lines) for column in shown]
+        made.add_row(*(Text(cell if lines else printable(cell)) for cell, lines in cells))
+    return made
