@@ -86,7 +86,7 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
 
     from submerge_bridges.on_dask.cluster import Cluster
     from submerge_bridges.on_dask.history import ClusterFit
-    from submerge_bridges.on_dask.sources import ClusterRows
+    from submerge_bridges.on_dask.rows import ClusterRows
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,

@@ -7,11 +7,14 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from submerge.history.detection import watching
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.cluster import Call, answered
 from submerge_bridges.on_dask.history import ClusterFit
-from submerge_bridges.on_dask.sources import ClusterRows
+from submerge_bridges.on_dask.rows import ClusterRows
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
 from submerge_proto.files import learnt as learnt_file
@@ -68,6 +71,24 @@ def on_workers(recordings: Recordings, settings: FitSettings, cluster: Any) -> F
     """Return what a cluster learns."""
     rows = ClusterRows.of_files(recordings)
     return ClusterFit(cluster, rows, recordings.channels, settings).run()
+
+
+def assert_alike(one: Fitted, other: Fitted, within: float = 1e-9) -> None:
+    """The same rows were learnt: numbers are equal to a share of the largest of their kind."""
+    assert [each.key for each in one.chunks] == [each.key for each in other.chunks]
+    assert one.folds.rank == other.folds.rank
+    assert one.folds.schema.names == other.folds.schema.names
+    assert one.first.left_out == other.first.left_out
+    assert one.states.keys() == other.states.keys()
+    limits = [watching(learnt_of(each)).limits.known for each in (one, other)]
+    assert limits[0].keys() == limits[1].keys()
+    for a, b in (
+        (one.scatter.scatter, other.scatter.scatter),
+        (one.folds.moments.mean, other.folds.moments.mean),
+        (one.folds.moments.variance, other.folds.moments.variance),
+        *((limits[0][kind], limits[1][kind]) for kind in limits[0]),
+    ):
+        np.testing.assert_allclose(a, b, rtol=within, atol=within * np.abs(a).max())
 
 
 def file_bytes(fitted: Fitted) -> bytes:

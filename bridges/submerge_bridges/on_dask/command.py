@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from submerge.history.settings import FitSettings
     from submerge_files.detect.run import Detected, DetectRequest
     from submerge_files.reader import ReadingOptions, Recordings
+    from submerge_files.reader.file_rows import FileReading
     from submerge_files.reader.parts import Digests
     from submerge_files.score.run import ScoreOrder
     from submerge_files.score.summary import ScoreSummary
@@ -28,15 +28,22 @@ class DaskCluster(NamedTuple):
     cluster: on_dask.Cluster
 
     def digests(self, options: ReadingOptions) -> Digests:
-        """Return what reads files for their hashes."""
-        from submerge_bridges.on_dask.sources import hashes
+        """Return what reads files for their hashes: workers."""
+        from submerge_bridges.on_dask import tasks
+        from submerge_bridges.on_dask.rows import RowReader, Stretch
 
-        return partial(hashes, self.cluster, options)
+        def hashes(readings: Sequence[FileReading]) -> list[bytes]:
+            reader = RowReader((), (), options)
+            whole = (Stretch.of("", each, whole=True) for each in readings)
+            calls = [on_dask.Call((reader, each)) for each in whole]
+            return list(self.cluster.answers(tasks.digest, calls))
+
+        return hashes
 
     def fit(self, recordings: Recordings, settings: FitSettings, advance: Advance) -> Fitted:
         """Learn a history."""
         from submerge_bridges.on_dask.history import ClusterFit
-        from submerge_bridges.on_dask.sources import ClusterRows
+        from submerge_bridges.on_dask.rows import ClusterRows
 
         rows, channels = ClusterRows.of_files(recordings), recordings.channels
         return ClusterFit(self.cluster, rows, channels, settings, advance).run()
@@ -44,10 +51,8 @@ class DaskCluster(NamedTuple):
     def detect(self, request: DetectRequest, advance: Advance) -> Detected:
         """Find the alarms of a request."""
         from submerge_bridges.on_dask.detection import detect_on
-        from submerge_bridges.on_dask.sources import ClusterRows
 
-        rows = ClusterRows.of_recordings(request.recordings)
-        return detect_on(self.cluster, request, rows, advance)
+        return detect_on(self.cluster, request, advance)
 
     def score(
         self, order: ScoreOrder, model: Path, folder: str, advance: Advance

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
 from submerge import Array, Schema
 from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Call, Cluster, answering
-from submerge_bridges.on_dask.portions import Portion, PortionReading
-from submerge_bridges.on_dask.sources import ClusterRows
+from submerge_bridges.on_dask.rows import AnyStretch, ClusterRows, RowReader
 from submerge_files.detect.run import (
     AnotherLevel,
     Detected,
@@ -27,23 +27,23 @@ from submerge_files.reader.time_order import TimeOrder
 
 
 @dataclass(frozen=True)
-class PortionRows:
-    """The rows of a portion, where `Recordings` stand."""
+class MachineRows:
+    """The rows of a machine, where `Recordings` stand."""
 
-    reading: PortionReading
+    reader: RowReader
     headings: tuple[str, ...]
-    portion: Portion
+    stretches: tuple[AnyStretch, ...]
     notes: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows."""
-        order, reading = TimeOrder(), self.reading.on(())
-        for stretch in self.portion.stretches:
-            yield from reading.rows(self.portion.machine, stretch, order)
+        order, reader = TimeOrder(), self.reader.on({})
+        for stretch in self.stretches:
+            yield from reader.rows(stretch, order)
 
 
 @answering
-def find(asked: DetectRequest, rows: PortionRows) -> tuple[JudgedFiles, Array]:
+def find(asked: DetectRequest, rows: MachineRows) -> tuple[JudgedFiles, Array]:
     """Return the alarms on a machine, and what else came of its rows; and medians of a level."""
     names, level = Schema.parse(asked.model.schema).names, None
     if asked.level is not None:
@@ -53,16 +53,14 @@ def find(asked: DetectRequest, rows: PortionRows) -> tuple[JudgedFiles, Array]:
 
 
 def detect_on(
-    cluster: Cluster,
-    request: DetectRequest,
-    rows: ClusterRows,
-    advance: Callable[[int], None] = lambda _: None,
+    cluster: Cluster, request: DetectRequest, advance: Callable[[int], None] = lambda _: None
 ) -> Detected:
-    """Judge all rows by a request, whose recordings are these rows."""
+    """Judge all rows of a request, whose recordings are files."""
+    rows = ClusterRows.of_files(request.recordings, cut=False)
     headings, whole = request.recordings.headings, JudgedFiles()
     every = [
-        PortionRows(rows.reading, headings, Portion(machine, stretches, len(stretches)))
-        for machine, stretches in rows.machines.items()
+        MachineRows(rows.reader, headings, tuple(stretches))
+        for _, stretches in groupby(rows.stretches, lambda each: each.machine)
     ]
     asked = cluster.share(replace(request, recordings=every[0]))
     for found, medians in cluster.answers(find, [Call((asked, each)) for each in every]):

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from submerge import UsageError
 from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Cluster, connected
 from submerge_bridges.on_dask.command import DaskCluster
 from submerge_bridges.on_dask.history import ClusterFit
-from submerge_bridges.on_dask.scoring import lazily_scored, scored_files
-from submerge_bridges.on_dask.sources import ClusterRows
-from submerge_bridges.on_dask.tables import Collection, collection_of, is_collection, table_of
+from submerge_bridges.on_dask.rows import (
+    ClusterRows,
+    Collection,
+    Partition,
+    collection_of,
+    frame_rows,
+    is_collection,
+    table_of,
+)
+from submerge_bridges.on_dask.scores import lazily_scored, scored_files
 from submerge_files.model_file import learnt_of
 from submerge_files.python.alarm import AlarmSpan
 from submerge_files.python.fitting import reread, settings_of
-from submerge_files.python.frame_rows import FrameRows
-from submerge_files.python.frames import frame_of
 from submerge_files.python.model import HistoryModel
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
@@ -54,8 +56,8 @@ def fit(
     Returns
     -------
     submerge.Model
-        For the same files it is the same, byte for byte, as that of `submerge.Model.fit`, whatever
-        the number of workers.
+        Of the same files that of `submerge.Model.fit`, to rounding, and the same bytes for any
+        number of workers.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def detect(
         recordings = open_recordings(paths, options, DaskCluster(cluster).digests(options))
         judge, level = model.judge, model.judge.level_of(machine)
         request = judge.request(recordings, level, judge.condition(when), at_most)
-        detected = detect_on(cluster, request, ClusterRows.of_recordings(recordings))
+        detected = detect_on(cluster, request)
     if level is not None:
         level.warn(stacklevel=2)
     return judge.spans(detected)
@@ -194,15 +196,10 @@ class PartitionRows:
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows."""
-        head, options = self._found.head, self._found.options
+        machine, options = self._found.head.machine, self._found.options
         for number, partition in enumerate(self._found.partitions):
             table = table_of(self._cluster.value(partition))
-            if len(table):
-                names = self._found.names if isinstance(table, np.ndarray) else None
-                frame = frame_of(table, names)
-                read = FrameRows(frame, options.columns, options.time or None, head.machine)
-                for recorded in read.rows():
-                    yield replace(recorded, file=f"the frame, part {number}")
+            yield from frame_rows(table, self._found.names, options, Partition(machine, number))
 
 
 def _paths(rows: Any) -> list[Any]:
