@@ -182,10 +182,7 @@ class Group:
     def learn_schema(
         self, canonical: bytes, created: float, *, kept: tuple[Records, Now] | None = None
     ) -> None:
-        """Go over to a schema; rows of another leave the model.
-
-        Raises PeerError if the text is no canonical schema; nothing changes.
-        """
+        """Go over to a schema; rows of another leave the model. PeerError if the text is none."""
         schema = Schema.parse(canonical)
         self.canonical, self._stirred = canonical, True
         if self.ledger is not None:
@@ -408,11 +405,7 @@ class Group:
 
 
 def answer_join(group: Group, join: Join, me: Incarnation, *, top: bool) -> Joined:
-    """Answer a child that asks to join.
-
-    me : the incarnation of the store
-    top : whether it is a root's
-    """
+    """Answer a child that asks to join; `me`: the store's incarnation, `top`: of a root."""
     stamp, ledger, reason, floor = join.stamp, group.ledger, Reason.ACK, 0
     lines: tuple[str, ...] = ()
     newest = 0

@@ -95,9 +95,8 @@ class StoreRecords:
         self._is_new = is_new
 
     def keep(self, identity: StoreIdentity | None, groups: Iterable[Group]) -> Keep | None:
-        """Return the write of all changes; None if nothing has changed.
-
-        identity : None while the store has no parent yet
+        """Return the write of all changes, None if nothing has changed; no identity before a
+        parent.
         """
         writes: dict[Key, Any] = {}
         held: dict[Key, Any] = {}

@@ -16,11 +16,7 @@ Given = Mapping[str, tuple[float, float]]
 
 
 def known_scaling(configured: Schema, earlier: Iterable[Schema], given: Given) -> Given:
-    """Return center and scale of the channels of which they are known, by name.
-
-    earlier : schemas that the group has had; the first counts that has a channel
-    given : of channels that no earlier schema has
-    """
+    """Return center and scale of channels by name: of the first earlier schema, or `given`."""
     measured = dict[str, tuple[float, float]]()
     wanted = set(configured.named)
     for schema in earlier:

@@ -69,12 +69,8 @@ class SelfCheck:
         leave_out: Callable[[frozenset[str]], None],
         ledger: Ledger | None,
     ) -> CheckResult:
-        """Return a message that can be read, and whose rows had to be left out for it.
-
-        make : Makes the message of the rows that are not left out.
-        leave_out : Keeps the rows of these nodes out, and no longer those of others. The caller
-            ends it.
-        ledger : It knows who has rows.
+        """Return a message that can be read, and whose rows had to be left out; the caller ends
+        that.
         """
         made, why = self._attempt(make)
         if why is None:

@@ -45,10 +45,7 @@ class FleetView:
         return self._learns_scaling and self.schema.scaling is None
 
     def recall(self, model: Model) -> None:
-        """Take a model that was kept, and the schema that the fleet had settled by then.
-
-        The next join confirms or corrects it.
-        """
+        """Take a model that was kept, and the schema settled by then; the next join corrects it."""
         self._use(model)
         if self.is_settled:
             return
@@ -60,13 +57,7 @@ class FleetView:
             self.schema = schema
 
     def adopt(self, canonical: bytes) -> Note | None:
-        """Take the fleet's schema, if it has the same channels.
-
-        Returns
-        -------
-        Note or None
-            Why it is refused; None if it is taken.
-        """
+        """Take the fleet's schema, if it has the same channels; return why it is refused."""
         try:
             schema = Schema.parse(canonical)
         except PeerError as error:
@@ -80,10 +71,7 @@ class FleetView:
         return None
 
     def receive(self, model: Model, fingerprint: str, session: ParentSession) -> list[Effect]:
-        """Take and keep a model, if it is newer and of this node's own schema.
-
-        fingerprint : of the schema that the node learns under
-        """
+        """Take and keep a model, if it is newer and of the schema that the node learns under."""
         if model.fingerprint != fingerprint:
             if model.schema != self.configured.canonical:
                 session.rejoin()  # the fleet may have settled on a scaling, or a gamma

@@ -83,11 +83,7 @@ class RowAccount:
 
 
 def advice(account: RowAccount, *, has_parent: bool, unsettled: int) -> str:
-    """Return what a person may do about rows that are not learnt, in one line; empty if nothing.
-
-    has_parent : whether the running incarnation has ever reached a parent
-    unsettled : readings that wait for the fleet to settle its schema
-    """
+    """Return what a person may do about rows that are not learnt, in one line; empty if nothing."""
     if account.lost:
         if has_parent:
             return "see the lines above that begin with `lost`"
@@ -194,10 +190,7 @@ class ClientIncarnation:
 
     @property
     def largest(self) -> float:
-        """The bound of scaled numbers that are learnt.
-
-        While the scaling is not known, only NumPy has to be able to sum them.
-        """
+        """The bound of scaled numbers that are learnt; without a scale, what NumPy can sum."""
         return LARGEST if self.raw else LARGEST_SCALED
 
     @property
@@ -227,11 +220,7 @@ class ClientIncarnation:
         priorities: Priorities | None = None,
         gaps: Guesses | None = None,
     ) -> None:
-        """Take in usable rows (n, channels), scaled if that is known, and their features (n, dim).
-
-        priorities : (n,), random: moments keep a sample of the rows with the lowest
-        gaps : which numbers were filled, and by what
-        """
+        """Take in usable rows (n, channels), scaled if that is known, and features (n, dim)."""
         if not len(rows):
             return
         half_life = self.schema.half_life
@@ -294,10 +283,7 @@ class ClientIncarnation:
         )
 
     def checkpoint(self, report: Report, now: Now) -> Checkpoint:
-        """Return a checkpoint: `report` as the last report of this incarnation, without its trail.
-
-        The trail is the process's: the next incarnation goes on with it.
-        """
+        """Return `report` as the last report of this incarnation; its trail is the process's."""
         measured = self.measured(now)
         final = replace(report, final=True, trail=NO_TRAIL)
         return Checkpoint(final, self.pin, self.delivered, measured)

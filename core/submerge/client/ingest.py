@@ -179,12 +179,7 @@ class Ingest:
         now: Now,
         held: Mask | None = None,
     ) -> Scored | None:
-        """Let an incarnation learn rows (n, channels), in their units; return their scores.
-
-        held : as in `Reading`
-
-        Raises ShapeError if they have another number of channels than the schema; nothing changes.
-        """
+        """Let an incarnation learn rows (n, channels), in their units; return their scores."""
         monitor = self.monitor_for(current)
         # Without a settled schema there can be no model, whatever a parent sends.
         if model is not None and (
@@ -270,10 +265,7 @@ class Ingest:
         current.learn(clipped[learnt], lifted[learnt], now, priorities, guesses)
 
     def _count(self, judgement: Judgement, block: Block) -> None:
-        """Count scores of rows that belong to no alarm: the group's limits follow from them.
-
-        They are scaled to rows without gaps, so that limits mean the same with gaps.
-        """
+        """Count scores of rows that belong to no alarm, as of rows without gaps: limits follow."""
         scores, normal = judgement.scores, ~judgement.decision.alarmed
         if block.beyond is not None:
             normal &= ~block.beyond
@@ -287,10 +279,7 @@ class Ingest:
                 tally.add(even[normal])
 
     def _priorities(self, n: int, current: ClientIncarnation) -> Priorities | None:
-        """Draw priorities for the sample that settles gamma.
-
-        None while the scaling is not known: without it, gamma follows from moments alone.
-        """
+        """Draw priorities for the sample that settles gamma; None while moments alone do."""
         if current.learns or current.raw or current.schema.features.settled:
             return None
         return np.frombuffer(self._rng.bytes(8 * n), dtype="<u8")

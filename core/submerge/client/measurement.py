@@ -65,10 +65,7 @@ class MeasuringMemory:
         self._n, self._seen, self._every = 0, 0, 1
 
     def learn(self, rows: Array, gaps: Guesses | None = None) -> None:
-        """Take in rows (n, channels), at least one, in the units of the open schema.
-
-        gaps : which numbers were filled; a wide group keeps them as they are
-        """
+        """Take in rows (n, channels), at least one, in the units of the open schema."""
         if self._fingerprint:
             self._engine.partial_fit(rows, gaps=gaps)
             self._weight += len(rows)
@@ -113,11 +110,7 @@ def _faded(whole: WholeScatter, factor: float) -> WholeScatter:
 def successors_report(
     report: Report, measured: MeasuredRows, settled: Schema, summaries: Summaries
 ) -> Report | None:
-    """Return the final report of a successor; None if the readings are of another schema.
-
-    report : the last report of the incarnation that measured
-    settled : the fleet's schema now
-    """
+    """Return the final report of a successor; None if the readings are of another schema."""
     counts = report.counts
     schema = _open_schema(report.fingerprint, settled, measured.schema)
     scales = schema is not None and schema.scaling is None and settled.scaling is not None
@@ -149,10 +142,7 @@ def successors_report(
 
 
 def _open_schema(fingerprint: str, settled: Schema, text: bytes) -> Schema | None:
-    """Return the schema of that fingerprint, if `settled` has only settled what it left open.
-
-    text : the schema's, as it was kept; an earlier version kept none
-    """
+    """Return the schema of that fingerprint, if `settled` has only settled what it left open."""
     opened = Schema.parse(text) if text else None
     if opened is not None and opened.fingerprint == fingerprint and settled.is_like(opened):
         return opened
@@ -200,10 +190,7 @@ def _restated(
 def _learnt(
     measured: MeasuredRows, units: Schema, settled: Schema, summaries: Summaries
 ) -> tuple[Summary | None, int]:
-    """Return what a learner has learnt of the readings that are kept, and how many they are.
-
-    units : the settled schema, without its scaling where the readings are scaled already
-    """
+    """Return what a learner has learnt of the readings that are kept, and how many they are."""
     learner, learnt, last = summaries.learner(settled), 0, 0.0
     for rows, weight in _alike(measured):
         block = prepare(rows, units, fill=None)

@@ -52,10 +52,7 @@ class RecentRows:
         self._next = self._held = 0
 
     def add(self, block: Block, wall: float = 0.0) -> None:
-        """Add the rows of a block, gaps as gaps.
-
-        wall : when the last of them came, Unix seconds
-        """
+        """Add the rows of a block that came at a wall time, gaps as gaps."""
         most = len(self._ring)
         rows = block.rows[-most:]
         places = (self._next + np.arange(len(rows))) % most
@@ -447,10 +444,7 @@ class NewestScore(NamedTuple):
 
 
 def newest_score(monitor: NodeMonitor) -> NewestScore | None:
-    """Return it; None before the first row was scored, or without alarms.
-
-    It reads values that are replaced whole, so that any thread may call it. O(kinds * of).
-    """
+    """Return it for any thread, in O(kinds * of); None before the first row was scored."""
     detector, own = monitor.detector, monitor.own
     if detector is None:
         return None

@@ -50,10 +50,7 @@ class MonitorState:
         return replace(self, desired=DesiredState(node, 0), detector=DetectorState())
 
     def of_schema(self, schema: Schema, channels: int) -> MonitorState:
-        """Return what stays valid under a schema.
-
-        The record was checked by itself; its width is compared with the schema here.
-        """
+        """Return what stays valid under a schema; the record's width is compared with it here."""
         if self.fingerprint != schema.fingerprint:
             # Scores of another schema mean something else: only the alarms stay.
             detector = self.detector.under_another_schema

@@ -245,15 +245,7 @@ class ClientNode:
         return due if self._kept == self.current.progress else min(due, self._checkpoint_at)
 
     def step(self, event: Event, now: Now) -> list[Effect]:
-        """Return the effects of an event, in order.
-
-        Raises
-        ------
-        ShapeError
-            If a reading has another number of channels than the schema; nothing changes.
-        UsageError
-            If the first event is not `Start`, or another is.
-        """
+        """Return the effects of an event, in order; UsageError if the first is not `Start`."""
         if isinstance(event, Start) == hasattr(self, "current"):
             raise UsageError(f"the first event is Start, and it comes once, got {event!r}")
         effects: list[Effect] = []

@@ -100,9 +100,8 @@ class PendingFinals:
         return self._waiting_of(own=False)
 
     def account(self, current: ClientIncarnation, *, ends: bool = False) -> RowAccount:
-        """Return what has become of each row of this process.
-
-        ends : whether it ends now: rows that are not kept for a parent are lost then
+        """Return what became of each row of this process; `ends`: rows not kept for a parent are
+        lost.
         """
         last = current.account
         if ends and current.pin is None:
@@ -203,10 +202,7 @@ class PendingFinals:
     def meet(
         self, pin: Pin, current: ClientIncarnation, summaries: Summaries, effects: list[Effect]
     ) -> None:
-        """Bind the finals to the parent that answered; drop those that it may not count.
-
-        Readings that were measured take the form of the schema that the parent has now.
-        """
+        """Bind the finals to the parent that answered, and its schema; drop others."""
         for final in list(self._waiting):
             if final.kept.pin is not None and not binds(final.kept.pin, pin):
                 self._drop(final, ANOTHER, current, effects)
@@ -238,13 +234,7 @@ class PendingFinals:
     def take_answer(
         self, answer: Answer, current: ClientIncarnation, effects: list[Effect]
     ) -> bool:
-        """Take an answer that may be to a final; only its own parent can accept or refuse it.
-
-        Returns
-        -------
-        bool
-            Whether a final that waits has another schema than the parent: a join says which.
-        """
+        """Take an answer that may be to a final; return whether one waits for a schema."""
         another = False
         for final in list(self._waiting):
             # A late answer to an earlier report of that incarnation does not count.
@@ -325,12 +315,7 @@ def _moved_note(measured: Report, moved: Report) -> Note:
 
 
 def lost_note(report: Report, readings: int, why: str) -> Note:
-    """Return the note that an incarnation's undelivered readings are lost.
-
-    What it declares of incarnations before it is left out: each loss has had a note already.
-
-    readings : undelivered ones, with what it declares
-    """
+    """Return the note that an incarnation's undelivered readings are lost, its own alone."""
     own = report.counts.generated - report.counts.lost
     facts = {"report": report, "readings": min(readings, own), "why": why}
     return Note("lost", facts, "warning")

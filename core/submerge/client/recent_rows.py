@@ -72,10 +72,7 @@ class RecentReadings(NamedTuple):
 
 
 def recent_statistics(monitor: NodeMonitor | None) -> RecentStatistics:
-    """Return the scores of the rows in memory.
-
-    Raises UsageError if rows are not scored, and why.
-    """
+    """Return the scores of the rows in memory; UsageError if rows are not scored, and why."""
     monitor, task, detector = _scoring(monitor)
     settings, settled = detector.settings, monitor.own is None or monitor.own.settled
     scored = [
@@ -102,12 +99,7 @@ def recent_statistics(monitor: NodeMonitor | None) -> RecentStatistics:
 
 
 def recent_readings(monitor: NodeMonitor | None, schema: Schema, numbers: int) -> RecentReadings:
-    """Return the readings of the rows in memory, and what is expected of them.
-
-    numbers : most readings; of more, the newest rows
-
-    Raises UsageError if rows are not scored, and why.
-    """
+    """Return the newest readings in memory, at most so many numbers, and what is expected."""
     monitor, task, _ = _scoring(monitor)
     channels = task.model.channels
     rows = task.rows[-max(1, numbers // channels) :]

@@ -47,10 +47,7 @@ class Spans(NamedTuple):
 
 
 def spans(n: int, within: int, most: int = MOST_SPANS) -> Spans:
-    """Return spans of `within` rows in n rows, spread evenly; shorter ones if there is no room.
-
-    A quarter of the rows is left for spans to begin at different places.
-    """
+    """Return spans of `within` rows spread over n, or shorter: a quarter is for their begins."""
     lead = max(min(LEAD, n // 4), 2)  # a smoothed score needs two rows before it
     within = max(0, min(within, n - lead - n // 4))
     last = n - within
@@ -93,11 +90,7 @@ class Detection:
         return tuple(kind for kind in self._base if kind in needed)
 
     def found(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Mask:
-        """Return in which spans an alarm is raised, (spans,).
-
-        scores : From the start of each span.
-        starts : (spans,)
-        """
+        """Return in which spans an alarm is raised, (spans,), by scores from their starts on."""
         found = np.zeros(len(starts), dtype=bool)
         for kind, limit in self._limits.items():
             series = self._smoothed(scores, starts) if kind == "smoothed" else scores.get(kind)

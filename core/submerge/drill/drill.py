@@ -69,15 +69,7 @@ def shape(kind: str, ages: Array, noise: Array) -> Array | None:
 
 
 def held(readings: Array, starts: npt.NDArray[np.intp], rows: int) -> Array:
-    """Return what a stuck sensor adds: its last reading before each start, less what it would read.
-
-    readings : (n,), of one channel
-    starts : (spans,), the first row of each fault
-
-    Returns
-    -------
-    (spans, rows)
-    """
+    """Return what a stuck sensor adds to readings (n,), from each start on: (spans, rows)."""
     return np.asarray(readings[starts - 1, None] - readings[starts[:, None] + np.arange(rows)])
 
 
@@ -202,10 +194,7 @@ class Drill:
             yield from self._slices(channel)
 
     def share(self, kind: Kind, channel: int, size: float = 1.0) -> float:
-        """Return the share of spans in which a fault raises an alarm.
-
-        size : scaled, as rows are; of kinds that have one
-        """
+        """Return the share of spans in which a fault of a scaled size raises an alarm."""
         if kind == "swap":
             return self._swapped(channel)
         if kind == "stuck":
@@ -361,10 +350,7 @@ def packed(channels: Sequence[ChannelAnswer]) -> bytes:
 
 
 def unpacked(data: bytes) -> tuple[ChannelAnswer, ...]:
-    """Return the answers that bytes hold; deviations, which do not travel, are 1.
-
-    Raises PeerError if no node sends these bytes.
-    """
+    """Return the answers that bytes hold, deviations 1; PeerError if no node sends these bytes."""
     if len(data) % FORM.itemsize:
         raise PeerError(f"expected {FORM.itemsize} bytes a channel, got {len(data)}", kind="shape")
     table = np.frombuffer(data, dtype=FORM)

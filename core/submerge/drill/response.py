@@ -75,10 +75,7 @@ class Response(Protocol):
     """The scores of rows, one channel of which is off."""
 
     def scores(self, added: Array, spans: Spans, kinds: tuple[By, ...], /) -> Scores:
-        """Return scores (spans, rows) if `added` (spans, rows) is added to the channel's readings.
-
-        kinds : those that are wanted
-        """
+        """Return scores (spans, rows) if `added` (spans, rows) comes to the channel's readings."""
 
 
 def by_lag(added: Array, copies: int) -> Array:

@@ -51,9 +51,8 @@ class Buckets(NamedTuple):
         return cls(draws.below(words, n), sign, n)
 
     def sums(self, X: Any) -> Array:
-        """Return the sketches (rows, n) of rows (rows, channels), dense or CSR.
-
-        There may be fewer channels than were drawn.
+        """Return the sketches (rows, n) of rows (rows, channels), dense or CSR, or of fewer
+        channels.
         """
         if sparse.is_sparse(X):
             row, channel, entries = sparse.rows_of(X), X.indices, X.data

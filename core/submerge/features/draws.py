@@ -109,10 +109,7 @@ def lengths(rows: Array) -> Array:
 
 
 def normal_quantiles(p: Array) -> Array:
-    """Return the number below which a standard normal falls with probability `p` in (0, 1).
-
-    This is Wichura's PPND16, with a relative error of 1e-15.
-    """
+    """Return standard normal quantiles of `p` in (0, 1): Wichura's PPND16, 1e-15 relative error."""
     q = p - 0.5
     r = 0.180625 - q * q
     center = q * _ratio(r, _A, _B)

@@ -30,10 +30,7 @@ RECENT = 4
 
 
 def kept(build: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
-    """Return `build(map, ...)` with its results cached.
-
-    The map must be hashable and weakly referable, and not part of the result.
-    """
+    """Return `build(map, ...)` with its results cached; the map is hashable, and in no result."""
     built: WeakKeyDictionary[Any, dict[Hashable, Any]] = WeakKeyDictionary()
     recent: deque[Any] = deque(maxlen=RECENT)
 

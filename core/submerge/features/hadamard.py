@@ -30,20 +30,14 @@ def padded_size(channels: int) -> int:
 
 
 def rows_of(D: Array, rows: range) -> Array:
-    """Return these rows of M for signs D (3, p): (rows, p) whole numbers.
-
-    Every sum is of whole numbers below p^2, so it is exact in any order.
-    """
+    """Return these rows of M for signs D (3, p), whole numbers: (rows, p), exact in any order."""
     first, second, third = D
     R = butterflies(sylvester(rows, D.shape[1]) * third)
     return np.asarray(butterflies(R * second) * first)
 
 
 def multiply(X: Array, signs: Array, n: int) -> Array:
-    """Return the products with the first `n` rows of M_1, M_2, ...: (rows, p) to (rows, n).
-
-    Signs are (blocks, 3, p). No M is formed.
-    """
+    """Return products (rows, n) with the first rows of M_1, M_2, ... by signs (blocks, 3, p)."""
     blocks, p, low = len(signs), X.shape[1], _needed(signs, n)
     Y = transform((X[:, None] * signs[:, 0]).reshape(-1, p)).reshape(-1, blocks, p)
     Y = transform((Y * signs[:, 1]).reshape(-1, p)).reshape(-1, blocks, p)

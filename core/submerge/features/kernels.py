@@ -213,10 +213,7 @@ def radial_pull(X: Array, Y: Array, slopes: Array) -> Array:
 
 
 def _middle(Y: Array) -> Array:
-    """Return the median (d,) of each channel of rows Y (m, d), m at least 1, or of a sample.
-
-    Outlying rows, such as fill values, do not move it unless they are about half of all.
-    """
+    """Return the median (d,) of rows Y (m, d) or of a sample: fill values do not move it."""
     m = len(Y)
     if m > SAMPLED:
         # Steps of the golden section match no period in the rows, such as every tenth.

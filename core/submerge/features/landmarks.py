@@ -220,12 +220,8 @@ class OpenLandmarks(OfKernel):
         return {"kind": OPEN_KIND, "landmarks": self.landmarks, **self.kernel.spec()}
 
     def chosen(self, points: Array) -> Landmarks:
-        """Return the map of chosen landmarks (m, channels).
-
-        Raises
-        ------
-        UsageError
-            If they are too many, gamma is open, or their kernel overflows.
+        """Return the map of chosen landmarks (m, channels); UsageError if they are none of the
+        kernel.
         """
         if len(points) > self.landmarks:
             raise UsageError(f"at most {self.landmarks} landmarks, got {len(points)}")

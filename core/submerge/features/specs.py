@@ -36,13 +36,7 @@ def plain(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse(spec: Mapping[str, Any]) -> FeatureMap:
-    """Return the map that a spec describes: `parse(m.spec()) == m`.
-
-    Raises
-    ------
-    PeerError
-        If it is not exactly the spec of some map.
-    """
+    """Return the map that a spec describes: `parse(m.spec()) == m`; PeerError if it is of none."""
     try:
         if not isinstance(spec, Mapping):
             raise TypeError("it is not a mapping")

@@ -63,10 +63,7 @@ def points(n: int, dimensions: int) -> Words:
 
 
 def shifted(n: int, dimensions: int, *, seed: int, stream: int) -> Words:
-    """Return the points as raw numbers, each dimension's bits flipped by a random number.
-
-    The shift makes each point uniform and keeps the net as even as it was.
-    """
+    """Return the points as raw numbers, each dimension's bits flipped alike: uniform, as even."""
     flip = draws.words(seed, stream, dimensions)
     return np.asarray((points(n, dimensions) << np.uint64(64 - BITS)) ^ flip)
 

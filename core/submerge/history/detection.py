@@ -191,10 +191,7 @@ class HistoryDetector:
         return JudgedRows(block, judgement.scores, alarmed, over, times, recorded.number(start))
 
     def _over(self, before: RecentScores, scores: RowScores) -> dict[By, Array]:
-        """Return what alarms are raised by, over its limits: k-of-m statistics.
-
-        before : of the rows before
-        """
+        """Return the k-of-m statistics that alarms are raised by, over their limits."""
         detector = self._monitor.detector
         limits = {} if detector is None else detector.limits.known
         even, of = before.watched(scores.even), self._alarms.of

@@ -110,10 +110,7 @@ def fit(
 
 
 def folds_after(first: FirstPass, channels: Sequence[Channel], settings: FitSettings) -> Folds:
-    """Return the folds of what a pass has learnt, whose cells it lets go.
-
-    Raises NothingLearnt or UsageError as `fit`.
-    """
+    """Return the folds of what a pass has learnt, whose cells it lets go; errors as of `fit`."""
     _check(first, settings)
     folds = folds_of(first.cells, channels, settings)
     _check_varying(folds)
@@ -173,10 +170,7 @@ def fitted(
     block_s: float,
     chunks: tuple[Chunk, ...],
 ) -> Fitted:
-    """Put together what both passes have come to.
-
-    block_s : length of the blocks whose maxima were counted
-    """
+    """Put together what both passes have come to; `block_s`: of the blocks that were counted."""
     scatter, names = folds.whole, first.machines
     model = model_of(
         scatter,

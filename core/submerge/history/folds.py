@@ -120,10 +120,7 @@ class Folds:
 def folds_of(
     cells: Mapping[Cell, CellSummary], channels: Sequence[Channel], settings: FitSettings
 ) -> Folds:
-    """Return the folds of a history.
-
-    Raises NothingLearnt if no row could be learnt, or nothing varies.
-    """
+    """Return the folds of a history; NothingLearnt if no row could be learnt, or nothing varies."""
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")
     deviant: dict[Cell, Deviant] = {}

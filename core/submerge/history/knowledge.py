@@ -60,10 +60,7 @@ class Learnt:
 
 
 def follow(monitor: NodeMonitor, block: Block, judgement: Judgement | None) -> None:
-    """Let a machine's own mean follow the rows that a client would have learnt.
-
-    judgement : None while there is none: then all rows are learnt
-    """
+    """Let a machine's own mean follow the rows that a client would have learnt; all without one."""
     if monitor.own is None:
         return
     rows, learnt = block.rows, np.ones(len(block), dtype=bool)

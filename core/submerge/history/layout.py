@@ -75,10 +75,7 @@ class Periods:
 
     @property
     def typical(self) -> float:
-        """The median distance; the mean one where a clock is too coarse to tell rows apart.
-
-        0 if no two rows are apart.
-        """
+        """The median distance, or the mean one of a coarse clock; 0 if no two rows are apart."""
         if not self.counts:
             return 0.0
         values = np.array(sorted(self.counts))
@@ -164,11 +161,7 @@ class CellGrid(NamedTuple):
     def first_cell(
         self, recorded: Recorded, start: int, machine: int, run: int
     ) -> tuple[Cell, int]:
-        """Return the cell of a row, and where the rows that follow it there end.
-
-        machine : as in `Cell`
-        run : of the file that they are from, if they have no times
-        """
+        """Return the cell of a row of a machine and run, and where the rows in it end."""
         times, n = recorded.times, len(recorded.rows)
         if times is None:
             number = (recorded.first - 1 + start) // int(self.unit)
@@ -381,10 +374,7 @@ class CellBlocks:
         return tuple(self._machines)
 
     def double(self, *, longer: bool) -> None:
-        """Go over to cells of twice the length, or of twice as many runs.
-
-        What waits belongs to the larger cell.
-        """
+        """Go over to cells of twice the length, or of twice as many runs, with what waits."""
         self.grid = self.grid.doubled if longer else self.grid.of_more_runs
         if self._cell is not None:
             self._cell = self._cell.parent if longer else self._cell.with_next_run

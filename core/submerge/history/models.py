@@ -44,15 +44,7 @@ def model_of(
     block_s: float = 0.0,
     at: float = 0.0,
 ) -> Model:
-    """Return a model of a scatter.
-
-    settled : schema and rank
-    nodes : machines
-    scores : by which there are limits; None gives none
-    counts : of rows
-    block_s : as in `Model`
-    at : when the last of the rows was, seconds since 1970
-    """
+    """Return a model of a scatter by the schema and rank that are settled; limits by `scores`."""
     schema = settled.schema
     return Model(
         "history",

@@ -76,10 +76,7 @@ class LeftOut:
         self.counts = [0] * len(self.spans)
 
     def rest(self, recorded: Recorded) -> Iterator[Recorded]:
-        """Yield the rows outside the spans: pieces that follow one another.
-
-        Raises UsageError if there are spans, and rows without times.
-        """
+        """Yield the rows outside the spans, in pieces; UsageError for rows without times."""
         if not self.spans:
             yield recorded
             return
@@ -105,12 +102,7 @@ class LeftOut:
 
 
 def check_used(counts: Sequence[int], spans: Sequence[TimeSpan], rows: int, seen: TimeSpan) -> None:
-    """Refuse excluded spans that take out no row, or all.
-
-    counts : Rows in each span.
-    rows : Of the whole history.
-    seen : From its first row to its last.
-    """
+    """Refuse excluded spans that take out none of the rows, or all; `seen`: first to last row."""
     for count, span in zip(counts, spans, strict=True):
         if not count:
             raise UsageError(

@@ -122,10 +122,7 @@ class MachinePass:
             self._take_maxima()
 
     def forget_counts(self) -> None:
-        """Count from zero: of the rows so far only what the monitor has learnt stays.
-
-        The block that has not ended goes on, and counts.
-        """
+        """Count from zero, but for the open block: only what the monitor has learnt stays."""
         self.taken, self._maxima = 0, []
         if self._monitor.detector is not None:
             self._monitor.detector = replace(self._monitor.detector, highest=HighestSoFar())
@@ -336,10 +333,7 @@ class JudgedHistory:
 
     @classmethod
     def of(cls, machines: Mapping[int, JudgedMachine], block_s: float) -> JudgedHistory:
-        """Put machines together: the same, however they were judged apart.
-
-        block_s : length of the blocks that were counted
-        """
+        """Put machines together: the same, however they were judged apart."""
         ordered = [machines[number] for number in sorted(machines)]
         lengths = _summed([each.lengths for each in ordered])
         parts = [each.sketches.maxima for each in ordered if each.sketches.maxima is not None]

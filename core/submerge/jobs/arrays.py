@@ -62,10 +62,7 @@ def pack(header: Mapping[str, Any], arrays: Arrays) -> bytes:
 
 
 def unpack(body: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return the header and the arrays that bytes hold.
-
-    Raises PeerError if `pack` makes no such bytes. Floats are finite.
-    """
+    """Return the header and the arrays that bytes hold; PeerError if `pack` makes no such bytes."""
     if body[:4] != MAGIC or len(body) < 8:
         raise PeerError(f"expected a payload of a job, got {len(body)} bytes of something else")
     length = int.from_bytes(body[4:8], "little")

@@ -218,9 +218,8 @@ class ShareCollection:
         return JobShare(place or None, left, merged)
 
     def merged(self, without: str = "") -> Arrays:
-        """Return what the children contribute, merged; `without` one of them.
-
-        It raises any exception if what one of them contributes cannot be computed with.
+        """Return what the children contribute, merged, `without` one; any exception if one cannot
+        be.
         """
         ups = [self._shares[child].arrays for child in self.contributors if child != without]
         if self._kind is None or not ups:
@@ -250,10 +249,7 @@ class ShareCollection:
         return moved[0] if len(moved) == 1 else None
 
     def culprit(self, compute: Callable[[Arrays], object]) -> str | None:
-        """Return the one child without which something can be computed; None if it is not one.
-
-        compute : raises an exception, of any type, if it cannot
-        """
+        """Return the one child without which `compute` raises nothing; None if it is not one."""
         names = self.contributors
         found = [name for name in names[:MOST_TRIED] if self._goes_without(name, compute)]
         return found[0] if len(found) == 1 < len(names) <= MOST_TRIED else None

@@ -70,12 +70,7 @@ class JobAsk:
 
     @classmethod
     def unpack(cls, body: bytes) -> JobAsk:
-        """Return the ask that bytes hold.
-
-        Raises
-        ------
-        PeerError
-        """
+        """Return the ask that bytes hold; PeerError if they hold none."""
         header, arrays = unpack(body)
         within_s, phase = header.get("within_s"), header.get("phase")
         if isinstance(within_s, bool) or not isinstance(within_s, int | float):
@@ -113,12 +108,7 @@ class JobShare:
 
     @classmethod
     def unpack(cls, body: bytes) -> JobShare:
-        """Return the share that bytes hold.
-
-        Raises
-        ------
-        PeerError
-        """
+        """Return the share that bytes hold; PeerError if they hold none."""
         header, arrays = unpack(body)
         left = header.get("left")
         if not isinstance(left, dict) or not all(map(is_name, left)):

@@ -92,10 +92,7 @@ class Job:
 
     @classmethod
     def read(cls, value: Any) -> Job:
-        """Return the job that values of JSON name.
-
-        Raises PeerError if they name none. Fields of a later version are passed over.
-        """
+        """Return the job that values of JSON name, later fields passed over; PeerError if none."""
         if not isinstance(value, dict):
             raise PeerError("a job is a mapping")
         known = {each.name: each for each in fields(cls) if each.name in value}

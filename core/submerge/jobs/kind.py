@@ -78,9 +78,8 @@ class JobKind(Protocol):
         """Return what settles a scale for all, none negative; None if the round settles none."""
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
-        """Return the next round, or the answer, from what all participants have contributed.
-
-        Raises UsageError if there is no answer, and why.
+        """Return the next round, or the answer, from all contributions; UsageError if there is
+        none.
         """
 
     def check_down(self, down: PhaseDown) -> None:
@@ -138,10 +137,7 @@ class MakeKind(Protocol):
         """The arrays of its answer."""
 
     def __call__(self, settings: Settings, width: int, /) -> JobKind:
-        """Return the kind with a job's settings, for rows of a width.
-
-        Raises UsageError if they make no sense.
-        """
+        """Return the kind with a job's settings, for rows of a width; UsageError if wrong."""
 
 
 COMMON_SETTINGS = (

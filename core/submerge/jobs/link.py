@@ -116,9 +116,8 @@ class JobLink:
         self._outgoing = OutgoingParcel(stamp, job.id, parcel, self._times, up=True, weight=weight)
 
     def ends_with(self, taken: JobPieceTaken) -> bool:
-        """Note that the parent wants no more of this share; return whether to forget the job.
-
-        Not while the next ask is arriving: its sender believes that what has come is here.
+        """Note that the parent wants no more of this share; whether to forget the job, no ask
+        arriving.
         """
         if self._outgoing is None or self._outgoing.parcel.name != taken.parcel:
             return False

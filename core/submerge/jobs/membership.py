@@ -68,10 +68,8 @@ class ClusterMembership:
 
     @classmethod
     def of(cls, job: Job, answer: Arrays) -> ClusterMembership:
-        """Return what is kept of an answer.
-
-        Raises UsageError if the kind of job has no clusters; PeerError if it is no answer of that
-        kind, or too large to keep.
+        """Return what is kept of an answer; UsageError if its kind has no clusters, PeerError if
+        bad.
         """
         if job.kind not in KINDS_WITH_CLUSTERS:
             kinds = " and ".join(KINDS_WITH_CLUSTERS)
@@ -103,10 +101,8 @@ class ClusterMembership:
         return self.centers.nbytes + of_scores
 
     def assign(self, rows: Array, gaps: npt.NDArray[np.bool_] | None = None) -> RowClusters:
-        """Return the clusters of rows.
-
-        rows : (n, width). Scaled as the job's were; NaN is a gap.
-        gaps : (n, width), optional. True where a gap was filled.
+        """Return the clusters of rows (n, width), scaled as the job's were; gaps (n, width) have
+        none.
         """
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)

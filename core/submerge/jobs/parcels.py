@@ -35,10 +35,7 @@ class Parcel(NamedTuple):
 
     @classmethod
     def of(cls, job: Job, turn: int, body: bytes) -> Parcel:
-        """Return a payload in pieces; no piece is empty.
-
-        Raises UsageError if it is larger than the job allows: no receiver would take it.
-        """
+        """Return a payload in pieces, none empty; UsageError if it is more than the job allows."""
         most = min(job.payload_bytes, MOST_PIECES * job.piece_bytes)
         if len(body) > most:
             raise UsageError(

@@ -69,9 +69,8 @@ class PointBudget:
         return max(0, self.per_day - sum(each.points for each in held))
 
     def spend(self, points: int, now: Now) -> bytes:
-        """Count readings that are about to leave; return the record to keep before they do.
-
-        Raises UsageError if they are more than are left.
+        """Count readings before they leave, and return the record to keep first; UsageError if too
+        many.
         """
         if points > (left := self.left(now)):
             raise UsageError(f"at most {left} readings may leave this client now, got {points}")

@@ -75,21 +75,13 @@ def node_id(node: str) -> int:
 
 
 def check_nodes(arrays: Arrays, nodes: Iterable[str]) -> None:
-    """Refuse rows of other nodes than those: an array `nodes` says whose rows are there.
-
-    Raises
-    ------
-    PeerError
-    """
+    """Refuse rows of other nodes with a PeerError: an array `nodes` says whose they are."""
     if "nodes" in arrays and not set(arrays["nodes"].tolist()) <= set(map(node_id, nodes)):
         raise PeerError("rows are of nodes that do not take part there", kind="name")
 
 
 def seed_of(settings: Settings) -> int:
-    """Return the seed of a job, which every kind knows.
-
-    Raises UsageError if it is no whole number of 63 bits.
-    """
+    """Return the seed of a job, which every kind knows; UsageError if it has not 63 bits."""
     seed = settings.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise UsageError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")

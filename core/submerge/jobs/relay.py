@@ -206,12 +206,7 @@ class _Relayed:
 
 
 def _kind_for(ask: JobAsk, relayed: _Relayed) -> JobKind | None:
-    """Return what merges the shares of an ask; None where there is nothing to merge.
-
-    It is one kind from the beginning of a job, or of this process: it may remember what went down.
-
-    Raises UsageError or PeerError if this node does not know the kind, or what it is asked.
-    """
+    """Return the one kind that merges the shares of a job; None where there is nothing to merge."""
     if ask.phase in (OPENING, ENDED):
         return None
     relayed.kind = relayed.kind or kind_of(ask.job)

@@ -87,10 +87,7 @@ class JobRoot:
         return tuple(self._running)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
-        """Return the effects of an event, in order.
-
-        Raises UsageError if a job cannot be opened; nothing changes.
-        """
+        """Return the effects of an event, in order; UsageError if a job cannot be opened."""
         effects: list[JobEffect] = []
         match event:
             case Start(kept):
@@ -306,9 +303,8 @@ class RunningJob:
         return ""
 
     def take(self, up: Arrays) -> Arrays | None:
-        """Take what a round has given; return the answer if that is it.
-
-        Raises UsageError if there is no answer, and why.
+        """Take what a round has given; return the answer if that is it, UsageError if there is
+        none.
         """
         self.kind, result = self.following(up)
         self.rounds += 1
@@ -318,10 +314,7 @@ class RunningJob:
         return None
 
     def following(self, up: Arrays) -> tuple[JobKind, tuple[Any, PhaseDown] | JobAnswer]:
-        """Return what follows from a round, and the kind that remembers it; here nothing changes.
-
-        What goes down is such that participants take it.
-        """
+        """Return the round that follows, and the kind that remembers it; participants take it."""
         kind = copy(self.kind)
         # What a kind computes from extreme numbers it refuses, or it is no finite answer.
         with np.errstate(all="ignore"):

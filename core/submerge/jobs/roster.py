@@ -87,10 +87,7 @@ def written(place: Place | None) -> Any:
 
 
 def read(value: Any, depth: int = DEEPEST) -> Place | None:
-    """Return the place that values of JSON name.
-
-    Raises PeerError if they name none, or one too large.
-    """
+    """Return the place that values of JSON name; PeerError if they name none, or one too large."""
     place = _read(value, depth)
     if size(place) > MOST_MEMBERS:
         raise PeerError(f"a job has at most {MOST_MEMBERS} participants", kind="oversize")

@@ -43,10 +43,7 @@ class RowTime(NamedTuple):
         return rows * self.period_s if self.period_s else self.since_s
 
     def seen_s(self, rows: int) -> float:
-        """Return the time that `rows` rows have seen.
-
-        A sensor that was silent for a day has not seen a day.
-        """
+        """Return the time that `rows` rows have seen; a silent sensor has seen no day."""
         return rows * self.period_s if self.period_s else min(self.since_s, HOUR_S)
 
 
@@ -218,12 +215,7 @@ _CURES = {
 
 
 def none_left(rows: int, reasons: Mapping[str, int], when: Condition | None = None) -> str:
-    """Return how many rows there were, why none can be judged, and what to do.
-
-    rows : How many there were.
-    reasons : How many were left out, by `REASONS` and other reasons.
-    when : The state that rows had to be in.
-    """
+    """Return how many rows there were, why none can be judged, and what to do."""
     ordered = sorted(reasons.items(), key=lambda each: -each[1])
     if not ordered:
         return f"none of {rows:,}: give more rows"

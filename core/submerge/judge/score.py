@@ -111,12 +111,7 @@ class RowScorer:
         self.expected = None if self._recall is None else self._recall.expected
 
     def statistics(self, rows: Array, features: Storage, own: OwnMean | None = None) -> Statistics:
-        """Score rows.
-
-        rows : (n, width). Scaled, without gaps.
-        features : (n, dim). Of the same rows; the rows themselves in a linear group.
-        own : Measure from there instead of the summary's mean.
-        """
+        """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean."""
         kernel = len(self._scorers) > 1
         centered = rows - self.center(own)
         lifted = centered
@@ -146,10 +141,7 @@ class RowScorer:
         return fill(rows, part, self._of_readings)[0]
 
     def left(self, present: Mask) -> Remaining:
-        """Return what is left if only some numbers of a row are present.
-
-        1 in a kernel group, where the effect of a gap is unknown.
-        """
+        """Return what is left if only some numbers of a row are present; 1 in a kernel group."""
         if len(self._scorers) > 1 or not self._readings.rank:
             return Remaining()
         return Remaining(*shrunk(present, self._learnt, self._of_readings), float(present.mean()))
@@ -188,10 +180,7 @@ class ScoringSummaries(Protocol):
     """The part of `Summaries` that scores."""
 
     def scorer(self, summary: Any, channels: int, factors: tuple[Factors, ...] = ()) -> RowScoring:
-        """Return a scorer by a summary, and by its factors where they are known.
-
-        channels : how many of the leading numbers of a row are current; the others are lags
-        """
+        """Return a scorer by a summary, and by factors where known; `channels`: without lags."""
 
 
 class ScoringModel:
@@ -299,12 +288,7 @@ class RowScores:
         return self.spe if self.linear is None else self.linear
 
     def blame(self, which: npt.NDArray[np.intp] | None = None) -> Array:
-        """Return which channels make rows anomalous: (n, channels), shares that sum to 1.
-
-        All 0 for a row that is as predicted.
-
-        which : indices of rows; None takes all
-        """
+        """Return channels' shares (n, channels) of what is anomalous about rows, or 0."""
         usual = (
             self.residual_scale.squares
             if self.residual_scale is not None and self.residual_scale.ready

@@ -51,10 +51,7 @@ def checked_spread(X: Any, *, what: str = "rows") -> float:
 
 
 def auto_gamma(kernel: Kernel, spread: float) -> float:
-    """Return the kernel's own gamma for rows of that spread: positive and finite.
-
-    Raises UsageError if the spread is out of range.
-    """
+    """Return the kernel's own gamma for rows of that spread; UsageError if it is out of range."""
     return kernel.auto(_checked(spread, "rows"))
 
 

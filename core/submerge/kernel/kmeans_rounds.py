@@ -69,10 +69,7 @@ class ClusterTally:
 
 
 def tally(rows: Array, centers: Array, weights: Array | None = None) -> ClusterTally:
-    """Count and sum rows (n, d) by the nearest of centers (k, d).
-
-    `weights` (n,) say how often each row counts; by default once.
-    """
+    """Count and sum rows (n, d), each by its weight or once, by the nearest of centers (k, d)."""
     weights = np.ones(len(rows)) if weights is None else weights
     labels, distances = nearest(rows, centers)
     k = len(centers)
@@ -83,10 +80,7 @@ def tally(rows: Array, centers: Array, weights: Array | None = None) -> ClusterT
 
 
 def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
-    """Return for each row (n, d) the index of its nearest center, and the squared distance.
-
-    Raises ShapeError if rows and centers have different widths.
-    """
+    """Return for each row (n, d) the index of its nearest center, and the squared distance."""
     if rows.ndim != 2 or rows.shape[1] != centers.shape[1]:
         raise ShapeError("rows", expected=f"(n, {centers.shape[1]})", got=rows.shape)
     labels, distances = np.empty(len(rows), dtype=np.intp), np.empty(len(rows))
@@ -186,10 +180,7 @@ def lloyd(tally_all: Callable[[Array], ClusterTally], centers: Array) -> Array:
 
 
 def sum_of(tallies: Iterable[ClusterTally]) -> ClusterTally:
-    """Return the tally of all nodes' rows; the order does not matter, to rounding.
-
-    Raises UsageError if there is none.
-    """
+    """Return the tally of all nodes' rows, to rounding in any order; UsageError if none."""
     parts = list(tallies)
     if not parts:
         raise UsageError("tallies must be of at least one node, got none")

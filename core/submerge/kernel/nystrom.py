@@ -46,10 +46,7 @@ class Covariance:
 
     @classmethod
     def of(cls, X: Array, landmarks: Landmarks) -> Covariance:
-        """Summarize rows X (n, channels), dense or sparse, n at least 1. O(n m^2).
-
-        Raises UsageError if a kernel value overflows.
-        """
+        """Summarize rows X (n, channels), dense or sparse; UsageError if a kernel overflows."""
         parts = []
         for rows in chunks(X):
             C = landmarks.lift(rows)
@@ -70,10 +67,7 @@ class Covariance:
 
 
 def pooled(*parts: Covariance) -> Covariance:
-    """Return the covariance of all rows behind the parts, one or more, exactly.
-
-    The caller makes sure that all parts have the same landmarks.
-    """
+    """Return the covariance of all rows behind parts of the same landmarks, exactly."""
     if len(parts) == 1:
         return parts[0]
     count = sum(part.count for part in parts)

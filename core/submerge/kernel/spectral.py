@@ -48,10 +48,7 @@ BLOCK = 256
 def maps_around(
     features: RandomFourier, spread: float, factors: Iterable[float] = FACTORS
 ) -> tuple[RandomFourier, ...]:
-    """Return the maps to try: one if its gamma is settled, or one for each factor.
-
-    Raises UsageError if the spread is that of equal rows, or of rows whose squares overflow.
-    """
+    """Return the maps to try: one if its gamma is settled, or one for each factor."""
     if features.settled:
         return (features,)
     gamma = auto_gamma(features.kernel, spread)
@@ -59,10 +56,7 @@ def maps_around(
 
 
 def summary_of(X: Any, schema: Schema, *, n_clusters: int) -> Subspace:
-    """Return the summary of the features of rows X (n, channels), for one gamma.
-
-    Rows may be sparse. Memory is O(dim (n_clusters + block)): they are lifted in blocks.
-    """
+    """Return the summary of the features of rows X (n, channels), lifted in blocks."""
     rank = min(whole("n_clusters", n_clusters, least=1), schema.dim)
     engine = SAPCA(rank, oversample=SPARE, schema=schema)
     for features in _lifted(X, schema):
@@ -88,10 +82,7 @@ def directions(n_clusters: int) -> int:
 
 
 def scores(X: Any, schema: Schema, summary: Subspace, *, n_clusters: int) -> Array:
-    """Return rows X (n, channels) on the directions that are used, (n, n_clusters - 1).
-
-    Rows may be sparse. Directions that the data do not have give columns of zeros.
-    """
+    """Return rows X on the directions that are used, (n, n_clusters - 1); or zeros."""
     wanted = directions(n_clusters)
     basis = summary.basis[:, :wanted]
     found = np.zeros((X.shape[0], wanted))

@@ -221,11 +221,7 @@ class GappedRows(NamedTuple):
 
 
 def known_by(model: Subspace) -> Estimate:
-    """Return what a model knows of rows: U diag(lambda) U' and a noise.
-
-    The noise brings each channel to its exact variance where that is known, and is spread evenly
-    otherwise.
-    """
+    """Return what a model knows of rows: U diag(lambda) U' and a noise, by channel where known."""
     rows = np.asarray(model.basis, dtype=np.float64) * np.sqrt(model.explained_variance)
     C = rows @ rows.T
     held = C.diagonal().copy()

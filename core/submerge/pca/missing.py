@@ -152,10 +152,7 @@ def without_gaps(distance: Array, observed: Array, dim: int) -> Array:
 def _removed(
     absent: npt.NDArray[np.bool_], basis: Array, precision: Precision, root: Array
 ) -> tuple[float, Array]:
-    """Return trace((I - U U') S) and the diagonal of U' S U, with S = Psi_m + L_m V L_m'.
-
-    root : (k, k), V = root root'
-    """
+    """Return trace((I - U U') S) and diag(U' S U), with S = Psi_m + L_m V L_m', V = root root'."""
     noise = np.where(absent, precision.roots, 0.0)
     spread = noise[:, None] * (precision.loadings @ root)
     along = basis.T @ spread

@@ -21,10 +21,7 @@ MOST_NAMED = 3
 
 
 def column_names(X: Any) -> tuple[str, ...]:
-    """Return the names of a table's columns (pandas, polars, pyarrow); () without names.
-
-    Names that are no names of channels count as none: two alike, or text that is not Unicode.
-    """
+    """Return the names of a table's columns (pandas, polars, pyarrow); () without usable names."""
     if type(X) is np.ndarray:
         return ()  # at once: calls of one row are many
     found = getattr(X, "columns", None) if not hasattr(X, "column_names") else X.column_names
@@ -45,10 +42,7 @@ def schema_of(names: tuple[str, ...], dim: int, *, center: bool) -> Schema:
 
 
 def check_names(names: tuple[str, ...], schema: Schema) -> None:
-    """Refuse columns of other names, or in another order, than those that were learnt.
-
-    Raises UsageError if they differ. Rows without names, or a schema without, are not compared.
-    """
+    """Refuse columns of other names, or in another order, than those that were learnt."""
     if not names or not schema.linear or isinstance(schema.channels, int):
         return
     known = schema.names

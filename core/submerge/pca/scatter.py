@@ -89,10 +89,7 @@ class Scatter:
         self._sparse = rows, mean
 
     def mark(self, gaps: Guesses, *, at: int, came: bool) -> None:
-        """Note which values were guessed in the rows that were written from `at` on.
-
-        came : whether a value of each channel was absorbed, so that no model says more
-        """
+        """Note which values were guessed in rows from `at` on; `came`: no channel is missing."""
         if self.gaps is None and not gaps.mask.any():
             return
         if self.gaps is None:

@@ -49,13 +49,7 @@ NOT_ZIP = (
 
 
 def arrays_of(data: bytes, names: Collection[str]) -> dict[str, Storage]:
-    """Return the arrays in a file by name, read-only; some of `names` may be missing.
-
-    Raises
-    ------
-    PeerError
-        If the bytes are not such a file.
-    """
+    """Return the arrays in a file by name, read-only, as far as there; PeerError if it is none."""
     import zipfile
 
     try:

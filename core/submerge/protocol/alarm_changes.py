@@ -58,10 +58,7 @@ def diff(before: Iterable[Alarm], after: Iterable[Alarm]) -> list[AlarmEvent]:
 
 
 def is_urgent(events: Iterable[AlarmEvent]) -> bool:
-    """Return whether people wait for one of these events: for any but `worse`.
-
-    A provisional alarm goes up with the next report.
-    """
+    """Return whether people wait for an event: not for `worse`, nor of a provisional alarm."""
     return any(event.kind != "worse" and not event.alarm.provisional for event in events)
 
 

@@ -173,10 +173,7 @@ def _revision(alarm: Alarm) -> bytes:
 
 
 def parse_alarm_name(name: str) -> tuple[str, int]:
-    """Return the node and the number in an alarm's name.
-
-    Raises UsageError if it is no name of an alarm.
-    """
+    """Return the node and the number in an alarm's name; UsageError if it is none."""
     found = re.fullmatch(rf"({NAME})-([0-9a-f]{{1,16}})", name)
     if not found:
         raise UsageError(f"an alarm's name is like pump-3-19aa41f2c30, got {name!r}")
@@ -355,10 +352,7 @@ def pooled(parts: Iterable[AlarmStatus], *, desired: int = 0) -> AlarmStatus:
 
 
 def most_of_each_node(alarms: Iterable[Alarm]) -> tuple[list[Alarm], list[Alarm]]:
-    """Return the alarms that their nodes can have, each once, and those that are too many.
-
-    Of two alarms with one name the one that has ended counts: one child reports both.
-    """
+    """Return the alarms that their nodes can have, each once (ended ones count), and the others."""
     of_nodes: dict[str, dict[int, Alarm]] = {}
     for alarm in alarms:
         of_node = of_nodes.setdefault(alarm.node, {})

@@ -36,10 +36,7 @@ class Chunk:
 
 
 def fleet_chunk(origin: str, rows: int = 1) -> Chunk:
-    """Return what stands for all rows of a fleet, in what others save that hold its model.
-
-    origin : as in `Learnt`; it is the machine as well, a name that no node has
-    """
+    """Return what stands for all rows of a fleet by its origin, in what others save of it."""
     key = hashlib.sha256(b"submerge fleet 1\n" + origin.encode()).digest()
     return Chunk(key, origin, max(1, rows), math.nan, math.nan)
 
@@ -91,10 +88,7 @@ class History:
 
     @cached_property
     def as_of(self) -> float:
-        """The time that it describes: that of its last row, or of its model without times.
-
-        What a fleet has learnt is faded to the time of its model, however old its files are.
-        """
+        """The time that it describes: that of its last row, or of a fleet's model."""
         if self.origin:
             return self.model.created
         return max(

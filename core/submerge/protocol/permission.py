@@ -64,10 +64,7 @@ class Permission(NamedTuple):
         return (f"{ROLE_URI}{self.role}", *(f"{GROUP_URI}{group}" for group in self.groups))
 
     def objection(self, message: Join | Report) -> str | None:
-        """Return why a node may not send a message; None if it may.
-
-        Only an aggregator has a fence, and it has one in each message.
-        """
+        """Return why a node may not send a message; an aggregator has a fence in each."""
         if self.role not in ("client", "aggregator"):
             return f"its role is {self.role}, which sends no joins and no reports"
         if bool(message.fence) != (self.role == "aggregator"):

@@ -18,10 +18,7 @@ TRAIL = 10
 
 
 def payload(report: Report, summaries: Summaries) -> bytes:
-    """Return the content of a report as bytes, without `final`, `pinned`, `fence` and `trail`.
-
-    Compact, so that its length is a fair measure; the wire itself is protobuf.
-    """
+    """Return the content of a report as bytes, without `final`, `pinned`, `fence`, `trail`."""
     stamp, counts = report.stamp, report.counts
     parts = [
         f"{stamp.node}\n{stamp.group}\n".encode(),

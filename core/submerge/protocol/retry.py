@@ -34,9 +34,8 @@ class Retry:
         self.tries, self.at = 0, -math.inf
 
     def again(self) -> None:
-        """Make a first try due, not sooner than `patience_s` after the last one.
-
-        Two sides that cannot agree repeat at that pace, not at the network's.
+        """Make a first try due, `patience_s` after the last one: two sides that disagree keep that
+        pace.
         """
         self.tries, self.at = 0, self._tried_at + self._patience
 

@@ -26,10 +26,7 @@ def is_whole(report: Report | None) -> bool:
 
 
 def formed(report: Report, summaries: Summaries, *, whole: bool) -> Report:
-    """Return a report as its parent takes it: the same report if nothing has to change.
-
-    whole : whether the parent takes whole scatters
-    """
+    """Return a report as its parent takes it; `whole`: whole scatters."""
     summary, sums = report.summary, report.earlier
     if sums is not None:
         sums = sums._replace(summary=_as_sent(sums.summary, summaries, whole=whole))
@@ -185,10 +182,7 @@ class ParentSession:
         self._joins_at_once = not self.joining
 
     def reopen(self) -> None:
-        """Repeat pending tries at once, because the way is open again.
-
-        Join as well: the other end may be an older state of the parent, or its copy.
-        """
+        """Repeat pending tries at once and join: the other end may be an older parent."""
         for retry in (self.join, self.wait):
             if retry.at < math.inf:
                 retry.now()

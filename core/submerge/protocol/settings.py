@@ -58,10 +58,7 @@ class AlarmSettings:
                 _check_times(self, name)
 
     def often_per_s(self, row_s: float) -> float:
-        """Return the allowed false alarms a second; 0 while it is not known how long a row is.
-
-        row_s : time that a row stands for, 0 while it is not known
-        """
+        """Return the allowed false alarms a second; 0 while it is not known how long a row is."""
         if not self.at_most_per_row:
             return self.at_most_per_s
         row_s = self.period_s or row_s

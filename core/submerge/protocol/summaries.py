@@ -259,10 +259,7 @@ class Summaries(ScoringSummaries, Protocol):
     def restated(
         self, summary: Summary, old: Schema, new: Schema, *, like: Summary | None
     ) -> Summary:
-        """Return a summary under a schema as one under another, as `pca.restatement`.
-
-        like : of rows that have all channels of `new`; None without any
-        """
+        """Return a summary under a schema as one under another, `like` rows with all channels."""
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
         """Return whether it can be merged with others of that schema."""
@@ -286,10 +283,7 @@ class Summaries(ScoringSummaries, Protocol):
         """Return by how many degrees the shown directions turned; 0 where that is undefined."""
 
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
-        """Return which children are outliers, and which count for too much.
-
-        unit : the weight of one reading in them, faded as they are
-        """
+        """Return which children are outliers, and which count too much; `unit`: of a reading."""
 
 
 class Subspaces:
@@ -333,10 +327,7 @@ class Subspaces:
         self.memory = memory
 
     def at(self, rank: int) -> Subspaces:
-        """Return the same summaries, of which `rank` directions score; 0 leaves them as they are.
-
-        rank : as the root has chosen it (`Model.rank`)
-        """
+        """Return the same summaries, of which `rank` directions score; 0 changes nothing."""
         if rank in (0, self.rule.start):
             return self
         return Subspaces(
@@ -404,10 +395,7 @@ class Subspaces:
         return found
 
     def fits(self, schema: Schema, summary: Summary) -> bool:
-        """Return whether it has the schema, its dimensions, and a rank in proportion.
-
-        Never before gamma is settled.
-        """
+        """Return whether it has the schema, its dimensions, and a rank in proportion."""
         if not schema.features.settled:
             return False
         dims = _dims(schema)
@@ -512,10 +500,7 @@ class Subspaces:
 
 
 def below(rank: int, dim: int) -> int:
-    """Return a rank as it is, or dim - 1: SPE by all directions would be rounding.
-
-    A single dimension has one direction, and no SPE.
-    """
+    """Return a rank as it is, or dim - 1: SPE by all directions would be rounding."""
     return max(1, min(rank, dim - 1))
 
 

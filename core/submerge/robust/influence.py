@@ -134,10 +134,7 @@ def spread(parts: Sequence[Subspace | WholeScatter], units: Array, *, means: boo
 
 
 def effective_age(seconds: Array, half_life: float | None) -> Array:
-    """Return the seconds of readings that are left after so long: H/ln 2 (1 - 2^(-a/H)).
-
-    It is the weight of a node that gains one reading a second, all of them fading.
-    """
+    """Return H/ln 2 (1 - 2^(-a/H)): what a reading a second weighs after so long, as they fade."""
     if not half_life:
         return seconds
     rate = math.log(2.0) / half_life
@@ -197,10 +194,7 @@ def node_excess(part: Spread, readings: Readings) -> Array:
 
 
 def site_excess(part: Spread) -> Array:
-    """Return how many times each aggregator is beyond its bound: (n, 3), as `node_excess`.
-
-    It is trusted with its clients, whose number is not known here: energy per sample alone.
-    """
+    """Return how often each aggregator is beyond its bound of energy per sample: (n, 3)."""
     excess = np.zeros((len(part.rows), 3))
     excess[:, 1] = part.energy / np.maximum(allowed_energy(part.energy), TINY)
     return _finite(excess)

@@ -41,11 +41,7 @@ class TypicalNoise(NamedTuple):
 
 
 def typical_noise(parts: Sequence[Subspace], rank: int, unit: float) -> TypicalNoise:
-    """Return the medians over parts, each of which counts once.
-
-    rank : number of directions that are shown
-    unit : weight of one sample
-    """
+    """Return the medians over parts at a rank, each of which counts once; `unit`: of a sample."""
     weight = median([part.weight for part in parts])
     energy = median([each for each in map(energy_of, parts) if each > 0])
     heavy = [part for part in parts if part.weight >= 2 * (rank + 1) * unit]

@@ -76,10 +76,7 @@ class ScoreCorrelation:
     _levels: tuple[_Level, ...] = ()
 
     def after(self, scores: Array, seen_s: float) -> ScoreCorrelation:
-        """Return it after the scores of more rows, (n,).
-
-        seen_s : time that they stand for
-        """
+        """Return it after the scores of more rows, (n,), that stand for so much time."""
         seen_s += self.seen_s
         # The first rows of a process stand for no time: without their end, none has a length.
         rows = self.rows + len(scores) if self.seen_s else len(scores) * (seen_s > 0)

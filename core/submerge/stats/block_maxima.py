@@ -266,14 +266,7 @@ def _highest(sketch: QuantileSketch, size: int) -> Array:
 
 
 def statistics(scores: Array, of: int, after: int) -> Array:
-    """Return the k-of-m statistic at each score: the `after`-th largest of the last `of`.
-
-    scores : (kinds, of - 1 + n). Scores of each kind, oldest first.
-
-    Returns
-    -------
-    (kinds, n)
-    """
+    """Return the k-of-m statistic (kinds, n) of scores (kinds, of - 1 + n), oldest first."""
     n = scores.shape[1] - of + 1
     if n >= MANY and 1 < of <= FEW:
         return _largest(scores, n, after)
@@ -324,9 +317,8 @@ class BlockMaximaTally:
         return self.after_blocks({kind: np.array([each]) for kind, each in highest.items()}, 1)
 
     def after_blocks(self, highest: Mapping[By, Array], blocks: int) -> BlockMaximaTally:
-        """Return the tally after more blocks, with their maxima of each kind of score.
-
-        highest : of each kind (n,), n at most `blocks`
+        """Return the tally after more blocks, with their maxima of each kind of score, at most one
+        each.
         """
         new = copy(self)
         new._tallies = dict(self._tallies)
@@ -368,25 +360,14 @@ EACH = 2.0
 
 
 def evidence(raised: int, promised: float, multiple: float = 1.0) -> float:
-    """Return the evidence that alarms come more than `multiple` times as often as promised.
-
-    raised : Alarms that no person has confirmed as faults.
-    promised : The most false alarms that the settings allow in the time watched.
-
-    Returns
-    -------
-    float from 0 to `LARGEST`: 20 is 20 to 1. It is valid at any time, however often one looks.
-    """
+    """Return the odds, valid at any time, of alarms `multiple` times as often as promised."""
     m = np.array(MULTIPLES)
     logs = raised * np.log(m) - (m - 1) * multiple * promised
     return float(np.minimum(np.exp(np.minimum(logs, 100.0)).mean(), LARGEST))
 
 
 def surely_more(raised: int, promised: float) -> float:
-    """Return how many times as often as promised alarms come, at the least: 1 to `MOST`.
-
-    There is evidence of `ENOUGH` to one against every smaller multiple.
-    """
+    """Return the factor by which alarms surely come more often than promised: 1 to `MOST`."""
     if not promised > 0 or evidence(raised, promised) < ENOUGH:
         return 1.0
     low, high = 1.0, MOST

@@ -57,10 +57,7 @@ class Reservoir:
 
     @classmethod
     def of(cls, rows: Array, priorities: npt.NDArray[np.uint64]) -> Reservoir:
-        """Sample rows (n, d) by their priorities (n,), random 64-bit numbers.
-
-        d is at least 8; rows are finite. It costs O(d) for each row kept.
-        """
+        """Sample finite rows (n, d), d at least 8, by random 64-bit priorities (n,)."""
         if rows.ndim != 2 or rows.shape[1] < LEAST_WIDTH:
             raise ShapeError("rows", expected=f"(n, {LEAST_WIDTH} or more)", got=rows.shape)
         if priorities.shape != (len(rows),) or priorities.dtype != np.uint64:
@@ -175,10 +172,8 @@ class Moments:
 
     @classmethod
     def of(cls, rows: Array, priorities: npt.NDArray[np.uint64] | None = None) -> Moments:
-        """Return the moments of rows (n, channels), n at least 1.
-
-        With random 64-bit `priorities` (n,) they include a sample of the rows, if there are
-        8 channels or more.
+        """Return the moments of rows (n, channels), n at least 1; with priorities (n,) a sample,
+        too.
         """
         mean = rows[0] + (rows - rows[0]).mean(axis=0)
         m2 = ((rows - mean) ** 2).sum(axis=0)

@@ -70,11 +70,7 @@ class OwnMean:
         return 1 + 1 / max(self.weight, 1.0)
 
     def after(self, rows: Array, features: Storage, *, kept: float, passed_s: float) -> OwnMean:
-        """Return the mean with rows (n, channels) and their features (n, dim) counted in.
-
-        kept : factor on the weight of earlier rows, for the time that has passed
-        passed_s : seconds that the rows stand for
-        """
+        """Return the mean with rows and features counted in, earlier ones `kept` times as much."""
         if not len(rows):
             return self
         weight = kept * self.weight + len(rows)

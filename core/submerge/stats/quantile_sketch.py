@@ -112,10 +112,7 @@ def empty(grain: Grain = COARSE) -> QuantileSketch:
 
 
 def merged(*sketches: QuantileSketch, grain: Grain = COARSE) -> QuantileSketch:
-    """Return the sketch of all scores together, exactly, in any order or grouping.
-
-    All sketches have that grain.
-    """
+    """Return the sketch of all scores together, of one grain, exactly, in any order or grouping."""
     level = max((sketch.level for sketch in sketches), default=grain.level)
     counts: dict[int, int] = {}
     for sketch in sketches:

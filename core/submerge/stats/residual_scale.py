@@ -78,10 +78,7 @@ class ResidualScale:
 
 
 def largest_square(errors: Array, weights: Array) -> Array:
-    """Return the largest square of each row (n, channels), over its typical square: (n,).
-
-    weights : (channels,), of `ResidualScale.weights`
-    """
+    """Return the largest square of each row (n, channels), by weights (channels,): (n,)."""
     squares = np.square(errors)
     squares *= weights
     return np.asarray(squares.max(axis=1, initial=0.0))

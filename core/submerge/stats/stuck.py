@@ -126,10 +126,7 @@ class RunLengths(NamedTuple):
         return known, moved
 
     def with_range_of(self, earlier: RunLengths) -> RunLengths:
-        """Return the runs with the range and the longest ones of earlier readings, too.
-
-        A run at an end of the smaller range has been inside the larger one.
-        """
+        """Return the runs with the range and the longest ones of earlier readings, too."""
         lowest = np.fmin(self.lowest, earlier.lowest)
         highest = np.fmax(self.highest, earlier.highest)
         longest, low, high = [], [], []
@@ -277,11 +274,8 @@ class Habits(NamedTuple):
         return cls(zero, zero, zero, zero, never, unknown, unknown, stuck)
 
     def relocated(self, by: Array | float = 0.0) -> Habits:
-        """Return them where predictions are made about another mean from now on.
-
-        That the predictions jump then says nothing of a channel that stood still.
-
-        by : how far each channel's normal readings have moved, as far as it is known
+        """Return them where predictions are about another mean: their jump says nothing of a
+        channel.
         """
         unknown = np.full(len(self.mean), np.nan)
         return self._replace(mean=self.mean + by, others=unknown, others_then=unknown)
@@ -399,10 +393,7 @@ class StuckDetector:
         return np.asarray((1 - 1 / SMOOTH) ** n * before + _RECENT[-n:] @ predicted)
 
     def _learn(self, rows: Array, predicted: Array, learns: Flags | None, *, plain: bool) -> None:
-        """Learn how each channel varies, and how well the others predict it.
-
-        plain : whether it is known that there is no gap, and no stuck channel
-        """
+        """Learn how channels vary, and what others predict; `plain`: no gap, none stuck."""
         was, n = self.habits, len(rows)
         # Deviations are taken about the mean, at first about a reading: offsets cost digits, and a
         # channel whose readings are all equal has no scatter, not even of rounding.

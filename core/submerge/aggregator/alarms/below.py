@@ -61,11 +61,7 @@ def typical_allowance(rows: Iterable[Row]) -> float:
 
 
 def typical_alarms(row: Row, *, left_out: bool, usual: float = math.inf) -> TypicalAlarms:
-    """Return the alarms of a child that count.
-
-    left_out : whether the child is an outlier, or in quarantine
-    usual : as `typical_allowance`; a client that was promised more counts for a part of its time
-    """
+    """Return the alarms of a child that count; one that was promised more counts for a part."""
     status = row.report.alarm_status
     if status is None or left_out:
         return TypicalAlarms()
@@ -180,10 +176,7 @@ def alarm_status(ledger: Ledger, now: Now, *, desired: int) -> AlarmStatus | Non
 
 
 def dispute_notes(ledger: Ledger, report: Report, now: Now) -> list[Note]:
-    """Count what a child reports and is not believed about; return a note, if it is time for one.
-
-    Of what a client reports, only alarms that are too many can be left out.
-    """
+    """Count what a child reports and is not believed about; return a note, if it is time for it."""
     node, disputes = report.stamp.node, ledger.disputes
     left_out: Iterable[LeftOutAlarm] = ()
     if report.fence or len(report.alarms) > MOST_OF_NODE:

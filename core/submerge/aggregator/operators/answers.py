@@ -129,10 +129,7 @@ def answer_to(
     *,
     top: bool,
 ) -> Answer:
-    """Return the answer to a report, with what is durable and what operators have set.
-
-    pinned : this store's incarnation
-    """
+    """Return the answer to a report, with what is durable and what operators have set."""
     stamp = child.stamp
     return Answer(
         stamp,

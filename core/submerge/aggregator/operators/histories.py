@@ -31,12 +31,7 @@ MOST_NAMED = 3
 
 
 def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) -> History:
-    """Return a history as a group takes it.
-
-    root : the incarnation of this root; None below one
-
-    Raises UsageError if it does not.
-    """
+    """Return a history as a group takes it; UsageError if it does not. `root`: None below one."""
     history, ledger = order.history, group.ledger
     if root is None:
         raise UsageError("histories are kept by the root alone: push this one there")
@@ -209,12 +204,7 @@ def _some(names: list[str]) -> str:
 
 
 def check_times(table: Histories, history: History, covered: Collection[str]) -> None:
-    """Refuse rows of a machine from a time of which rows of it are held.
-
-    covered : names of histories whose place it takes
-
-    Raises UsageError if there are some. Rows without times are not compared.
-    """
+    """Refuse rows of a machine from a time of which rows are held, but by those it `covered`."""
     known, spans = history.keys, _Spans(history.chunks)
     for name, held in table.by_name.items():
         if name in covered or held.model.fingerprint != history.model.fingerprint:
@@ -253,10 +243,7 @@ class _Spans:
 def apply(
     group: Group, order: PushHistory | ForgetHistory, root: Incarnation | None, now: Now
 ) -> list[Note]:
-    """Take a history, or remove one; what is not done becomes a note.
-
-    root : the incarnation of this root; None below one
-    """
+    """Take a history, or remove one; what is not done becomes a note. `root`: None below one."""
     facts = {"group": group.name}
     if isinstance(order, ForgetHistory):
         if not group.histories.remove(order.name):

@@ -72,9 +72,8 @@ class Quarantine:
         )
 
     def judge_refused(self, report: Report, why: Reason, digest: bytes, now: Now) -> Cause | None:
-        """Return a cause to quarantine the node of a refused report, if there is one.
-
-        digest : of the report
+        """Return a cause to quarantine the node of a refused report with this digest, if there is
+        one.
         """
         node = report.stamp.node
         if report.fence or node in self.quarantined:

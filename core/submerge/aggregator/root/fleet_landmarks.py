@@ -45,10 +45,7 @@ def wanted(plan: GroupPlan, ledger: Ledger | None, least: int) -> LandmarksWante
 
 
 def choice_for(plan: GroupPlan, schema: Schema) -> LandmarksWanted:
-    """Return the choice of landmarks under a schema, for the first time or again.
-
-    Raises UsageError if the group's landmarks are not left to the fleet.
-    """
+    """Return the choice of landmarks under a schema; UsageError if the fleet makes none."""
     asked = None if plan.schema is None else plan.schema.features
     if not isinstance(asked, OpenLandmarks) or not isinstance(
         schema.features, OpenLandmarks | Landmarks
@@ -62,10 +59,7 @@ def choice_for(plan: GroupPlan, schema: Schema) -> LandmarksWanted:
 
 
 def schema_with(plan: GroupPlan, ledger: Ledger, points: Array) -> Schema:
-    """Return the schema that follows from landmarks (m, channels), as the job's rows were.
-
-    Raises UsageError if they are no landmarks of the group, or their kernel overflows.
-    """
+    """Return the schema that follows from landmarks (m, channels); UsageError if they are none."""
     schema, moments = ledger.schema, ledger.moments()
     features = schema.features
     choice_for(plan, schema)  # whether it leaves them to the fleet

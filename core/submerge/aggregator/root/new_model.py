@@ -29,10 +29,7 @@ SEVERAL = 3
 
 
 def newest_version(ledger: Ledger, now: Now, *, own: int) -> int:
-    """Return the highest model version in use below that is believed; 0 without any.
-
-    own : the highest that this aggregator has made or received
-    """
+    """Return the highest model version in use below that is believed; 0 without any."""
     claims: dict[str, int] = {}
     for row in ledger.current():
         node, version = row.report.stamp.node, row.report.version
@@ -74,10 +71,7 @@ def known_noise(
 
 
 def without_energies(ledger: Ledger) -> frozenset[str]:
-    """Return the nodes with live rows that have no energies of channels.
-
-    An earlier version does not send them. Sealed rows get them (`Sealed.with_energies`).
-    """
+    """Return the nodes of earlier versions with live rows that have no energies of channels."""
     held = [(row.report.stamp.node, row.report.summary) for row in ledger.current()]
     return frozenset(
         node for node, summary in held if summary is not None and not knows_energies(summary)
@@ -96,14 +90,7 @@ def new_model(
     rank: int,
     before: Model | None = None,
 ) -> Model:
-    """Return the rows of a group as a model.
-
-    canonical : text of the group's schema
-    last : version of the last model
-    rank : that was chosen for the group; 0 while there is none
-    before : the newest model
-    waits : whether there are too few rows for a first summary; the schema goes down all the same
-    """
+    """Return the rows of a group as a model; `waits`: too few for a summary, its schema goes."""
     # First: it takes the time, on which outliers depend, and so does all that follows.
     summaries, seen = plan.summaries, ledger.seen(now)
     seen = None if waits else seen

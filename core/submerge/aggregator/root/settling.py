@@ -44,11 +44,7 @@ class Settled(NamedTuple):
 
 
 def settle(plan: GroupPlan, ledger: Ledger, rank: int, least: int) -> Settled:
-    """Settle what is still open, as far as there are enough rows.
-
-    rank : that was chosen before, or 0
-    least : readings from which center, scale and gamma follow
-    """
+    """Settle what is still open, as far as there are `least` readings for it."""
     schema, moments = ledger.schema, ledger.moments()
     known = known_scaling(schema, ledger.former.schemas, plan.given) if plan.learns_scaling else {}
     carried = carried_over(schema, known) if known and schema.scaling is None else None
@@ -64,10 +60,7 @@ def settle(plan: GroupPlan, ledger: Ledger, rank: int, least: int) -> Settled:
 
 
 def published_rank(plan: GroupPlan, schema: Schema, chosen: int) -> int:
-    """Return how many directions nodes score with; 0 where there are none.
-
-    chosen : the rank that was chosen; 0 while there is none
-    """
+    """Return how many directions nodes score with; 0 where there are none."""
     if not isinstance(plan.summaries, Subspaces):
         return 0
     return below(chosen or plan.summaries.rule.start, schema.dim)

@@ -71,10 +71,7 @@ class NodeAges:
         self._down: _Down | None = None
 
     def load(self, records: Records, nodes: Iterable[str], now: Now) -> None:
-        """Load a store's records; `nodes`: those that have rows.
-
-        A store of an earlier version has no ages: its nodes were heard since it was created.
-        """
+        """Load a store's records; nodes of rows without an age were heard since it was created."""
         self._first = dict.fromkeys(nodes, 0.0)
         self._first |= {
             key[2]: first for key, first in records.items() if key[:2] == ("first", self._group)
@@ -190,11 +187,7 @@ class ChildBounds:
         )
 
     def bounds(self, age: Callable[[str], float], wall: float) -> dict[str, InfluenceBound]:
-        """Return the children that are beyond what they may have.
-
-        age : Returns for how many seconds a node has been heard.
-        wall : Wall time; NaN if the clock is not synchronized.
-        """
+        """Return the children that are beyond what they may have; a wall time may be NaN."""
         found: dict[str, InfluenceBound] = {}
         if self._sites is not None:
             found |= self._found(self._sites, _most(map(site_excess, self._sites.parts)))
@@ -327,12 +320,7 @@ class ChildPlacement:
         return self._bounds
 
     def settle(self, age: Callable[[str], float], at: tuple[float, float]) -> None:
-        """Compare the children, and have the tree hold what follows.
-
-        age : Returns for how many seconds a node has been heard.
-        at : (elapsed, wall). The time that ages follow, and wall time; NaN if the clock is not
-            synchronized.
-        """
+        """Compare the children at (elapsed, wall), and have the tree hold what follows."""
         if not self._stirred and (self._bounding is None or self._settled_at == at):
             return
         if self._stirred and self._robust:
@@ -395,11 +383,7 @@ class InfluenceNotes:
         lacking: frozenset[str],
         measured: Mapping[str, Moments],
     ) -> list[Note]:
-        """Return notes on the nodes that have changed since the last call.
-
-        lacking : nodes whose rows have no energies of channels
-        measured : moments by node, while the schema is open
-        """
+        """Return notes on the nodes that have changed since the last call."""
         said = self._of_outliers(outliers) + self._of_bounds(bounds)
         return said + self._of_lacking(lacking) + self._of_scales(measured)
 

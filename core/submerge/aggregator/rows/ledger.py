@@ -66,11 +66,7 @@ def rows_moved(
     summaries: Summaries,
     family: str,
 ) -> Iterator[tuple[RowName, Row]]:
-    """Yield the rows of the reporting node whose readings are in `report`, as moved.
-
-    live : the node's incarnations that have a row
-    family : of the report's schema
-    """
+    """Yield the rows of the node's live incarnations whose readings are in `report`, as moved."""
     name = report.stamp.incarnation
     for each in live:
         row = rows[key := (report.stamp.node, each)]
@@ -225,10 +221,7 @@ class Ledger:
         self._refill()
 
     def change_schema(self, schema: Schema, *, left: Schema | None = None) -> None:
-        """Go over to another schema: rows of the old one are read as of it, or leave the model.
-
-        left : the old one, where that is not the present one
-        """
+        """Go over to another schema: rows of the old one are read as of it, or leave the model."""
         left, reports = left or self.schema, (row.report for row in self.rows.values())
         used = {fingerprint for each in reports for fingerprint, _ in learnt_in(each)}
         used |= {place[1] for place, each in self.sealed.items() if each.summary is not None}
@@ -282,10 +275,7 @@ class Ledger:
         return True
 
     def _refusal(self, report: Report, row: Row | None) -> RowVerdict | None:
-        """Return the answer to a report that changes nothing; None if it may change rows.
-
-        row : of the report's incarnation; None if there is none
-        """
+        """Return the answer to a report that changes nothing; None if it may change its row."""
         stamp = report.stamp
         held = 0 if row is None else row.report.stamp.seq
         over = self.member(stamp.node).closed_seq(stamp.incarnation)
@@ -404,9 +394,8 @@ class Ledger:
         return self.counted.moments()
 
     def seen(self, now: Now) -> Summary | None:
-        """Merge all rows as of now.
-
-        The same rows at one time give the same bytes, also after a restart, whatever the clock was.
+        """Merge all rows as of now: the same rows at one time give the same bytes, after a restart
+        too.
         """
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
@@ -490,10 +479,7 @@ class Ledger:
         self._members[node] = self.changes["member", self.group, node] = member
 
     def _take_time(self, now: Now) -> None:
-        """Take the time as of which rows are read; the rows keep the time that they arrived with.
-
-        The clock may have been wrong then, or may be wrong now.
-        """
+        """Take the time as of which rows are read; they keep their own, as a clock may be wrong."""
         self._wall(now)
         if self._pool.out_of_reach(now.wall) and now.synced:
             self._pool.reference = self.changes["reference", self.group] = now.wall

@@ -157,10 +157,7 @@ class Pool:
         return self._may_be_open and not self._learners
 
     def put(self, node: str, rows: Sequence[Row], sealed: Mapping[str, Sealed]) -> None:
-        """Replace the rows of a node; without rows that count it leaves.
-
-        sealed : by fingerprint
-        """
+        """Replace the rows of a node, sealed ones by fingerprint; without rows it leaves."""
         own, known = True, {self.fingerprint, *self.earlier}
         parts = list[tuple[str, Summary, float]]()
         for row in rows:
@@ -186,10 +183,7 @@ class Pool:
             self._read(name)
 
     def waiting(self) -> Pool | None:
-        """Return the merge of the rows that wait, as of the newest earlier schema with a scale.
-
-        A new one at each call, with the same rules for nodes. None if no rows wait.
-        """
+        """Return a merge of the rows that wait, as of the newest earlier schema with a scale."""
         scaled = (each for each in self.earlier.values() if each.scaling is not None)
         schema = next(scaled, None) if self._waits else None
         if schema is None:
@@ -260,11 +254,8 @@ class Pool:
         return root if wall is None else self.faded(root, self.reference, wall)
 
     def with_energies(self, merged: Summary, *, even: bool) -> Summary:
-        """Return a merge of this pool with energies of channels; itself if no child has them.
-
-        One child without would take them from the merge of all.
-
-        even : spread those of such children evenly; else they are left out
+        """Return a merge with energies of channels; children without get `even` ones, or are left
+        out.
         """
         if knows_energies(merged):
             return merged
@@ -371,10 +362,7 @@ class CountedRows(NamedTuple):
         )
 
     def counts(self) -> Counts:
-        """Add up the readings, those of earlier schemas as well.
-
-        What was only measured under an earlier one is counted under the one that was settled.
-        """
+        """Add up the readings; what was only measured counts under the schema that was settled."""
         rows = [
             counts
             for (node, _), row in self.rows.items()
@@ -427,8 +415,5 @@ class CountedRows(NamedTuple):
 
 
 def only_measured(said: Report | Sealed) -> bool:
-    """Return whether a row holds readings for their moments alone.
-
-    Once the schema is settled, another incarnation of the node counts them.
-    """
+    """Return whether a row holds readings for moments alone: another incarnation counts them."""
     return said.summary is None and said.moments is not None

@@ -46,10 +46,7 @@ def weighs_as_counted(summary: Summary, learnt: int, schema: Schema) -> bool:
 
 
 def most_weight(learnt: int, half_life: float | None) -> float:
-    """Return the most that a report of so many learnt readings may weigh.
-
-    half_life : seconds, or None
-    """
+    """Return the most that a report of so many learnt readings may weigh."""
     # Merging clips a factor of fading at 2^200, too.
     halvings = min(AHEAD_S / half_life, 200.0) if half_life else 0.0
     return float(min(learnt, MOST_COUNTED) * 2.0**halvings * (1 + ROUNDING))

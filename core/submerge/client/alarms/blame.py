@@ -70,9 +70,8 @@ class Evidence:
     def of(
         cls, earlier: tuple[Array, ...], block: Block, scores: RowScores, scaling: Scaling | None
     ) -> Evidence | None:
-        """Return the evidence of a block; None where nothing predicts channels.
-
-        earlier : errors of the rows before it, oldest first
+        """Return the evidence of a block after `earlier` errors; None where nothing predicts
+        channels.
         """
         if scores.expected is None:
             return None
@@ -85,10 +84,7 @@ class Evidence:
         return cls(replace(scores, errors=errors), before, rows, scaling)
 
     def shares(self, rows: npt.NDArray[np.intp]) -> Array:
-        """Return the mean share of each channel in what is anomalous about rows, (channels,).
-
-        rows : indices of the block's rows; -1 is the last row before it. Unknown ones are left out
-        """
+        """Return the mean share of each channel in rows of the block; -1 is the row before it."""
         known = rows[rows >= -self.before] + self.before
         return np.asarray(self.scores.blame(known).sum(axis=0) / max(1, len(known)))
 
@@ -104,12 +100,7 @@ class Evidence:
 
 
 def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[Array, ...]:
-    """Return the errors of the last rows: at least `rows`, if there were as many.
-
-    Blocks of few rows are kept as they came: to join them costs as much as to score one.
-
-    errors : (n, channels), of the newest rows
-    """
+    """Return the errors of the last `rows`, as blocks: joining few costs as much as a score."""
     if len(errors) >= rows:
         return (errors[len(errors) - rows :].copy(),)
     known = (*earlier, errors)

@@ -83,10 +83,7 @@ class AlarmPeak:
         return replace(self, highest=larger(self.highest, highest))
 
     def counted(self, highest: Mapping[By, float], *, high: bool) -> dict[By, float]:
-        """Return the maxima of the block in which the alarm ended, with those of the alarm.
-
-        high : whether the alarm counts as high as it went, or as it was raised
-        """
+        """Return the maxima of the block in which the alarm ended; `high`: with the alarm's."""
         return larger(highest, self.begun, self.highest if high else {})
 
 
@@ -97,10 +94,7 @@ def larger(*maxima: Mapping[By, float]) -> dict[By, float]:
 
 
 def is_believed(log: AlarmLog, limits: AlarmLimits, allowed: float) -> bool:
-    """Return whether the newest alarm counts as high as it went, if it ends now.
-
-    allowed : false alarms that the settings allowed the node so far
-    """
+    """Return whether the newest alarm counts as high as it went; `allowed`: false alarms so far."""
     if not log.alarms or limits.nodes < LEAST_NODES:
         return False
     alarm = log.alarms[0]
@@ -296,10 +290,8 @@ class WatchedBlocks:
         *,
         young: bool,
     ) -> WatchedBlocks:
-        """Return them after whole blocks without an alarm, as one by one: histories have many.
-
-        statistics : (kinds, blocks times rows of each) or None
-        each_s : time that the rows of a block stand for
+        """Return them after whole blocks of (kinds, blocks times rows) statistics, none in an
+        alarm.
         """
         maxima: dict[By, Array] = {}
         seen = np.zeros(blocks, dtype=bool)
@@ -324,9 +316,8 @@ class WatchedBlocks:
     def _with_statistics(
         self, kinds: Sequence[By], statistics: Array, later: Mask | None, limits: AlarmLimits
     ) -> WatchedBlocks:
-        """Return them with the statistics of rows of the current block.
-
-        later : rows of an alarm, but for its first
+        """Return them with the statistics of rows of the current block; `later` ones are of an
+        alarm.
         """
         if later is None or not later.any():
             return self._with_highest(kinds, statistics.max(axis=1).tolist(), limits)
@@ -358,9 +349,8 @@ class WatchedBlocks:
     def _closed(
         self, limits: AlarmLimits, settings: AlarmSettings, *, young: bool, waits: bool
     ) -> WatchedBlocks:
-        """Return them with the current block ended.
-
-        waits : whether the block counts only when the open alarm has ended
+        """Return them with the current block ended; `waits`: it counts once the open alarm has
+        ended.
         """
         seen = self.highest or self.near
         watched_s = self.passed_s if seen and limits.promised else 0.0

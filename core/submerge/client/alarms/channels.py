@@ -59,10 +59,7 @@ class ChannelState:
         return StuckDetector(len(self.residual_scale.squares), self.run_lengths, self.habits)
 
     def relocated(self, by: Array | float = 0.0) -> ChannelState:
-        """Return it where rows are measured from another mean; as in `Habits.relocated`.
-
-        Rows that wait were predicted about the mean before: they are dropped.
-        """
+        """Return it where rows are measured from another mean; rows that wait are dropped."""
         habits = self.habits.relocated(by)
         return ChannelState(self.run_lengths, habits, self.residual_scale)
 
@@ -74,11 +71,8 @@ class ChannelState:
         passed_s: float,
         factors: Array | None = None,
     ) -> ChannelState:
-        """Return the state after a block.
-
-        normal : (n,), rows that typical errors follow from: no row of an alarm, and none while the
-            mean is not known or learning is paused
-        factors : as in `Decision`: typical errors follow from errors that are clipped alike
+        """Return the state after a block; typical errors follow from `normal` rows, clipped by
+        factors.
         """
         n = len(self.residual_scale.squares)
         rows, errors = block.rows[:, :n], scores.errors

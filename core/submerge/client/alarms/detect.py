@@ -71,15 +71,7 @@ WILD = 4.0
 def detect(
     detector: AlarmDetector, block: Block, scores: RowScores, situation: Situation
 ) -> tuple[AlarmDetector, Decision]:
-    """Take in the scores of a block, made before its rows were learnt, oldest first.
-
-    Returns
-    -------
-    AlarmDetector
-        After the block.
-    Decision
-        Which rows belong to an alarm, which are not learnt, and how the others are.
-    """
+    """Take in the scores of a block, made before its rows were learnt; say what is an alarm."""
     n = len(block)
     if not situation.ready:
         # Scores about a mean that is not known yet mean nothing.
@@ -169,12 +161,7 @@ def _watch(
 def _statistics(
     detector: AlarmDetector, kinds: tuple[By, ...], recent: Array, most: list[float], now: Now
 ) -> tuple[Array | None, Closeness]:
-    """Return the statistics (kinds, n) of rows, and how close they came to their limits.
-
-    None if none is over its limit or counted.
-
-    recent : (kinds, of - 1 + n), scores
-    """
+    """Return the statistics (kinds, n), None if none counts, and how close they came to limits."""
     of, after = detector.settings.of, detector.settings.after
     n, close = recent.shape[1] - of + 1, detector.closeness.at(now.wall)
     least = [
@@ -197,11 +184,7 @@ def _high(
     *,
     predicted: bool,
 ) -> Mask:
-    """Return at which rows an open alarm stays open: (n,).
-
-    span : (kinds, rows), scores, with those of earlier rows before them
-    predicted : whether a stuck channel keeps an alarm open
-    """
+    """Return at which rows an open alarm stays open, (n,); `span`: scores, earlier ones first."""
     log, limits, settings = detector.log, detector.limits, detector.settings
     calm = np.array(most)
     if log.open is None or log.withholds or log.serious is not None:
@@ -272,10 +255,7 @@ def _find_stuck(
 def _clip(
     detector: AlarmDetector, even: Mapping[By, Array], alarmed: Mask, *, settled: bool
 ) -> Array | None:
-    """Return factors of the rows' distances to the mean, (n,); None if none is clipped.
-
-    Rows of an alarm that are learnt are clipped to the median hour, others to `WILD` limits.
-    """
+    """Return factors of the rows' distances to the mean, (n,); None if none is clipped."""
     limits, spared = detector.limits, detector.hours.spared
     known = [kind for kind in even if limits.ordinary.get(kind, 0.0) > 0]
     if not known:
@@ -356,19 +336,7 @@ def follow(
     counted: bool,
     provisional: bool = False,
 ) -> tuple[AlarmLog, Mask, Mask]:
-    """Take rows into the log: from one beginning or end of an alarm to the next.
-
-    evidence : None where nothing predicts channels: then no channel is to blame.
-    version : Of the model that made the scores.
-    each_s : The time that a row stands for.
-    counted, provisional : As in `AlarmLog.begin`.
-
-    Returns
-    -------
-    log : AlarmLog
-    alarmed, held : (n,) of bool
-        Rows of an alarm; those of them that are withheld.
-    """
+    """Take rows into the log; return it, the rows of alarms, and those that are withheld: (n,)."""
     n, i, over = len(seen.over), 0, seen.over.copy()
     alarmed, held = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     while i < n:

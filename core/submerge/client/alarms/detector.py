@@ -52,10 +52,7 @@ class RecentScores(NamedTuple):
         return self._replace(scores=np.where(self.scores < math.inf, self.scores, 0.0))
 
     def watched(self, even: Mapping[By, Array]) -> dict[By, Array]:
-        """Return the scores that alarms are raised by: of distances where the model has factors.
-
-        even : as in `RowScores`
-        """
+        """Return the scores that alarms are raised by: of distances where there are factors."""
         distance = even.get("distance")
         if distance is None:
             return dict(even)
@@ -69,10 +66,7 @@ class RecentScores(NamedTuple):
         return watched | {"smoothed": smoothed(distance, before, last)}
 
     def span(self, even: Mapping[By, Array], rows: int, unknown: float = 0.0) -> Array:
-        """Return scores (kinds, rows + n): those of n rows, with earlier ones before them.
-
-        unknown : for rows that are not known
-        """
+        """Return scores (kinds, rows + n): those of n rows after earlier or unknown ones."""
         kinds, before = tuple(even), self.scores
         if self.kinds != kinds:
             before = np.full((len(kinds), rows), unknown)
@@ -82,10 +76,7 @@ class RecentScores(NamedTuple):
 
 
 def row_statistics(kinds: tuple[By, ...], span: Array, of: int, after: int) -> Array:
-    """Return the statistic of each kind at each row, (kinds, n).
-
-    span : (kinds, of - 1 + n), scores
-    """
+    """Return the statistic of each kind at each row, (kinds, n), from scores (kinds, of - 1 + n)."""
     raised = statistics(span, of, after)
     if "smoothed" in kinds:
         i = kinds.index("smoothed")
@@ -114,27 +105,17 @@ class Closeness(NamedTuple):
     share: float | None = None
 
     def at(self, wall: float) -> Closeness:
-        """Return that of the minute of this moment, which may begin here.
-
-        wall : seconds
-        """
+        """Return that of the minute of this moment, which may begin here."""
         minute = wall // MINUTE_S
         return self if minute == self.minute else Closeness(minute)
 
     def bounds(self, most: list[float]) -> list[float]:
-        """Return what the statistic of each kind has to exceed to raise it.
-
-        most : the limit of each kind; infinite or 0 while there is none
-        """
+        """Return what statistics have to exceed to raise it, by the limits of each kind."""
         share = self.share or 0.0
         return [limit * share if _is_known(limit) else math.inf for limit in most]
 
     def after(self, most: list[float], statistics: Array | None) -> Closeness:
-        """Return it after a block.
-
-        most : as in `bounds`
-        statistics : (kinds, n), of its rows; None if none exceeds a bound
-        """
+        """Return it after a block with statistics (kinds, n); None if none exceeds a bound."""
         known = [i for i, limit in enumerate(most) if _is_known(limit)]
         if not known:
             return self
@@ -270,11 +251,7 @@ class AlarmDetector:
         channels: ChannelState | None = None,
         scaling: Scaling | None = None,
     ) -> AlarmDetector:
-        """Return the detector of a node whose channels have these names.
-
-        kept, channels : from the process before
-        scaling : of the schema
-        """
+        """Return the detector of a node with these channels, and what was kept of it."""
         kept, n = kept or DetectorState(), len(names)
         log = AlarmLog(
             node,
@@ -374,10 +351,7 @@ class AlarmDetector:
         return limits.provisional_s == 0.0 or limits.provisional_s >= wanted_s
 
     def settle(self, at: float, moved: Array | float = 0.0) -> AlarmDetector:
-        """Return it with the open alarm ended; the next rows are measured from a new level.
-
-        moved : how far that is from the level before, for each channel
-        """
+        """Return it with the open alarm ended; rows go on from a level that has `moved`."""
         log, channels = self.log.end(at, settled=True), self.channels.relocated(moved)
         return replace(self, log=log, channels=channels, recent=RecentScores(), errors=())
 
@@ -408,13 +382,7 @@ class AlarmDetector:
         situation: Situation,
         passed_s: float,
     ) -> tuple[WatchedBlocks, HighestSoFar]:
-        """Return its blocks, and what its own limits follow from, after more rows.
-
-        even : scores (n,) of each kind
-        raised : (kinds, n), their statistics; None if none raises a maximum
-        alarm : rows of alarms
-        passed_s : time that the rows stand for
-        """
+        """Return its blocks, and what its own limits follow from, after more rows."""
         settled, n = situation.settled, len(alarm.rows)
         if raised is not None:
             # After a restart the scores before the first row of an open alarm are infinite.

@@ -72,10 +72,8 @@ class HighestSoFar:
         return cls(rows, values, means)
 
     def after(self, scores: Mapping[By, Array], statistics: Array | None) -> HighestSoFar:
-        """Return it after n more rows.
-
-        scores : (n,) of each kind
-        statistics : (kinds, n); None if none is a new highest
+        """Return it after n more scores of each kind; statistics (kinds, n) or None: no new
+        highest.
         """
         rows, means = dict[By, int](), dict[By, float]()
         for kind, each in scores.items():
@@ -97,10 +95,7 @@ class HighestSoFar:
         return self.values.get(kind, -1.0)
 
     def over(self, limits: AlarmLimits, row_s: float) -> AlarmLimits:
-        """Return limits by the highest values, if they are rarer exceeded than those given.
-
-        row_s : time that a row stands for
-        """
+        """Return limits by the highest values, if they are rarer exceeded than those given."""
         least = max(LEAST_ROWS, OLD_ENOUGH * max(self.rows.values(), default=0))
         rows = {kind: n for kind, n in self.rows.items() if n >= least}
         if limits.promised or not rows or not row_s:

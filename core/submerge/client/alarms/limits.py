@@ -149,10 +149,8 @@ class AlarmLimits:
         return of_all_s / self.nodes if self.nodes else math.inf
 
     def limit(self, kind: By, spared: Mapping[By, float], *, settled: bool) -> float:
-        """Return the limit of a k-of-m statistic now; infinite if it is not monitored.
-
-        spared : as in `Hours`
-        settled : whether the node's own mean has seen a day
+        """Return the limit of a k-of-m statistic now, spared scores aside; infinite if not
+        monitored.
         """
         settled |= self.of_node
         if not settled and kind in MATURE:
@@ -173,10 +171,7 @@ class AlarmLimits:
 def _missing_s(
     maxima: BlockMaxima, n: int, rarest: float, settings: AlarmSettings, block_s: float
 ) -> float:
-    """Return the time until a limit is known, at the present pace, after n maxima.
-
-    rarest : share of the blocks, so that a limit needs one over it of maxima
-    """
+    """Return the time until a limit is known, when n maxima are to be one over `rarest`."""
     blocks = max(maxima.longest, 1)
     wanted = max(2 * LEAST_TAIL, math.ceil(1 / rarest))
     settle, pace = settings.settle_s / block_s, n / _measured(maxima, block_s)

@@ -77,11 +77,7 @@ class AlarmLog:
     def begin(
         self, at: float, cause: Cause, version: int, *, counted: bool, provisional: bool = False
     ) -> AlarmLog:
-        """Return it with an alarm that began at a wall time.
-
-        counted : whether limits keep the promised rate: without, it is not counted as raised
-        provisional : as in `Alarm`
-        """
+        """Return it with an alarm; not `counted` as raised where limits keep no promise."""
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in self.alarms[:1]))
         alarm = Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
         alarm = replace(alarm, provisional=provisional)
@@ -115,9 +111,8 @@ class AlarmLog:
         return replace(log, held_s=held_s), held
 
     def accuse(self, shares: Array, rows: int) -> AlarmLog:
-        """Return it with the channels to blame for more rows of the open alarm.
-
-        shares : (channels,), sums to 1
+        """Return it with the channels to blame for more rows of the open alarm, in shares
+        (channels,).
         """
         alarm = self.alarms[0]
         blame = max(0.0, 1 - rows / BLAMED) * self.blame + rows * shares
@@ -137,10 +132,7 @@ class AlarmLog:
         return self._amend(deviations=self.peak.deviations(self.channels, _largest(self.blame)))
 
     def end(self, at: float, *, settled: bool = False) -> AlarmLog:
-        """Return it with the open alarm ended.
-
-        settled : whether readings keep to a new level
-        """
+        """Return it with the open alarm ended; `settled`: readings keep to a new level."""
         alarm = self.alarms[0].over(at, settled=settled)
         return replace(self, alarms=(alarm, *self.alarms[1:]), frozen={})
 

@@ -59,11 +59,8 @@ class NewLevel:
     def after(
         self, block: Block, alarmed: Mask, scores: RowScores | None, detector: AlarmDetector
     ) -> NewLevel:
-        """Return it after a block in which the alarm was open to the end.
-
-        alarmed : (n,) of bool. Rows of alarms: those of the open one are the last of them.
-        scores : Of the block, about the mean; None while the mean is not ready.
-        detector : After the block.
+        """Return it after a block in which the alarm was open to the end; scores are about the
+        mean.
         """
         n, lasts_s = len(block), lasting_s(detector)
         others = np.flatnonzero(~alarmed)
@@ -98,20 +95,14 @@ class NewLevel:
         return float(worst), RecentScores(kinds, span[:, span.shape[1] - before :])
 
     def holds(self, of: int, lasts_s: float = SETTLED_S) -> bool:
-        """Whether it has lasted so long, by default a day, and was calm for half of that.
-
-        of : rows of a k-of-m statistic
-        """
+        """Whether it has lasted so long, by default a day, and was calm for half of that."""
         enough = self.half is not None and self.mean.count >= LONGER * of
         return enough and self.mean.span_s >= lasts_s and self.calm_s >= CALM * lasts_s
 
     def has_grown(
         self, scoring: ScoringModel, before: OwnMean | None, limits: AlarmDetector
     ) -> bool:
-        """Whether its distance from the level before has changed from its first half day on.
-
-        before : the mean that rows are scored about; None for the model's
-        """
+        """Whether its distance from the level `before` has changed from its first half day on."""
         half, mean = self.half, self.mean
         if half is None or mean.weight <= half.weight:
             return True

@@ -22,10 +22,7 @@ KINDS: dict[str, MakeKind] = {
 
 
 def kind_of(job: Job) -> JobKind:
-    """Return the kind of a job, with its settings.
-
-    Raises UsageError if this version does not know the kind, or the settings make no sense.
-    """
+    """Return the kind of a job, with its settings; UsageError if this version knows none."""
     make = KINDS.get(job.kind)
     if make is None:
         raise UsageError(f"a job is one of {', '.join(KINDS)}, got {job.kind}")

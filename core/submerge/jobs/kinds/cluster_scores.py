@@ -77,12 +77,7 @@ class KernelScores:
 
 
 def check_scores(arrays: Arrays, dim: int, width: int) -> None:
-    """Refuse a mean of features that rows do not have, and directions that are none.
-
-    Raises
-    ------
-    PeerError
-    """
+    """Refuse a mean of features that rows do not have, and directions that are none (PeerError)."""
     expect(
         {name: arrays[name] for name in ("mean", "basis") if name in arrays},
         {"mean": (dim,), "basis": (dim, width)},
@@ -117,10 +112,7 @@ def spec_numbers(features: FeatureMap) -> np.ndarray[tuple[int], np.dtype[np.uin
 
 
 def map_of(numbers: Array) -> RandomFourier:
-    """Return the map whose spec these are.
-
-    Raises PeerError if they are none of a map of random features.
-    """
+    """Return the map of random features whose spec these are; PeerError if they are of none."""
     if numbers.dtype != np.uint64 or numbers.ndim != 1 or len(numbers) > MOST_TEXT:
         raise PeerError(f"a map's spec has at most {MOST_TEXT} whole numbers", kind="shape")
     if (numbers > 127).any():

@@ -75,10 +75,7 @@ def distance_counts(squares: Array) -> Array:
 
 
 def distance_limits(counts: Array) -> Arrays:
-    """Return levels and, for each, the distance that this share of rows does not exceed.
-
-    A level is there if its limit leaves a row or more beyond: 0.99 needs 100 rows.
-    """
+    """Return levels with a row or more beyond, and the distance that this share does not exceed."""
     below, rows = np.cumsum(counts), float(counts.sum())
     levels = [level for level in LEVELS if rows * (1.0 - level) >= 1.0 - 1e-9]
     steps = [int(np.searchsorted(below, level * rows - 1e-9 * rows)) for level in levels]
@@ -87,12 +84,7 @@ def distance_limits(counts: Array) -> Arrays:
 
 
 def check_distance_counts(counts: Array, rows: float) -> None:
-    """Refuse counts that are not of so many rows.
-
-    Raises
-    ------
-    PeerError
-    """
+    """Refuse counts that are not of so many rows with a PeerError."""
     if (counts < 0).any() or (counts != np.rint(counts)).any() or counts.sum() != rows:
         raise PeerError("distances are counted in whole numbers, each row once", kind="range")
 

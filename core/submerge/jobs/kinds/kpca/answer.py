@@ -116,10 +116,7 @@ class KernelModel(NamedTuple):
 
     @classmethod
     def of(cls, answer: Arrays, schema: Schema) -> KernelModel:
-        """Make a model of an answer over rows of a schema, which has no map of its own.
-
-        Raises UsageError if the answer has no directions of the readings.
-        """
+        """Make a model of an answer over rows of a schema; UsageError without their directions."""
         if "readings_axes" not in answer:
             raise UsageError(
                 "a model needs the readings' directions, and the job had readings=false: run it"

@@ -82,10 +82,7 @@ def _keys(u: Array, scores: Array) -> Array:
 
 
 def limit_of(size: int, share: float, nodes: int) -> int:
-    """Return how many points one node may supply, of so many nodes that may share rows.
-
-    That is its share, or, where these are too few, as many as each has to supply.
-    """
+    """Return how many points one node may supply: its share, or as many as each has to supply."""
     return max(1, math.ceil(max(share, 1 / nodes) * size))
 
 
@@ -155,10 +152,7 @@ def merged_rows(ups: Sequence[Arrays]) -> Arrays:
 
 
 def cut_rows(up: Arrays, choice: PointChoice, scores: Array) -> Arrays:
-    """Return rows that are no more than a choice takes: those with the smallest keys.
-
-    There are more only if a node has supplied rows whose keys it did not offer.
-    """
+    """Return the rows with the smallest keys, if a node has supplied some that it did not offer."""
     if len(up["rows"]) <= choice.size:
         return up
     owner, keys = _owners(up), np.empty(len(scores))

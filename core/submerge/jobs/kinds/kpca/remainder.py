@@ -38,10 +38,7 @@ def names_of(*, readings: bool) -> tuple[str, ...]:
 def statistics(
     rows: Array, map_: Landmarks, axes: Array, mean: Array, variances: Array
 ) -> dict[str, Array]:
-    """Return the statistics of the features of rows (n, d), (n,) each.
-
-    axes, mean, variances : (m, r), (m,), (r,)
-    """
+    """Return the statistics (n,) of the features of rows (n, d); axes (m, r), mean (m,)."""
     spe, inside, t2 = [np.empty(0)], [np.empty(0)], [np.empty(0)]
     for part in chunks(rows):
         off = map_.lift(part)
@@ -94,10 +91,7 @@ def check_sketches(up: Arrays, names: Sequence[str], rows: int) -> None:
 
 
 def limits(up: Arrays) -> Arrays:
-    """Return the statistics' quantiles at those of `SHARES` that leave a row or more beyond.
-
-    0.99 needs 100 rows. Of fewer than `FEWEST` rows there are no limits.
-    """
+    """Return quantiles at those of `SHARES` with a row beyond; none of fewer than `FEWEST` rows."""
     sketches = _sketches(up)
     rows = min(sketch.n for sketch in sketches.values())
     if rows < FEWEST:
