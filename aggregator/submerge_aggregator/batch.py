@@ -35,10 +35,7 @@ from submerge_proto.wire.codec import Kind
 
 
 def objection(message: Model | Report, *, coarse: bool) -> str | None:
-    """Return why receivers could not read a message; None if they can.
-
-    It costs a coding and back.
-    """
+    """Return why receivers could not read a message, by a coding and back; None if they can."""
     try:
         codec.decode(codec.kind_of(message), codec.encode(message, coarse=coarse))
     except (SubmergeError, ValueError, TypeError, ArithmeticError) as error:

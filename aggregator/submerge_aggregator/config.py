@@ -276,8 +276,5 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 
 
 def load(path: Path | str, environ: Mapping[str, str]) -> AggregatorConfig:
-    """Return the configuration in a file, with the environment's overrides.
-
-    Raises UsageError for the first mistake, in one line.
-    """
+    """Return the configuration in a file, with the environment's overrides; or a mistake."""
     return read(path, AggregatorConfig, environ, program="aggregator", removed=AGGREGATOR)

@@ -47,10 +47,7 @@ class RateLimit:
         return tokens + (at - since) * self._rate >= 1
 
     def takes(self, who: str, at: float, size: int = 0) -> bool:
-        """Take the tokens for a message; return whether there were enough.
-
-        A message worth more than a full bucket takes all of it.
-        """
+        """Take the tokens for a message, a full bucket at most; whether there were enough."""
         price = min(1 + size // PIECE, self._burst)
         tokens, since = self._buckets.pop(who, (float(self._burst), at))
         tokens = min(self._burst, tokens + (at - since) * self._rate)

@@ -107,9 +107,7 @@ class Server:
 
     @property
     def unanswered(self) -> tuple[int, int]:
-        """Bytes of messages that are being read, may begin on an open stream, or wait for an
-        answer; and the most of them.
-        """
+        """Bytes of messages that are read, may begin, or wait for an answer; and the most."""
         reading = [each.reading for each in self.downlinks if each.reading is not None]
         waiting = self.budget, self.jobs.budget
         used = sum(each.used for each in waiting) + sum(used for used, _ in reading)

@@ -348,9 +348,7 @@ class CommitWorker:
             self.refusals.count(reason, stamp.node, **facts)
 
     def _commit(self, keeps: list[Keep]) -> set[str] | None:
-        """Write what a batch keeps; return the groups whose alarms changed, None if it is not
-        written.
-        """
+        """Write what a batch keeps; return the groups whose alarms changed, None if not written."""
         reset = False
         changes: dict[Key, Any] = {}
         for keep in keeps:

@@ -186,10 +186,7 @@ class Agent:
         self._inbox.put(Stopped())
 
     def run(self) -> int:
-        """Run until stopped, or until the sensor ends; return the exit status.
-
-        UsageError, after a last report, if another file has taken the checkpoint's name.
-        """
+        """Run until stopped, or until the sensor ends; UsageError at another checkpoint."""
         self._uplink.open(self._inbox.put)
         self._step(Start(self._disk.load()))
         if not self._sinks.alarms:

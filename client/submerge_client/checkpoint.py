@@ -81,9 +81,8 @@ class CheckpointFile:
         self._fd, self._writable = _lock_file(self.path)
 
     def load(self) -> dict[Key, bytes]:
-        """Return the newest valid state; {} if there is none.
-
-        Raises UsageError if a later submerge wrote it: it must not be overwritten.
+        """Return the newest valid state, {} if there is none; UsageError if a later submerge wrote
+        it.
         """
         return self._look()[1]
 
@@ -183,10 +182,7 @@ class CheckpointFile:
 
 
 def state_of(path: str | os.PathLike[str]) -> dict[Key, bytes]:
-    """Return the newest state in a file that a client may be writing; {} if none is valid.
-
-    Nothing is locked and nothing is changed: the newest state is never overwritten.
-    """
+    """Return the newest state in a file that a client may be writing; {} if none."""
     newest: tuple[int, dict[Key, bytes]] = 0, {}
     fd = os.open(path, os.O_RDONLY)
     with ExitStack() as undo:

@@ -30,10 +30,7 @@ def now() -> Now:
 
 
 def _is_synced() -> bool:
-    """Return whether the kernel reports a synchronised clock; True on systems without the call.
-
-    False where the call is forbidden (a seccomp filter, systemd's ProtectClock).
-    """
+    """Return whether the kernel's clock is synchronised; True without that call."""
     try:
         state = int(ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)))
     except (OSError, AttributeError):

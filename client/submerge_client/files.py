@@ -94,10 +94,7 @@ def create_private(path: str | os.PathLike[str]) -> None:
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
-    """Open a file, and create it so that only its owner may read it.
-
-    An existing file keeps its mode: its owner may have opened it to a program that reads it.
-    """
+    """Open a file, and create it for its owner alone; an existing one keeps its mode."""
     return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
 
 

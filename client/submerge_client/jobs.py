@@ -221,10 +221,7 @@ class SharedPoints:
             return b""  # no record: the budget counts as spent
 
     def write(self, record: bytes) -> None:
-        """Replace the record.
-
-        Raises OSError if it cannot be written: nothing may be shared then.
-        """
+        """Replace the record; with an OSError nothing may be shared."""
         atomic_write(self._path, record, mode=0o600)
 
 

@@ -63,10 +63,7 @@ class Sender(NamedTuple):
 def objection(
     rules: AdmissionRules, sender: Sender, group: str, message: Join | Report | None
 ) -> str | None:
-    """Return why a node is refused, and what to do; None if it is admitted.
-
-    No `message`: it watches.
-    """
+    """Return why a node is refused, and what to do; None if admitted. No message: it watches."""
     why = revocation(rules.revoked, sender)
     if why is not None:
         return why

@@ -32,10 +32,7 @@ class AuditFiles:
         self._torn = False
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines, on disk when this returns.
-
-        Raises OSError if the disk is full or fails. A part of the lines may be there.
-        """
+        """Append whole lines, on disk when this returns; after an OSError a part may be there."""
         if self._fd >= 0 and not is_same(os.fstat(self._fd), stat_of(self._path)):
             self.close()  # removed, or rotated by another program: readers look for the name
         if self._fd >= 0 and self._size + len(lines) > self._most_bytes and self._size:

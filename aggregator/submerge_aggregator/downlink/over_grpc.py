@@ -185,9 +185,7 @@ at the handshake, may have expired since."""
 def server_options(
     limit: int, limits: ReadingLimits, *, secure: bool
 ) -> tuple[tuple[str, int], ...]:
-    """Return the options of a server; `limit` is of messages that come in: what goes out is our
-    own.
-    """
+    """Return the options of a server; `limit` is of messages that come in."""
     return (
         *OPTIONS,
         *(AGING if secure else ()),
@@ -347,8 +345,8 @@ class GrpcDownlink:
         self._refusals.count("foreign_topic", who_of(context), why=f"no method {method[:100]}")
 
     async def _look(self) -> None:
-        """Refuse messages that were not answered in time; cut streams that are denied by now;
-        count handshakes that failed.
+        """Refuse what was not answered in time, cut streams that are denied, count failed
+        handshakes.
         """
         loop = asyncio.get_running_loop()
         while True:

@@ -207,9 +207,7 @@ class HistoryRecorder:
                 self._stir()
 
     def ask(self, question: Callable[[HistoryFile], T]) -> Future[T]:
-        """Have the thread answer a question from the file; `HistoryUnavailable` where there is
-        none.
-        """
+        """Have the thread answer a question from the file; or `HistoryUnavailable`."""
         reply: Future[T] = Future()
         with self._changed:
             if self._path is None:

@@ -31,11 +31,7 @@ class AlarmNews:
         self._disputed: set[str] = set()
 
     def groups(self, records: Mapping[Key, Any], *, reset: bool) -> set[str]:
-        """Return the groups whose alarms change with these records; `reset`: all others go.
-
-        Where several children report of one node, each of their reports may change whom to
-        believe.
-        """
+        """Return the groups whose alarms change with these records; `reset`: all others go."""
         changed = {key[1] for key in self._known} if reset else set()
         if reset:
             self._known.clear()

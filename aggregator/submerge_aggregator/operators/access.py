@@ -55,10 +55,7 @@ class OrderLog:
         self._record("ban" if shuts_out else "order", **given, verb=verb, **facts)
 
     def deny(self, denial: Denial, address: str, what: str) -> None:
-        """Count, log and record a request that was not allowed.
-
-        what : method and path; never the query, in which a person may have put a token
-        """
+        """Count, log and record a request that was not allowed; never its query."""
         known: dict[str, Any] = {"address": address, "what": what, "why": denial.why}
         self.denials.count(
             denial.reason,

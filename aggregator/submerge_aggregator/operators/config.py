@@ -64,12 +64,8 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
         return endpoint_of(self.address)
 
     def check(self, *, has_certificate: bool, status: Endpoint | None) -> None:
-        """Compare it with the rest of a configuration.
-
-        has_certificate : whether a kit, or [listen.grpc], has one
-        status : where the status address listens
-
-        Raises BadSetting if there is no certificate to serve with, or two listen on one port.
+        """Refuse a section without a certificate to serve with, or on the port of the status
+        address.
         """
         if not self.insecure and self.cert is None and not has_certificate:
             raise refusal(

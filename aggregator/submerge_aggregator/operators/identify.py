@@ -144,10 +144,7 @@ class NetworkIdentities:
 
 
 def place_of(address: str) -> str:
-    """Return what attempts are counted by: an address, or the /64 of one of IPv6.
-
-    One machine has all of the 2^64 addresses behind its prefix.
-    """
+    """Return what attempts are counted by: an address, or the /64 of one of IPv6."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -25,9 +25,7 @@ class TlsFiles:
         self._context = server_context(tls)
 
     def current(self) -> ssl.SSLContext:
-        """Return the context for a new connection: files that are wrong now leave the last good
-        one.
-        """
+        """Return the context for a new connection: wrong files leave the last good one."""
         seen = self._tls.stamp()
         if seen != self._seen:
             self._seen = seen
@@ -65,9 +63,7 @@ def server_context(tls: Tls) -> ssl.SSLContext:
 def operators_tls(
     operators: OperatorsConfig, grpc: GrpcListen | None, kit: Path | None
 ) -> Tls | None:
-    """Return the certificate of the operators' address: its own, gRPC's or the kit's; None without
-    TLS.
-    """
+    """Return the operators' certificate: its own, gRPC's or the kit's; None without TLS."""
     if operators.insecure:
         return None
     if operators.cert is not None:

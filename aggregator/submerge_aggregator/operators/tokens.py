@@ -85,10 +85,7 @@ def digest_of(secret: str) -> str:
 
 
 def find(tokens: Iterable[Token], secret: str, now: float) -> Token | None:
-    """Return the token with this text; None if there is none, or if it has ended.
-
-    All are compared, each in constant time: how long it takes says nothing of any.
-    """
+    """Return the token with this text, compared in constant time; None if it has ended."""
     digest, found = digest_of(secret), None
     for token in tokens:
         same = hmac.compare_digest(token.digest, digest)

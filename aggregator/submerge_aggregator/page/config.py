@@ -53,13 +53,7 @@ class PageConfig(Section, frozen=True, kw_only=True):
         return is_here(self.endpoint.host)
 
     def check(self, *, has_certificate: bool, taken: dict[str, Endpoint | None]) -> None:
-        """Compare it with the rest of a configuration.
-
-        has_certificate : whether a kit, or another section, has one
-        taken : where others listen, by their section
-
-        Raises BadSetting if others could read along, or two listen on one port.
-        """
+        """Refuse a page that others could read along, or on a port that is `taken`."""
         if not self.is_local and self.cert is None and not has_certificate:
             raise refusal(
                 *("page", "cert"),

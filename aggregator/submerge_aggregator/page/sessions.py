@@ -40,10 +40,7 @@ def key_path(store: Path) -> Path:
 
 
 def read_key(path: Path) -> bytes:
-    """Return the key; a new one where there is none.
-
-    A file that was cut short by a crash is replaced: all that is lost is who is logged in.
-    """
+    """Return the key, or a new one where there is none, or one that a crash has cut short."""
     refuse_link(path, what="the key of the page's sessions")
     try:
         if path.exists():

@@ -121,9 +121,7 @@ class ScoreTrees:
     async def _ask(
         self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
     ) -> list[str]:
-        """Add the levels of one aggregator's nodes, up to `MOST` in all; return what it did not
-        say.
-        """
+        """Add the levels of an aggregator's nodes, up to `MOST`; return what it did not say."""
         loop, more = asyncio.get_running_loop(), True
         while more and len(rows) <= MOST:
             try:

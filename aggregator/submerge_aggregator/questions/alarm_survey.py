@@ -48,10 +48,7 @@ def alarms(
 
 
 def mark(node: AggregatorNode, now: Now, group: str | None = None) -> str:
-    """Return a text that changes when an alarm comes, goes or gets a new revision.
-
-    For callers who look every second, and need no list of alarms without a change.
-    """
+    """Return a text that changes when an alarm comes, goes or gets a new revision."""
     known = blake2b(digest_size=8)
     for each in sorted(node.groups if group is None else (group_of(node, group),)):
         revisions = {found.alarm.revision for found in survey_alarms(node.ledger(each), now)}

@@ -191,9 +191,7 @@ class StoreRoom:
         self._log_changes()
 
     def provide(self, action: Callable[[], object]) -> None:
-        """Run a transaction, whole or not at all; on a full disk empty the log, and run it once
-        more.
-        """
+        """Run a transaction, whole or not at all; on a full disk once more, the log emptied."""
         try:
             action()
         except sqlite3.OperationalError as error:
@@ -207,10 +205,7 @@ class StoreRoom:
         self._commits += 1
 
     def empty_log(self) -> int:
-        """Write the log into the database, with the ballast's room if there is no other.
-
-        Return the number of frames that were in the log. Where this fails, nothing is lost.
-        """
+        """Write the log into the database, with the ballast's room at worst; return its frames."""
         try:
             return self._checkpoint()
         except sqlite3.OperationalError as error:

@@ -56,10 +56,7 @@ class Sinks:
                 self._log_once(i, error)
 
     def refresh(self, alarms: tuple[Alarm, ...]) -> None:
-        """Hand over newer figures of the same alarms.
-
-        A report that is sent again may be older than what the sinks know: it is ignored.
-        """
+        """Hand over newer figures of the same alarms; a report that is sent again may be older."""
         if not is_urgent(diff(self.alarms, alarms)):
             self.update(alarms)
 

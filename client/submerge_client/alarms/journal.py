@@ -41,10 +41,7 @@ class Delivered:
 
     @classmethod
     def since(cls, alarms: Iterable[Alarm], begun: Collection[str] = ()) -> Delivered:
-        """Return where a new sink begins: alarms that ended before count as delivered.
-
-        `begun`: names of alarms whose start is delivered and whose end is still due.
-        """
+        """Return where a new sink begins: what is over counts as delivered, but `begun` ones."""
         over = [each for each in alarms if not each.is_open and each.name not in begun]
         over.sort(key=lambda each: (each.number, each.node))
         return cls((), _newest([each.name for each in over]))

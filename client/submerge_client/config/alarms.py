@@ -157,12 +157,7 @@ class SinkKind(Section, frozen=True, kw_only=True):
     """
 
     def open(self, journal: Journal, *, name: str, group: str) -> Sink:
-        """Return the sink for the alarms of a group; it delivers each start and each end once.
-
-        journal : What each sink has delivered; this one by `name`.
-
-        Raises UsageError if it cannot be used as it is configured.
-        """
+        """Return the sink for a group's alarms; `journal` has by `name` what it has delivered."""
         raise NotImplementedError
 
 

@@ -313,8 +313,5 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
 
 def load(path: Path | str, environ: Mapping[str, str]) -> ClientConfig:
-    """Return the configuration in a file, with the environment's overrides.
-
-    Raises UsageError for the first mistake, in one line.
-    """
+    """Return the configuration in a file, with the environment's overrides; or a mistake."""
     return read(path, ClientConfig, environ, program="client", removed=CLIENT)

@@ -199,10 +199,7 @@ def address_of(url: str, schemes: tuple[str, ...]) -> Address:
 
 
 def endpoint_of(address: str) -> Endpoint:
-    """Return the parts of `host:port`, or of `[::1]:port`.
-
-    Raises BadSetting if it is something else.
-    """
+    """Return the parts of `host:port`, or of `[::1]:port`; BadSetting if it is something else."""
     try:
         parts = urlsplit(f"//{address}")
         host, port = parts.hostname, parts.port

@@ -312,10 +312,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, schema: Schema, lags: int = 1) -> SchemaConfig:
-        """Return the section of a schema, without its features; nameless channels get names.
-
-        Raises BadSetting if no section has these channels.
-        """
+        """Return the section of a schema, without its features; BadSetting if no section has it."""
         scaling = schema.scaling
         channels = tuple(
             ChannelConfig(
@@ -417,10 +414,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
 
     @property
     def text_bytes(self) -> int:
-        """The largest size of the schema's text, which goes with each join and each model.
-
-        It includes what the fleet settles. No file is read.
-        """
+        """The largest size of the schema's text, settled by the fleet; no file is read."""
         if self.features is None or self.features.landmarks is None:
             schema = self.built
             if self.learns_scaling:

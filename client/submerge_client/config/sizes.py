@@ -149,13 +149,7 @@ def check_size(
 def check_join(
     text: int, limit: int, *, at: tuple[Key, ...], lower: str, merged: bool = False
 ) -> None:
-    """Refuse a configuration whose join, with the schema's text, is above a limit.
-
-    text : Bytes of the schema's text.
-    limit, at, lower, merged : As in `check_size`.
-
-    Raises BadSetting with the numbers.
-    """
+    """Refuse a configuration whose join, with the schema's text, is above a limit."""
     beside = JOIN + FENCES * merged
     if text + beside > limit:
         raise refusal(

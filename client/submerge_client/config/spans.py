@@ -14,10 +14,7 @@ DURATION = re.compile(NUMBER + "(y|d|h|m|s|ms)")
 
 
 def seconds(text: str) -> float:
-    """Return the seconds of `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`.
-
-    Raises UsageError if it is no time, or an infinite one.
-    """
+    """Return the seconds of `1y` (365 days), `2d`, `3h`, `5m`, `90s` or `50ms`; or UsageError."""
     found = DURATION.fullmatch(text)
     if found is None or not math.isfinite(span := float(found[1]) * SECONDS[found[2]]):
         units = ", ".join(SECONDS)
@@ -33,10 +30,7 @@ SIZE = re.compile(f"{NUMBER}({'|'.join(BYTES)})")
 
 
 def in_bytes(text: str) -> int:
-    """Return the bytes of `500kB`, `3MB` or `4MiB`, to the next lower whole number.
-
-    Raises UsageError if it is no size, or an infinite one.
-    """
+    """Return the bytes of `500kB`, `3MB` or `4MiB`, in whole numbers; or UsageError."""
     found = SIZE.fullmatch(text)
     if found is None or not math.isfinite(size := float(found[1]) * BYTES[found[2]]):
         units = ", ".join(BYTES)

@@ -59,10 +59,7 @@ def is_slashed(field: str) -> bool:
 
 
 def to_seconds(texts: Sequence[str]) -> Times:
-    """Return times (n,) in seconds since 1970; NaN for what is no time, or a slashed date.
-
-    Fields of one width without a zone, or with Z, go through NumPy at once; all others one by one.
-    """
+    """Return times (n,) in seconds since 1970; NaN for what is no time, or a slashed date."""
     if len(texts) == 0:
         return np.empty(0)
     if len({*map(len, texts)}) == 1 and _ZONELESS.fullmatch(texts[0]):

@@ -117,9 +117,7 @@ class Flow:
         return cls(source.path, table.names, named, table.notes, read)
 
     def blocks(self, used: Sequence[int]) -> Iterator[Array]:
-        """Read the file from its start: the columns `used`, in that order, (n, len(used)).
-
-        Raises UsageError at the first value that is no finite number, after the rows before its
-        block.
+        """Read columns of the file (n, len(used)) from its start; UsageError at a value that is
+        none.
         """
         return self._read(used)

@@ -116,10 +116,7 @@ class Source:
 
     @contextmanager
     def damage_first(self) -> Iterator[None]:
-        """Report the damage of a gzip file rather than the wrong rows that it causes.
-
-        The wrong rows come first: the checksum is at the very end.
-        """
+        """Report a gzip file's damage, at its end, rather than the wrong rows it causes."""
         try:
             yield
         except UsageError:
@@ -146,10 +143,7 @@ class Source:
 
     @contextmanager
     def lines(self) -> Iterator[Iterator[str]]:
-        """Open the file as lines of text, and refuse one that is no line of a table.
-
-        Without a bound a small gzip file could take all memory.
-        """
+        """Open the file as lines of text, and refuse one that is too long for a line of a table."""
         with self.text() as text:
             yield self._bounded(text)
 

@@ -150,9 +150,7 @@ class RowGatherer:
             self._changed.notify_all()
 
     def take(self, steady: float) -> Gathered | None:
-        """Return the oldest rows: one block of the sensor's, or several of `BLOCK` rows at most, or
-        None.
-        """
+        """Return the oldest rows: one block of the sensor's, or several of `BLOCK` rows at most."""
         with self._changed:
             taken = list[Gathered]()
             rows = 0

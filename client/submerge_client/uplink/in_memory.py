@@ -190,11 +190,7 @@ class InMemoryUplink:
     # -- for the other end, on its loop --------------------------------------------
 
     def look(self, parent: Parent | None) -> None:
-        """Check the connection, report a change, and send what waits.
-
-        Called on the loop of `parent`, or on any thread if there is none. A parent that has
-        come since calls again.
-        """
+        """Check the connection, report a change, and send what waits; on the parent's loop."""
         with self._events:
             self._stirred = False
             found = self._memory.parent_of(self.node)

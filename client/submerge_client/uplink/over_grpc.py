@@ -495,8 +495,6 @@ class GrpcUplink:
     def _listen(self, group: str, request: bytes) -> tuple[bool, bool, str]:
         """Listen until the stream ends; return whether it was open, the name proven, and why it
         ended.
-
-        A server that refuses the stream has proven its name, too.
         """
         opened = False
         try:

@@ -208,9 +208,8 @@ class Credentials:
         return min((each.until for _, each in self._known.values()), default=0.0)
 
     def explain(self, why: str, wall: float) -> str:
-        """Return why a connection failed, with a hint if our certificate has expired.
-
-        The server that refuses an expired certificate never says so.
+        """Return why a connection failed, and that our certificate has expired, which no server
+        says.
         """
         until = self.until
         if not 0.0 < until <= wall:
@@ -337,10 +336,7 @@ class ParentName:
 
 
 def shown_by(host: str, port: int, tls: Tls) -> dict[str, Any]:
-    """Return the certificate of a server, signed by an authority that we trust, for a server.
-
-    Its host name is not checked here; a connection that is to check it does so.
-    """
+    """Return a server's certificate, signed by a trusted authority, its host not checked."""
     context = tls.context()
     context.check_hostname = False
     context.set_alpn_protocols(["h2"])

@@ -25,10 +25,7 @@ Plan = dict[int, "Plan | None"]
 
 
 def check(form: Any, data: bytes, most: int = MOST_PARTS) -> None:
-    """Refuse bytes that are no message of this form, or one of too many parts.
-
-    Bytes that pass may still be malformed for protobuf.
-    """
+    """Refuse bytes that are no message of this form, or of too many parts; protobuf reads on."""
     if len(data) > 2 * most:  # fewer bytes have no room for more parts
         _walk(data, 0, len(data), _plan(form.DESCRIPTOR), most)
 

@@ -123,10 +123,7 @@ def check_channels(energies: Array, held: Array, energy: float, bound: float) ->
 
 
 def saturated(subspace: Subspace) -> Subspace:
-    """Return a subspace that passes all checks of a receiver; itself if it does.
-
-    One that has faded below `LEAST`, or holds what is not finite, is not mended.
-    """
+    """Return a subspace that passes all checks of a receiver, if it can be mended."""
     subspace = _with_energy(subspace)
     if not subspace.weight < LARGEST:
         subspace = subspace.faded(WITHIN * LARGEST / subspace.weight)

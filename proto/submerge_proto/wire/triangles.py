@@ -129,10 +129,7 @@ def channels_held(whole: WholeScatter) -> Array:
 
 
 def _with_energy(whole: WholeScatter) -> WholeScatter:
-    """Return a whole scatter with no less energy than it holds.
-
-    A triangle that holds a little more, by the rounding of a sum, is made again.
-    """
+    """Return a whole scatter with no less energy than it holds, by the rounding of a sum."""
     if whole.held.ndim == 1:
         if _has_energy(whole.held):
             return whole

@@ -194,9 +194,7 @@ class Decoder(Protocol):
     def readings(
         self, topic: str, payload: bytes | bytearray, *, retained: bool
     ) -> list[ChannelReading]:
-        """Return the readings in a message; one without any is counted by its reason, and raises
-        nothing.
-        """
+        """Return the readings in a message; one without any is counted by its reason."""
 
 
 class RebirthRequest(NamedTuple):
@@ -219,9 +217,7 @@ def number_of(text: str) -> float | None:
 
 
 def seconds_of(value: Any) -> float | None:
-    """Return a time in seconds since 1970, of seconds, milliseconds or ISO 8601; None if it is
-    none.
-    """
+    """Return seconds since 1970, of seconds, milliseconds or ISO 8601; None if it is no time."""
     if isinstance(value, str):
         number = number_of(value)
         if number is None:

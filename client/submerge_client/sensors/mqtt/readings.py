@@ -122,10 +122,7 @@ class Comings:
     def _known(
         self, devices: Mapping[str, list[HeardField]], now: float
     ) -> dict[frozenset[str], list[_KnownDevice]]:
-        """Return the devices of the schema that were heard, by the names of their fields.
-
-        Once in a call: there may be a thousand new devices, and each is held against them.
-        """
+        """Return the schema's devices that were heard, by their fields; once in a call."""
         known = defaultdict[frozenset[str], list[_KnownDevice]](list)
         for device in self._listed:
             fields = devices.get(device)
@@ -266,10 +263,7 @@ class MqttReadings:
 
     @property
     def newcomers(self) -> tuple[HeardField, ...]:
-        """What is known of the fields that the schema lacks; read from any thread.
-
-        Their times are of the clock `time.monotonic`.
-        """
+        """What is known of fields that the schema lacks, for any thread; times are monotonic."""
         if self._messages is None:
             return ()
         with self._hearing:

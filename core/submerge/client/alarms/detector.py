@@ -52,7 +52,7 @@ class RecentScores(NamedTuple):
         return self._replace(scores=np.where(self.scores < math.inf, self.scores, 0.0))
 
     def watched(self, even: Mapping[By, Array]) -> dict[By, Array]:
-        """Return the scores that alarms are raised by: of distances where there are factors."""
+        """Return the scores that alarms are raised by: distances, where there are factors."""
         distance = even.get("distance")
         if distance is None:
             return dict(even)
@@ -66,7 +66,7 @@ class RecentScores(NamedTuple):
         return watched | {"smoothed": smoothed(distance, before, last)}
 
     def span(self, even: Mapping[By, Array], rows: int, unknown: float = 0.0) -> Array:
-        """Return scores (kinds, rows + n): those of n rows after earlier or unknown ones."""
+        """Return scores (kinds, rows + n): those of n rows, earlier ones first."""
         kinds, before = tuple(even), self.scores
         if self.kinds != kinds:
             before = np.full((len(kinds), rows), unknown)
@@ -76,7 +76,7 @@ class RecentScores(NamedTuple):
 
 
 def row_statistics(kinds: tuple[By, ...], span: Array, of: int, after: int) -> Array:
-    """Return the statistic of each kind at each row, (kinds, n), from scores (kinds, of - 1 + n)."""
+    """Return the statistic of each kind at each row, (kinds, n), of scores (kinds, of - 1 + n)."""
     raised = statistics(span, of, after)
     if "smoothed" in kinds:
         i = kinds.index("smoothed")
