@@ -24,7 +24,7 @@ from submerge.protocol.history import Chunk
 from submerge_bridges.on_dask import tasks
 from submerge_bridges.on_dask.cluster import Call, Cluster
 from submerge_bridges.on_dask.rows import AnyStretch, ClusterRows
-from submerge_bridges.on_dask.tasks import Edge, JudgedSpan, Judging, Seen, Work, numbers_in
+from submerge_bridges.on_dask.tasks import Edge, JudgedSpan, Judging, LookedAt, Work, numbers_in
 from submerge_client.datasets.source import refusal
 from submerge_files.reader.time_order import iso
 
@@ -36,7 +36,7 @@ LOOKED = 16
 LEAST_ROWS, MOST_ROWS, TASKS = 1 << 16, 1 << 22, 32
 """Rows of a task: a history is in so many tasks, within these bounds, whatever the workers are."""
 
-Rows = TypeVar("Rows", Seen, JudgedSpan)
+Rows = TypeVar("Rows", LookedAt, JudgedSpan)
 
 
 @dataclass
@@ -48,7 +48,7 @@ class ClusterFit:
     channels: Sequence[Channel]
     settings: FitSettings
     advance: Advance = lambda _: None
-    _seen: list[Seen] = field(default_factory=list)
+    _seen: list[LookedAt] = field(default_factory=list)
 
     def run(self) -> Fitted:
         """Learn it in two passes."""
@@ -154,7 +154,7 @@ class ClusterFit:
         return Call((work, *asked, *(self.rows.partitions[number] for number in numbers)), rows)
 
 
-def _check_edges(works: Sequence[Sequence[Seen]], edges: Sequence[Edge]) -> None:
+def _check_edges(works: Sequence[Sequence[LookedAt]], edges: Sequence[Edge]) -> None:
     """Refuse times that go back from one task to the next, or a row that comes again."""
     coarse = set[str]()
     for (one, other), (before, after) in zip(pairwise(works), pairwise(edges), strict=True):

@@ -36,7 +36,7 @@ class RowEnd(NamedTuple):
     time: float
 
 
-class Seen(NamedTuple):
+class LookedAt(NamedTuple):
     """A stretch, its rows, and where the first and the last of them are."""
 
     stretch: AnyStretch
@@ -102,17 +102,19 @@ def digest(reader: RowReader, stretch: Stretch) -> bytes:
 
 
 @answering
-def look(work: Work, stretches: Sequence[AnyStretch], *frames: Any) -> tuple[list[Seen], Layout]:
+def look(
+    work: Work, stretches: Sequence[AnyStretch], *frames: Any
+) -> tuple[list[LookedAt], Layout]:
     """Return what each stretch holds, and the layout of all."""
     reader, seen = work.reads(frames), []
     layout = Layout(len(reader.names), work.settings)
     for stretch in stretches:
-        one = Seen(stretch)
+        one = LookedAt(stretch)
         for recorded in reader.looks(stretch, work.settings.when):
             layout.add(recorded)
             n = len(recorded.rows)
             last = _end(recorded, n - 1)
-            one = Seen(stretch, one.rows + n, one.first or _end(recorded, 0), last)
+            one = LookedAt(stretch, one.rows + n, one.first or _end(recorded, 0), last)
         seen.append(one)
     return seen, layout
 
