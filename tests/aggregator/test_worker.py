@@ -30,7 +30,7 @@ from submerge_aggregator.store import StoreGone
 from submerge_aggregator.worker import AGAIN_S, CommitWorker
 from submerge_proto.kept import records
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from submerge_proto.wire import codec, parts
+from submerge_proto.wire import codec, fields
 from support.faulty import FaultyStore
 
 SCHEMA, SUMMARIES = Schema.anonymous(4), Subspaces(2)
@@ -264,7 +264,7 @@ def test_no_bug_ends_the_process(worker, clock, monkeypatch, where):
 
 def test_a_wild_time_does_not_make_the_store_unreadable(worker):
     """An incarnation as late as the wire allows, closed again and again: all can be read."""
-    late = parts.MOST // 2
+    late = fields.MOST // 2
     for i in range(70):
         stamp = Stamp("c", "g", Incarnation(late, i), 1)
         final = replace(report(worker), stamp=stamp, final=True)

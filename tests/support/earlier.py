@@ -52,13 +52,13 @@ def as_earlier(message: Message) -> Message:
     if not isinstance(message, Report | Model):
         return message
     is_report = isinstance(message, Report)
-    form: Any = forms.report(message) if is_report else forms.model(message)
+    form: Any = forms.report(message) if is_report else forms.MODEL.made(message)
     for name in ("subspace", "linear"):
         if form.HasField(name):
             getattr(form, name).ClearField("channel_energies")
             getattr(form, name).ClearField("whole")
     form.ClearField("trail" if is_report else "factors")
-    read: Message = forms.report_of(form) if is_report else forms.model_of(form)
+    read: Message = forms.report_of(form) if is_report else forms.MODEL.read(form)
     return read
 
 

@@ -34,6 +34,7 @@ import numpy as np
 from submerge import PeerError
 from submerge.aggregator.rows.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED
 from submerge.protocol.messages import Answer, Join, Joined, Message, Reason, Report
+from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec
 from support.damage import damaged, mutate, spliced
 from support.fuzz_extremes import through_three_levels
@@ -114,7 +115,8 @@ def _bytes(message: Message, last: bytes, rng: np.random.Generator) -> tuple[cod
 
 
 def _form(message: Message) -> Any:
-    form, _ = codec._READERS[codec.kind_of(message)]
+    kind = codec.kind_of(message)
+    form = pb.WatchResponse if kind == "watch" else codec._PARTS[kind].message
     coarse = isinstance(message, Report) and message.stamp.seq % 2 == 0
     return form.FromString(codec.encode(message, coarse=coarse))
 

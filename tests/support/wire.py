@@ -548,7 +548,7 @@ def form_of(name: str, honest: Mapping[str, Message] = HONEST) -> tuple[Any, Any
     if name in ("hello", "model"):
         form = pb.WatchResponse.FromString(codec.encode(honest[name]))
         return form, getattr(form, name)
-    form = getattr(forms, name)(honest[name])
+    form = getattr(forms, name.upper()).made(honest[name])
     return form, form
 
 

@@ -96,7 +96,7 @@ def histories_routes(server: Server) -> list[Route]:
         order = PushHistory(group, history, anyway)
         taken, wall = await ask(server, lambda node, now: histories.check_push(node, now, order))
         # As the store will: what cannot be kept is refused, and not found out at the commit.
-        await asyncio.to_thread(kept.history, taken)
+        await asyncio.to_thread(kept.HISTORY.made, taken)
         before = await ask(server, lambda node, _: frozenset(node.histories(group)))
         order = order._replace(history=replace(history, pushed=wall))
         after = await ask(

@@ -22,7 +22,7 @@ from submerge_aggregator.history.answers import MOST_STEPS, ScoresAsked
 from submerge_aggregator.history.views import ScoresPage
 from submerge_aggregator.questions.views import NodesPage
 from submerge_client.replies import LETTERS, RecentReply, SettingsReply, ValuesReply
-from submerge_proto.wire.parts import MOST
+from submerge_proto.wire.fields import MOST
 
 
 def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:

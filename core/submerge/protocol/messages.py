@@ -65,6 +65,11 @@ class Question(NamedTuple):
     since_s: int = 0
     step_s: int = 0
 
+    @property
+    def stamp(self) -> Stamp:
+        """Of whom it is sent to, and by which incarnation of the parent."""
+        return Stamp(self.node, self.group, self.pinned, 0)
+
 
 class QuestionReply(NamedTuple):
     """The reply to a question.

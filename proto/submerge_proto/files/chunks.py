@@ -13,6 +13,7 @@ from submerge import PeerError
 from submerge.protocol.history import Chunk
 from submerge_proto.v1 import learnt_pb2 as pb
 from submerge_proto.wire import parts
+from submerge_proto.wire.fields import number
 
 MOST_CHUNKS, MOST_MACHINES, MOST_FILES = 1 << 18, 1 << 14, 1 << 17
 """Most of each in one file: in memory a quarter of a million chunks take 60 MiB."""
@@ -101,7 +102,7 @@ def _check_rows(rows: npt.NDArray[Any]) -> None:
     numbers = rows.tolist()
     if numbers and min(numbers) < 1:
         raise PeerError("a chunk has one row or more, got none", kind="range")
-    parts.number("rows", sum(numbers), parts.MOST_READINGS)
+    number("rows", sum(numbers), parts.MOST_READINGS)
 
 
 def _check_times(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> None:

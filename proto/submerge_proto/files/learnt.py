@@ -29,6 +29,7 @@ from submerge_proto.files import chunks, monitors
 from submerge_proto.v1 import learnt_pb2 as pb
 from submerge_proto.v1 import summary_pb2
 from submerge_proto.wire import bounds, codec, parts, scores, sizes, summaries, triangles
+from submerge_proto.wire.fields import number, within
 from submerge_proto.wire.sizes import ROUNDING, TINY, held_by
 
 BELOW = 1e-9
@@ -204,9 +205,9 @@ def _message(learnt: Learnt, rank: int, linear_rank: int) -> pb.Learnt:
     )
     put(message, learnt.summary)
     if learnt.moments is not None:
-        message.moments.CopyFrom(parts.moments(learnt.moments))
+        message.moments.CopyFrom(parts.MOMENTS.made(learnt.moments))
     if learnt.sketches is not None:
-        message.scores.CopyFrom(scores.scores(learnt.sketches))
+        message.scores.CopyFrom(scores.SCORES.made(learnt.sketches))
     if learnt.chunks:
         message.chunks.CopyFrom(chunks.chunks(learnt.chunks))
     return message
@@ -219,19 +220,19 @@ def _read(message: pb.Learnt) -> LearntFile:
         model=model,
         summary=of(message, schema),
         moments=_moments_of(message, schema) if message.HasField("moments") else None,
-        sketches=scores.scores_of(message.scores) if message.HasField("scores") else None,
+        sketches=scores.SCORES.read(message.scores) if message.HasField("scores") else None,
         chunks=chunks.chunks_of(message.chunks),
         origin=chunks.name_of("an origin", message.origin),
         monitors=monitors.monitors_of(message.monitors, schema, lags),
         lags=lags,
-        period_s=parts.within("period_s", message.period_s, MOST_PERIOD_S),
+        period_s=within("period_s", message.period_s, MOST_PERIOD_S),
     )
-    ranks = parts.number("rank", message.rank), parts.number("linear_rank", message.linear_rank)
+    ranks = number("rank", message.rank), number("linear_rank", message.linear_rank)
     return LearntFile(learnt, *ranks)
 
 
 def _moments_of(message: pb.Learnt, schema: Schema) -> Moments:
-    held = parts.moments_of(message.moments)
+    held = parts.MOMENTS.read(message.moments)
     if len(held.mean) != schema.width:
         raise PeerError(
             f"expected moments of {schema.width} channels, got {len(held.mean)}", kind="shape"

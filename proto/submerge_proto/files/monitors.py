@@ -22,6 +22,7 @@ from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import kept_pb2
 from submerge_proto.v1 import learnt_pb2 as pb
 from submerge_proto.wire import alarms, bounds, parts, sizes
+from submerge_proto.wire.fields import number, within
 
 NO_ORDERS = DesiredState("machine", 0)
 """In place of what an operator wants of a node: a file holds no orders. A machine may have a name
@@ -66,7 +67,7 @@ def without_alarms(state: MonitorState) -> MonitorState:
 
 
 def _state(state: MonitorState) -> bytes:
-    message = kept_monitor.monitor(without_alarms(state))
+    message = kept_monitor.MONITOR.made(without_alarms(state))
     message.ClearField("desired")
     # The order of the kinds says nothing: the same state is the same bytes.
     hours = message.detector.hours
@@ -82,9 +83,9 @@ def _state_of(data: bytes, machine: str, schema: Schema, lags: int) -> MonitorSt
         map(message.HasField, ("reference", "held", "level", "desired"))
     ):
         raise PeerError(f"the monitor of {machine}: expected no alarm and no order, got one")
-    message.desired.CopyFrom(alarms.desired(NO_ORDERS))
+    message.desired.CopyFrom(alarms.DESIRED_STATE.made(NO_ORDERS))
     with np.errstate(invalid="ignore"):  # a number that is too large for a count: refused below
-        state = kept_monitor.monitor_of(message)
+        state = kept_monitor.MONITOR.read(message)
     if state.fingerprint != schema.fingerprint:
         raise PeerError(f"the monitor of {machine} is of another schema", kind="schema")
     _check_widths(state, machine, schema, lags)
@@ -122,9 +123,9 @@ def _check_numbers(state: MonitorState, machine: str, schema: Schema) -> None:
                 )
     hours, excused = state.detector.hours, state.detector.excused
     for sketch in (each for both in hours.windows.values() for each in both):
-        parts.number("scores", sketch.n, parts.MOST_READINGS)
-    for number in (hours.watched_s, hours.allowed, *hours.spared.values()):
-        parts.within("a monitored time, or a limit", number)
+        number("scores", sketch.n, parts.MOST_READINGS)
+    for size in (hours.watched_s, hours.allowed, *hours.spared.values()):
+        within("a monitored time, or a limit", size)
     if any(channel >= schema.width for channel in excused) or len(excused) > schema.width:
         raise PeerError(f"the monitor of {machine}: expected channels of its schema", kind="range")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from submerge.client.incarnation import Checkpoint
 from submerge.client.measurement import MeasuredRows
@@ -15,57 +14,23 @@ from submerge_proto.kept import monitor as kept_monitor
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import columns, forms, parts, triangles
+from submerge_proto.wire.fields import PLAIN, Part, form, several
 
 
-class RecordForm(NamedTuple):
-    """How one kind of record is kept: the message, its maker and its reader."""
-
-    message: Any
-    made: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-
-
-def report(value: Report) -> wire.ReportRequest:
-    """Return a report for a record."""
+def _report(value: Report) -> wire.ReportRequest:
     message = forms.report(value, kept=True)
     message.header.software = value.software  # the sender's, not ours
     return message
 
 
-def report_of(message: wire.ReportRequest) -> Report:
-    """Return the report in a record."""
+def _report_of(message: wire.ReportRequest) -> Report:
     parts.check_version(message.header.version)
     return forms.report_of(message, kept=True)
 
 
-def pin(value: Pin) -> pb.Pin:
-    """Return a pin as a message."""
-    return pb.Pin(
-        parent=value.parent, incarnation=parts.incarnation(value.incarnation), top=value.top
-    )
+REPORT = Part(_report, _report_of)
 
-
-def pin_of(message: Any) -> Pin | None:
-    """Return the pin in a record; None if there is none."""
-    if not message.HasField("pin"):
-        return None
-    kept = message.pin
-    return Pin(kept.parent, parts.incarnation_of(kept.incarnation), kept.top)
-
-
-def _checkpoint(value: Checkpoint) -> pb.Checkpoint:
-    pinned = None if value.pin is None else pin(value.pin)
-    made = pb.Checkpoint(report=report(value.report), pin=pinned, delivered=value.delivered)
-    if value.measured is not None:
-        made.measured.CopyFrom(_measured(value.measured))
-    return made
-
-
-def _checkpoint_of(message: pb.Checkpoint) -> Checkpoint:
-    kept, measured = report_of(message.report), None
-    if message.HasField("measured"):
-        measured = _measured_of(message.measured, kept)
-    return Checkpoint(kept, pin_of(message), message.delivered, measured)
+PIN = form(pb.Pin, Pin, parent=PLAIN, incarnation=parts.INCARNATION, top=PLAIN)
 
 
 def _measured(value: MeasuredRows) -> pb.MeasuredRows:
@@ -87,16 +52,35 @@ def _measured_of(message: pb.MeasuredRows, kept: Report) -> MeasuredRows:
     return MeasuredRows(whole, rows.reshape(len(weights), width), weights, message.schema)
 
 
-def _past(value: Past) -> pb.Past:
-    absorbed = None if value.absorbed is None else parts.incarnation(value.absorbed)
-    finals = map(_checkpoint, value.finals)
-    return pb.Past(finals=finals, absorbed=absorbed, lost=value.lost, lifetime=value.lifetime)
+_CHECKPOINT_FIELDS: Part[Any] = form(
+    pb.Checkpoint, dict, report=REPORT, pin=PIN.maybe, delivered=PLAIN
+)
 
 
-def _past_of(message: pb.Past) -> Past:
-    finals = tuple(map(_checkpoint_of, message.finals))
-    absorbed = parts.maybe_incarnation(message, "absorbed")
-    return Past(finals, absorbed, message.lost, message.lifetime)
+def _checkpoint(value: Checkpoint) -> pb.Checkpoint:
+    message: pb.Checkpoint = _CHECKPOINT_FIELDS.made(value)
+    if value.measured is not None:
+        message.measured.CopyFrom(_measured(value.measured))
+    return message
+
+
+def _checkpoint_of(message: pb.Checkpoint) -> Checkpoint:
+    said, measured = _CHECKPOINT_FIELDS.read(message), None
+    if message.HasField("measured"):
+        measured = _measured_of(message.measured, said["report"])
+    return Checkpoint(**said, measured=measured)
+
+
+CHECKPOINT = Part(_checkpoint, _checkpoint_of, message=pb.Checkpoint)
+
+PAST = form(
+    pb.Past,
+    Past,
+    finals=several(CHECKPOINT),
+    absorbed=parts.INCARNATION.maybe,
+    lost=PLAIN,
+    lifetime=PLAIN,
+)
 
 
 def has_whole_scatter(record: Any) -> bool:
@@ -105,10 +89,10 @@ def has_whole_scatter(record: Any) -> bool:
     return any(isinstance(each, Checkpoint) and is_whole(each.report) for each in several)
 
 
-FORMS = {
-    "checkpoint": RecordForm(pb.Checkpoint, _checkpoint, _checkpoint_of),
-    "past": RecordForm(pb.Past, _past, _past_of),
-    "model": RecordForm(wire.Model, forms.model, kept_monitor.model_of),
-    "lookout": RecordForm(pb.NodeMonitor, kept_monitor.monitor, kept_monitor.monitor_of),
+FORMS: dict[str, Part[Any]] = {
+    "checkpoint": CHECKPOINT,
+    "past": PAST,
+    "model": kept_monitor.MODEL,
+    "lookout": kept_monitor.MONITOR,
 }
 """By the first word of a record's key."""

@@ -18,9 +18,9 @@ from submerge.aggregator.rows.pool import Row
 from submerge.protocol.machine import Key
 from submerge.protocol.messages import Report
 from submerge_proto.kept import client as kept_by_client
-from submerge_proto.kept.client import RecordForm
 from submerge_proto.v1 import kept_pb2 as pb
 from submerge_proto.wire import alarms, parts
+from submerge_proto.wire.fields import Part
 
 
 def pack(key: Key, record: Any) -> bytes:
@@ -54,7 +54,7 @@ def row_key(row: Row) -> Key:
     return "row", group, node, str(created_ms), str(nonce)
 
 
-def _form(key: Key) -> RecordForm:
+def _form(key: Key) -> Part[Any]:
     word = key[0] if key else ""
     form = kept_by_client.FORMS.get(word)
     if form is None:
@@ -99,5 +99,5 @@ class ReceivedReports:
         header.versions[:] = [parts.VERSION]
         header.software = record.report.software
         if status is not None:
-            message.report.alarm_status.CopyFrom(alarms.alarm_status(status))
+            message.report.alarm_status.CopyFrom(alarms.ALARM_STATUS.made(status))
         return bytes(message.SerializeToString())

@@ -8,7 +8,8 @@ that readings are anomalous; an unknown verdict is read as none.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -25,20 +26,23 @@ from submerge.protocol.alarm_status import (
     Verdict,
     Waiting,
 )
-from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
+from submerge.protocol.desired_state import MOST_VERDICTS, DesiredState
 from submerge.protocol.messages import HIGHEST
 from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from submerge_proto.wire.parts import (
+from submerge_proto.wire.fields import (
     MOST,
-    MOST_CLIENTS,
-    MOST_READINGS,
-    WORST,
-    name,
+    PLAIN,
+    Part,
+    choice,
+    form,
     number,
-    text,
+    several,
+    size,
+    whole,
     within,
 )
+from submerge_proto.wire.parts import MOST_CLIENTS, NAME, READINGS, text
 
 CHANNEL_LETTERS, CHANNEL_BYTES = 40, 100
 """Of a channel's name in an alarm; three of them and the rest of an alarm are 481 bytes."""
@@ -55,56 +59,6 @@ LONGEST_S = float(MOST)
 
 LONGEST_SILENCE_S = 2**40
 """The longest silence of a node, seconds."""
-
-
-def alarm(value: Alarm) -> pb.Alarm:
-    """Return an alarm as a message; its times are cut to those that can be shown as dates."""
-    message = pb.Alarm(
-        node=value.node,
-        number=min(value.number, MOST),
-        began_s=_shown(value.began),
-        peaked_s=_shown(value.peaked),
-        ended_s=0.0 if value.is_open else max(_shown(value.ended), math.ulp(0.0)),
-        worst=min(value.worst, WORST),
-        cause=_CAUSES[value.cause],
-        top=_shares(value.top),
-        model_version=min(value.version, HIGHEST),
-        withheld=min(value.withheld, MOST_READINGS),
-        verdict=_VERDICTS[value.verdict],
-        first=_shares(value.first),
-        deviations=_deviations(value),
-        settled=value.settled,
-        provisional=value.provisional,
-    )
-    # Names of channels may be long: what an alarm said before goes first.
-    for field in ("first", "deviations"):
-        if message.ByteSize() > MOST_BYTES:
-            message.ClearField(field)
-    return message
-
-
-def alarm_of(message: pb.Alarm) -> Alarm:
-    """Return the alarm that a message holds."""
-    most = max(len(message.top), len(message.first), len(message.deviations))
-    if most > TOP:
-        raise PeerError(f"an alarm names at most {TOP} channels, got {most}", kind="oversize")
-    return Alarm(
-        name(message.node),
-        number("an alarm's number", message.number),
-        _time("began_s", message.began_s),
-        _time("peaked_s", message.peaked_s),
-        _time("ended_s", message.ended_s),
-        within("worst", message.worst),
-        _CAUSE_OF.get(message.cause, "spe"),
-        _shares_of(message.top),
-        number("model_version", message.model_version, HIGHEST),
-        number("readings", message.withheld, MOST_READINGS),
-        _VERDICT_OF.get(message.verdict, ""),
-        _shares_of(message.first),
-        _deviations_of(message),
-        message.settled,
-        message.provisional,
-    )
 
 
 def _shares(shares: Iterable[tuple[str, float]]) -> list[pb.Alarm.Share]:
@@ -146,89 +100,92 @@ def _bounded(value: float) -> float:
     return min(max(value, -LARGEST_VALUE), LARGEST_VALUE)
 
 
-def alarms_of(messages: Any, most: int) -> tuple[Alarm, ...]:
-    """Return the alarms that messages hold, at most `most`."""
-    if len(messages) > most:
-        raise PeerError(f"expected at most {most} alarms, got {len(messages)}", kind="oversize")
-    return tuple(map(alarm_of, messages))
-
-
 def channel(value: str) -> str:
     """Return a channel's name, cut to the room in an alarm."""
     value = text(value, CHANNEL_LETTERS)
     return value.encode()[:CHANNEL_BYTES].decode(errors="ignore")
 
 
-def alarm_status(value: AlarmStatus) -> pb.AlarmStatus:
-    """Return an alarm status as a message; its sums are cut to what the parent accepts."""
-    counts = zip(_STATE_FIELDS, value.states, strict=True)
-    return pb.AlarmStatus(
-        states=pb.AlarmStatus.States(**{field: min(n, MOST_CLIENTS) for field, n in counts}),
-        alarms=map(alarm, value.alarms[:MOST_ALARMS]),
-        open=min(value.open, MOST_CLIENTS),
-        watched_s=min(value.watched_s, LONGEST_S),
-        allowed=min(value.allowed, LONGEST_S),
-        raised=min(value.raised, MOST),
-        confirmed=min(value.confirmed, MOST),
-        armed_in_s=min(value.armed_in_s, LONGEST_S),
-        desired=min(value.desired, MOST),
-        silent_s=_silences(value),
-        typical=_typical(value.typical) if any(value.typical) else None,
-        provisional_rows=min(value.provisional_rows, LONGEST_S),
-        waiting=_waiting(value.waiting),
+_CAUSE: Part[Cause] = choice(
+    "cause",
+    {
+        "spe": pb.Alarm.CAUSE_SPE,
+        "t2": pb.Alarm.CAUSE_T2,
+        "linear": pb.Alarm.CAUSE_LINEAR,
+        "channel": pb.Alarm.CAUSE_CHANNEL,
+        "stuck": pb.Alarm.CAUSE_STUCK,
+        "distance": pb.Alarm.CAUSE_DISTANCE,
+        "smoothed": pb.Alarm.CAUSE_SMOOTHED,
+    },
+    unknown="spe",
+)
+
+_VERDICT: Part[Verdict] = choice(
+    "verdict",
+    {
+        "": pb.Alarm.VERDICT_UNSPECIFIED,
+        "accepted": pb.Alarm.VERDICT_ACCEPTED,
+        "rejected": pb.Alarm.VERDICT_REJECTED,
+    },
+    unknown="",
+)
+
+
+def _shown(value: float) -> float:
+    """Return the nearest time that can be shown as a date: a clock may be wrong."""
+    return min(max(value, 0.0), float(LAST_SECOND))
+
+
+def _time(field: str, least: float = 0.0) -> Part[float]:
+    """Return how a time is a field; 0 is none, and any other is at least `least`."""
+    return Part(
+        lambda value: max(_shown(value), least) if value else 0.0,
+        lambda sent: within(field, sent, LAST_SECOND),
+        field,
     )
 
 
-def alarm_status_of(message: pb.AlarmStatus) -> AlarmStatus:
-    """Return the alarm status that a message holds."""
-    counts = (getattr(message.states, field) for field in _STATE_FIELDS)
-    wait = message.armed_in_s
-    return AlarmStatus(
-        tuple(number("nodes", each, MOST_CLIENTS) for each in counts),
-        alarms_of(message.alarms, MOST_ALARMS),
-        number("open alarms", message.open, MOST_CLIENTS),
-        within("watched_s", message.watched_s, LONGEST_S),
-        within("allowed", message.allowed, LONGEST_S),
-        number("alarms", message.raised),
-        number("alarms", message.confirmed),
-        wait if wait == -1.0 else within("armed_in_s", wait, LONGEST_S),
-        number("a desired state", message.desired),
-        _silent_nodes(message),
-        _typical_of(message.typical),
-        within("provisional_rows", message.provisional_rows, LONGEST_S),
-        _waiting_of(message),
-    )
+_SHARES = Part(_shares, _shares_of)
+
+_ALARM = form(
+    pb.Alarm,
+    Alarm,
+    node=NAME,
+    number=whole("an alarm's number"),
+    began=_time("began_s"),
+    peaked=_time("peaked_s"),
+    ended=_time("ended_s", math.ulp(0.0)),
+    worst=size("worst"),
+    cause=_CAUSE,
+    top=_SHARES,
+    version=whole("model_version", HIGHEST).at("model_version"),
+    withheld=READINGS,
+    verdict=_VERDICT,
+    first=_SHARES,
+    settled=PLAIN,
+    provisional=PLAIN,
+)
 
 
-def _typical(value: TypicalAlarms) -> pb.AlarmStatus.Typical:
-    return pb.AlarmStatus.Typical(
-        promised=min(value.promised, LONGEST_S),
-        unconfirmed=min(value.unconfirmed, MOST),
-        nodes=min(value.nodes, MOST_CLIENTS),
-    )
+def _alarm(value: Alarm) -> pb.Alarm:
+    message: pb.Alarm = _ALARM.made(value)
+    message.deviations.extend(_deviations(value))
+    # Names of channels may be long: what an alarm said before goes first.
+    for field in ("first", "deviations"):
+        if message.ByteSize() > MOST_BYTES:
+            message.ClearField(field)
+    return message
 
 
-def _typical_of(message: pb.AlarmStatus.Typical) -> TypicalAlarms:
-    return TypicalAlarms(
-        within("promised", message.promised, LONGEST_S),
-        number("alarms", message.unconfirmed),
-        number("nodes", message.nodes, MOST_CLIENTS),
-    )
+def _alarm_of(message: pb.Alarm) -> Alarm:
+    most = max(len(message.top), len(message.first), len(message.deviations))
+    if most > TOP:
+        raise PeerError(f"an alarm names at most {TOP} channels, got {most}", kind="oversize")
+    return replace(_ALARM.read(message), deviations=_deviations_of(message))
 
 
-def _waiting(value: Waiting | None) -> pb.AlarmStatus.Waiting | None:
-    if value is None:
-        return None
-    rows, of = min(value.rows, MOST), min(value.of, MOST)
-    return pb.AlarmStatus.Waiting(what=_AWAITED[value.what], rows=rows, of=of)
-
-
-def _waiting_of(message: pb.AlarmStatus) -> Waiting | None:
-    waiting = message.waiting
-    what = _AWAITED_OF.get(waiting.what)
-    if what is None:
-        return None
-    return Waiting(what, number("rows", waiting.rows), number("rows", waiting.of))
+ALARM = Part(_alarm, _alarm_of)
+"""An alarm; its times are cut to those that can be shown as dates."""
 
 
 def _silences(value: AlarmStatus) -> list[int]:
@@ -253,6 +210,92 @@ def _silent_nodes(message: pb.AlarmStatus) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(silent.items()))
 
 
+_STATE_FIELDS = ("learning", "armed", "alarm", "paused", "stale")
+"""The message's field for each of `STATES`, in the order of these."""
+
+_NODES = whole("nodes", MOST_CLIENTS)
+
+
+def _states(value: Sequence[int]) -> pb.AlarmStatus.States:
+    counts = zip(_STATE_FIELDS, value, strict=True)
+    return pb.AlarmStatus.States(**{field: _NODES.made(n) for field, n in counts})
+
+
+def _states_of(message: pb.AlarmStatus.States) -> tuple[int, ...]:
+    return tuple(_NODES.read(getattr(message, field)) for field in _STATE_FIELDS)
+
+
+_TYPICAL = form(
+    pb.AlarmStatus.Typical,
+    TypicalAlarms,
+    promised=size("promised", LONGEST_S),
+    unconfirmed=whole("alarms"),
+    nodes=_NODES,
+)
+
+_AWAITED: Part[Awaited] = choice(
+    "thing to wait for",
+    {
+        "report": pb.AlarmStatus.Waiting.WHAT_REPORT,
+        "model": pb.AlarmStatus.Waiting.WHAT_MODEL,
+        "mean": pb.AlarmStatus.Waiting.WHAT_MEAN,
+    },
+)
+
+_WAITING = form(
+    pb.AlarmStatus.Waiting,
+    Waiting,
+    what=_AWAITED,
+    rows=whole("rows"),
+    of=whole("rows"),
+)
+
+
+def _waiting_of(message: pb.AlarmStatus.Waiting) -> Waiting | None:
+    """Return what a node waits for; None for what a later version knows."""
+    known = message.what in pb.AlarmStatus.Waiting.What.values()
+    return _WAITING.read(message) if known and message.what else None
+
+
+_WAITING_OR_NONE: Part[Any] = Part(_WAITING.made, _waiting_of)
+
+_WAIT = size("armed_in_s", LONGEST_S)
+
+_STATUS = form(
+    pb.AlarmStatus,
+    AlarmStatus,
+    states=Part(_states, _states_of),
+    alarms=Part(
+        lambda alarms: list(map(_alarm, alarms[:MOST_ALARMS])),
+        several(ALARM, "alarms", MOST_ALARMS).read,
+    ),
+    open=whole("open alarms", MOST_CLIENTS),
+    watched_s=size("watched_s", LONGEST_S),
+    allowed=size("allowed", LONGEST_S),
+    raised=whole("alarms"),
+    confirmed=whole("alarms"),
+    armed_in_s=Part(_WAIT.made, lambda sent: sent if sent == -1.0 else _WAIT.read(sent)),
+    desired=whole("a desired state"),
+    typical=Part(lambda value: _TYPICAL.made(value) if any(value) else None, _TYPICAL.read),
+    provisional_rows=size("provisional_rows", LONGEST_S),
+    waiting=_WAITING_OR_NONE.maybe,
+)
+
+
+def _status(value: AlarmStatus) -> pb.AlarmStatus:
+    message: pb.AlarmStatus = _STATUS.made(value)
+    message.silent_s.extend(_silences(value))
+    return message
+
+
+def _status_of(message: pb.AlarmStatus) -> AlarmStatus:
+    return replace(_STATUS.read(message), silent=_silent_nodes(message))
+
+
+ALARM_STATUS = Part(_status, _status_of)
+"""An alarm status; its sums are cut to what the parent accepts."""
+
+
 def check_own(status: AlarmStatus, node: str) -> None:
     """Refuse a client's status that covers other nodes, or of more than one."""
     for each in status.alarms:
@@ -266,99 +309,29 @@ def check_own(status: AlarmStatus, node: str) -> None:
         )
 
 
-def desired(value: DesiredState) -> pb.DesiredState:
-    """Return a desired state as a message."""
-    verdicts = (
-        pb.DesiredState.Verdict(alarm=min(number, MOST), accept=accept)
-        for number, accept in value.verdicts[-MOST_VERDICTS:]
-    )
-    message = pb.DesiredState(
-        node=value.node,
-        number=min(value.number, MOST),
-        verdicts=verdicts,
-        drill=min(value.drill, MOST),
-        forget=min(value.forget, MOST),
-    )
-    if value.paused is not None:
-        message.paused = value.paused
-    if value.banned is not None:
-        message.banned = value.banned
-    if value.quarantined is not None:
-        message.quarantined = value.quarantined
-    return message
+def _verdicts(value: Sequence[tuple[int, bool]]) -> list[pb.DesiredState.Verdict]:
+    latest = value[-MOST_VERDICTS:]
+    return [pb.DesiredState.Verdict(alarm=min(n, MOST), accept=accept) for n, accept in latest]
 
 
-def desired_of(message: pb.DesiredState) -> DesiredState:
-    """Return the desired state that a message holds."""
-    if len(message.verdicts) > MOST_VERDICTS:
+def _verdicts_of(messages: Sequence[pb.DesiredState.Verdict]) -> tuple[tuple[int, bool], ...]:
+    if len(messages) > MOST_VERDICTS:
         raise PeerError(
-            f"a desired state has at most {MOST_VERDICTS} verdicts, got {len(message.verdicts)}",
+            f"a desired state has at most {MOST_VERDICTS} verdicts, got {len(messages)}",
             kind="oversize",
         )
-    verdicts = tuple((number("an alarm", each.alarm), each.accept) for each in message.verdicts)
-    paused = message.paused if message.HasField("paused") else None
-    banned = message.banned if message.HasField("banned") else None
-    quarantined = message.quarantined if message.HasField("quarantined") else None
-    return DesiredState(
-        name(message.node),
-        number("a desired state", message.number),
-        paused,
-        verdicts,
-        banned,
-        number("a drill", message.drill),
-        quarantined,
-        number("an order", message.forget),
-    )
+    return tuple((number("an alarm", each.alarm), each.accept) for each in messages)
 
 
-def desired_states(values: Iterable[DesiredState]) -> list[pb.DesiredState]:
-    """Return desired states as messages."""
-    return list(map(desired, values))
-
-
-def desired_states_of(messages: Any, most: int = MOST_AT_ONCE) -> tuple[DesiredState, ...]:
-    """Return the desired states that messages hold, at most `most`."""
-    if len(messages) > most:
-        raise PeerError(
-            f"expected at most {most} desired states, got {len(messages)}", kind="oversize"
-        )
-    return tuple(map(desired_of, messages))
-
-
-def _time(what: str, value: float) -> float:
-    """Return a time that can be shown as a date."""
-    return within(what, value, LAST_SECOND)
-
-
-def _shown(value: float) -> float:
-    """Return the nearest time that can be shown as a date: a clock may be wrong."""
-    return min(max(value, 0.0), float(LAST_SECOND))
-
-
-_STATE_FIELDS = ("learning", "armed", "alarm", "paused", "stale")
-"""The message's field for each of `STATES`, in the order of these."""
-
-_CAUSES: dict[Cause, pb.Alarm.Cause] = {
-    "spe": pb.Alarm.CAUSE_SPE,
-    "t2": pb.Alarm.CAUSE_T2,
-    "linear": pb.Alarm.CAUSE_LINEAR,
-    "channel": pb.Alarm.CAUSE_CHANNEL,
-    "stuck": pb.Alarm.CAUSE_STUCK,
-    "distance": pb.Alarm.CAUSE_DISTANCE,
-    "smoothed": pb.Alarm.CAUSE_SMOOTHED,
-}
-_CAUSE_OF: dict[int, Cause] = {number: cause for cause, number in _CAUSES.items()}
-
-_AWAITED: dict[Awaited, pb.AlarmStatus.Waiting.What] = {
-    "report": pb.AlarmStatus.Waiting.WHAT_REPORT,
-    "model": pb.AlarmStatus.Waiting.WHAT_MODEL,
-    "mean": pb.AlarmStatus.Waiting.WHAT_MEAN,
-}
-_AWAITED_OF: dict[int, Awaited] = {number: what for what, number in _AWAITED.items()}
-
-_VERDICTS: dict[Verdict, pb.Alarm.Verdict] = {
-    "": pb.Alarm.VERDICT_UNSPECIFIED,
-    "accepted": pb.Alarm.VERDICT_ACCEPTED,
-    "rejected": pb.Alarm.VERDICT_REJECTED,
-}
-_VERDICT_OF: dict[int, Verdict] = {number: verdict for verdict, number in _VERDICTS.items()}
+DESIRED_STATE = form(
+    pb.DesiredState,
+    DesiredState,
+    node=NAME,
+    number=whole("a desired state"),
+    paused=PLAIN.maybe,
+    verdicts=Part(_verdicts, _verdicts_of),
+    banned=PLAIN.maybe,
+    drill=whole("a drill"),
+    quarantined=PLAIN.maybe,
+    forget=whole("an order"),
+)

@@ -9,7 +9,6 @@ bases are orthonormal. Anything else is a `PeerError`; if the header could be re
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from google.protobuf.message import DecodeError
@@ -34,6 +33,7 @@ from submerge.protocol.messages import (
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2, jobs_pb2
 from submerge_proto.wire import bounds, forms, parts, questions
+from submerge_proto.wire.fields import Part
 
 Kind = Literal[
     "join",
@@ -70,86 +70,90 @@ class MessageRefused(PeerError):
         super().__init__(why, kind=kind)
 
 
+_PARTS: dict[Kind, Part[Any]] = {
+    "join": forms.JOIN,
+    "joined": forms.JOINED,
+    "report": forms.REPORT,
+    "answer": forms.ANSWER,
+    "drill": questions.DRILL,
+    "drilled": questions.DRILLED,
+    "question": questions.QUESTION,
+    "reply": questions.REPLY,
+    "replied": questions.REPLIED,
+}
+
+_WATCHED: dict[str, Part[Any]] = {
+    "hello": forms.HELLO,
+    "model": forms.MODEL,
+    "answer": forms.ANSWER,
+    "question": questions.QUESTION,
+}
+"""By the field of a watch."""
+
+_KINDS: dict[type[Message], Kind] = {
+    Join: "join",
+    Joined: "joined",
+    Report: "report",
+    Answer: "answer",
+    Hello: "watch",
+    Model: "watch",
+    DrillReport: "drill",
+    DrillTaken: "drilled",
+    Question: "question",
+    QuestionReply: "reply",
+    ReplyTaken: "replied",
+}
+
+
 def kind_of(message: Message) -> Kind:
     """Return the kind of a message: its method or topic."""
-    match message:
-        case Join():
-            return "join"
-        case Joined():
-            return "joined"
-        case Report():
-            return "report"
-        case Answer():
-            return "answer"
-        case Hello() | Model():
-            return "watch"
-        case DrillReport():
-            return "drill"
-        case DrillTaken():
-            return "drilled"
-        case Question():
-            return "question"
-        case QuestionReply():
-            return "reply"
-        case ReplyTaken():
-            return "replied"
+    return _KINDS[type(message)]
 
 
 def encode(message: Message, *, coarse: bool = False) -> bytes:
     """Return a message as bytes; `coarse`: columns as int8 where the error is small."""
     match message:
-        case Join():
-            return forms.join(message).SerializeToString()
-        case Joined():
-            return forms.joined(message).SerializeToString()
         case Report():
-            return forms.report(message, coarse=coarse).SerializeToString()
-        case Answer():
-            return forms.answer(message).SerializeToString()
+            made: Any = forms.report(message, coarse=coarse)
         case Hello():
-            return pb.WatchResponse(hello=forms.hello(message)).SerializeToString()
+            made = pb.WatchResponse(hello=forms.HELLO.made(message))
         case Model():
-            return pb.WatchResponse(model=forms.model(message)).SerializeToString()
-        case DrillReport():
-            return questions.report(message).SerializeToString()
-        case DrillTaken():
-            return questions.taken_drill(message).SerializeToString()
-        case Question():
-            return questions.question(message).SerializeToString()
-        case QuestionReply():
-            return questions.reply(message).SerializeToString()
-        case ReplyTaken():
-            return questions.taken(message).SerializeToString()
+            made = pb.WatchResponse(model=forms.MODEL.made(message))
+        case _:
+            made = _PARTS[kind_of(message)].made(message)
+    return bytes(made.SerializeToString())
 
 
 def decode(kind: Kind, data: bytes) -> Message:
     """Return the message that bytes hold."""
     if kind == "job":
         raise PeerError("expected a message between nodes, got one of a job")
-    form, reader = _READERS[kind]
+    part = None if kind == "watch" else _PARTS[kind]
+    form = pb.WatchResponse if part is None else part.message
     try:
         bounds.check(form, data)
-        message = form.FromString(data)
+        message: Any = form.FromString(data)
     except _NO_MESSAGE as error:
         raise _unreadable(kind, data, error) from error
-    if kind == "watch":
+    if part is None:
         which = message.WhichOneof("event")
         if which is None or which == "job":
             raise PeerError("expected a hello, a model, an answer or a question, got none")
-        message, reader = getattr(message, which), _WATCHED[which]
+        message, part = getattr(message, which), _WATCHED[which]
     refusal = _foreign(message.header)
     if refusal is not None:
         raise refusal
     try:
-        return reader(message)
+        found: Message = part.read(message)
     except PeerError as error:
         if kind not in ("join", "report"):
             raise
-        stamp = parts.stamp(message.header)  # raises if there is no sender to answer
-        fence = message.fence if len(message.fence) == parts.FENCE else b""
+        stamp = parts.HEADER.read(message.header)  # raises if there is no sender to answer
+        fence = message.fence if len(message.fence) == parts.FENCE_BYTES else b""
         raise MessageRefused(
             str(error), kind=error.kind, stamp=stamp, reason=Reason.INVALID, fence=fence
         ) from error
+    return found
 
 
 def as_watched(kind: Kind, data: bytes) -> bytes:
@@ -200,28 +204,7 @@ def _foreign(header: header_pb2.Header) -> PeerError | None:
         why += f" from one that speaks {', '.join(map(str, header.versions[:8]))}"
     why += "; update the older one"
     try:
-        stamp = parts.stamp(header)
+        stamp = parts.HEADER.read(header)
     except PeerError:
         return PeerError(why, kind="version")
     return MessageRefused(why, kind="version", stamp=stamp, reason=Reason.VERSION)
-
-
-_READERS: dict[Kind, tuple[Any, Callable[[Any], Message]]] = {
-    "join": (pb.JoinRequest, forms.join_of),
-    "joined": (pb.JoinResponse, forms.joined_of),
-    "report": (pb.ReportRequest, forms.report_of),
-    "answer": (pb.ReportResponse, forms.answer_of),
-    "watch": (pb.WatchResponse, forms.model_of),
-    "drill": (pb.DrillRequest, questions.report_of),
-    "drilled": (pb.DrillResponse, questions.taken_drill_of),
-    "question": (pb.Question, questions.question_of),
-    "reply": (pb.ReplyRequest, questions.reply_of),
-    "replied": (pb.ReplyResponse, questions.taken_of),
-}
-
-_WATCHED: dict[str, Callable[[Any], Message]] = {
-    "hello": forms.hello_of,
-    "model": forms.model_of,
-    "answer": forms.answer_of,
-    "question": questions.question_of,
-}

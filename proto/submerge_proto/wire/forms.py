@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from submerge import Array, PeerError
 from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import MOST_WIDENED
+from submerge.protocol.desired_state import MOST_AT_ONCE
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
@@ -30,11 +32,10 @@ from submerge.protocol.names import LAST_SECOND
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
 from submerge.protocol.summaries import Summary
 from submerge_proto.v1 import aggregator_service_pb2 as pb
-from submerge_proto.v1 import header_pb2
 from submerge_proto.v1 import summary_pb2 as v1_pb
 from submerge_proto.wire import alarms, parts, scores, summaries
 from submerge_proto.wire.columns import MOST_RANK, bytes_of
-from submerge_proto.wire.parts import number
+from submerge_proto.wire.fields import PLAIN, Part, finite, form, real, several, whole, within
 
 # Noise that float32 cannot hold is brought within its range first. An honest root gives each
 # channel a noise of at least a ten-thousandth of its variance (`LEAST` of `pca.factor`), and what
@@ -119,7 +120,7 @@ def put(
     if holder.HasField("subspace"):
         message.earlier.fingerprint = bytes.fromhex(sums.fingerprint)
         message.earlier.subspace.CopyFrom(holder.subspace)
-        message.earlier.counts.CopyFrom(parts.counts(sums.counts))
+        message.earlier.counts.CopyFrom(parts.COUNTS.made(sums.counts))
 
 
 def of(message: pb.ReportRequest, *, kept: bool = False) -> EarlierSums | None:
@@ -127,14 +128,14 @@ def of(message: pb.ReportRequest, *, kept: bool = False) -> EarlierSums | None:
     if not message.HasField("earlier"):
         return None
     earlier = message.earlier
-    fingerprint = parts.fingerprint(earlier.fingerprint)
+    fingerprint = parts.FINGERPRINT.read(earlier.fingerprint)
     holder = pb.ReportRequest()
     if earlier.HasField("subspace"):
         holder.subspace.CopyFrom(earlier.subspace)
     summary = summaries.of(holder, fingerprint, kept=kept)
     if summary is None:
         raise PeerError("expected sums of an earlier schema, got no subspace", kind="shape")
-    return EarlierSums(fingerprint, summary, parts.counts_of(earlier.counts))
+    return EarlierSums(fingerprint, summary, parts.COUNTS.read(earlier.counts))
 
 
 def check(report: Report) -> None:
@@ -163,28 +164,28 @@ def check(report: Report) -> None:
 # A level is any byte, so that a later version may say more with it.
 
 
-def trail(value: ScoreTrail) -> pb.ScoreTrail:
-    """Return a trail as a message."""
-    return pb.ScoreTrail(last_minute=value.last, levels=value.levels)
+_TRAIL = form(
+    pb.ScoreTrail,
+    ScoreTrail,
+    last=whole("last_minute", LAST_MINUTE).at("last_minute"),
+    levels=PLAIN,
+)
 
 
-def trail_of(message: pb.ReportRequest) -> ScoreTrail:
-    """Return the trail that a report has."""
+def _trail_of(message: pb.ReportRequest) -> ScoreTrail:
     if message.fence:
         raise PeerError("expected a trail of scores from a client only, got an aggregator's")
-    minute = number("last_minute", message.trail.last_minute, LAST_MINUTE)
-    levels = message.trail.levels
-    if not 1 <= len(levels) <= MINUTES:
+    trail = _TRAIL.read(message.trail)
+    n, minute = len(trail.levels), trail.last
+    if not 1 <= n <= MINUTES:
+        raise PeerError(f"a trail of scores has 1 to {MINUTES} levels, got {n}", kind="shape")
+    if n > minute + 1:
         raise PeerError(
-            f"a trail of scores has 1 to {MINUTES} levels, got {len(levels)}", kind="shape"
-        )
-    if len(levels) > minute + 1:
-        raise PeerError(
-            f"a trail of scores begins in 1970 or later, got {len(levels)} levels until minute"
+            f"a trail of scores begins in 1970 or later, got {n} levels until minute"
             f" {minute} since then",
             kind="range",
         )
-    return ScoreTrail(minute, levels)
+    return trail
 
 
 NO_INCARNATION = Incarnation(0, 0)
@@ -194,116 +195,90 @@ MOST_FENCES = 256
 """Past fences in a join: four times those that a node of this version remembers."""
 
 
-def join(value: Join) -> pb.JoinRequest:
-    """Return a join."""
-    return pb.JoinRequest(
-        header=parts.header(value.stamp),
-        fence=value.fence,
-        past_fences=parts.left(value.past_fences),
-        schema=value.schema,
-        early=min(value.early, parts.MOST_READINGS),
-        share_points=value.share_points,
-    )
+def _schema(text: bytes) -> bytes:
+    """Return a schema's text, if its size is bearable; the node checks whether it is a schema."""
+    parts.schema_of(text)
+    return text
 
 
-def join_of(message: pb.JoinRequest) -> Join:
-    """Return a join."""
-    past = len(message.past_fences)
-    if past > MOST_FENCES:
-        raise PeerError(f"expected at most {MOST_FENCES} past fences, got {past}", kind="oversize")
-    return Join(
-        parts.stamp(message.header),
-        parts.fence(message.fence),
-        parts.left_of(message.past_fences),
-        _schema_of(message.schema),
-        parts.number("readings", message.early, parts.MOST_READINGS),
-        message.share_points,
-    )
+_SCHEMA = Part(PLAIN.made, _schema)
+
+JOIN = form(
+    pb.JoinRequest,
+    Join,
+    past_fences=several(parts.PAST_FENCE, "past fences", MOST_FENCES),
+    stamp=parts.HEADER,
+    fence=parts.FENCE,
+    schema=_SCHEMA,
+    early=parts.READINGS,
+    share_points=PLAIN,
+)
+
+JOINED = form(
+    pb.JoinResponse,
+    Joined,
+    stamp=parts.HEADER,
+    reason=parts.REASON,
+    fence=parts.FENCE,
+    pinned=parts.INCARNATION.maybe,
+    top=PLAIN,
+    floor=whole("floor").at("floor_ms"),
+    schema=_SCHEMA,
+    lines=parts.LINES,
+    whole_scatter=PLAIN,
+)
 
 
-def joined(value: Joined) -> pb.JoinResponse:
-    """Return the answer to a join."""
-    return pb.JoinResponse(
-        header=parts.header(value.stamp),
-        reason=parts.reason(value.reason),
-        fence=value.fence,
-        pinned=_maybe(value.pinned),
-        top=value.top,
-        floor_ms=value.floor,
-        schema=value.schema,
-        lines=parts.lines(value.lines),
-        whole_scatter=value.whole_scatter,
-    )
+def _certified_until(value: float) -> float:
+    """Return when a certificate ends: a time that can be shown as a date."""
+    if not 0 <= real("certified_until_s", value) <= LAST_SECOND:
+        raise PeerError(
+            f"a certificate ends from 1970 to 9999, got {value} s since 1970", kind="range"
+        )
+    return value
 
 
-def joined_of(message: pb.JoinResponse) -> Joined:
-    """Return the answer to a join."""
-    return Joined(
-        parts.stamp(message.header),
-        parts.reason_of(message.reason),
-        parts.fence(message.fence),
-        parts.maybe_incarnation(message, "pinned"),
-        message.top,
-        parts.number("floor", message.floor_ms),
-        _schema_of(message.schema),
-        parts.lines_of(message.lines),
-        message.whole_scatter,
-    )
+_REPORT_FIELDS: Part[Any] = form(
+    pb.ReportRequest,
+    dict,
+    stamp=parts.HEADER,
+    final=PLAIN,
+    pinned=parts.INCARNATION,
+    fence=parts.FENCE,
+    fingerprint=parts.FINGERPRINT,
+    moments=parts.MOMENTS.maybe,
+    counts=parts.COUNTS,
+    as_of=finite("as_of_s").at("as_of_s"),
+    synced=PLAIN,
+    version=whole("model_version", HIGHEST).at("model_version"),
+    lifetime=whole("lifetime"),
+    census=parts.CENSUS.maybe,
+    scores=scores.SCORES.maybe,
+    certified_until=Part(PLAIN.made, _certified_until, "certified_until_s"),
+    alarm_status=alarms.ALARM_STATUS.maybe,
+)
+"""What a report says in fields of its own: all but its summaries, its trail and its software."""
 
 
 def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.ReportRequest:
     """Return a report; `kept`: for a record, as `summaries.put`."""
-    message = pb.ReportRequest(
-        header=parts.header(value.stamp, value.software),
-        final=value.final,
-        pinned=parts.incarnation(value.pinned),
-        fence=value.fence,
-        fingerprint=bytes.fromhex(value.fingerprint),
-        counts=parts.counts(value.counts),
-        as_of_s=value.as_of,
-        synced=value.synced,
-        model_version=min(value.version, HIGHEST),
-        lifetime=min(value.lifetime, parts.MOST),
-        certified_until_s=value.certified_until,
-    )
+    message: pb.ReportRequest = _REPORT_FIELDS.made(value)
+    message.header.software = value.software or parts.SOFTWARE
     summaries.put(message, value.summary, coarse=coarse, kept=kept)
-    if value.moments is not None:
-        message.moments.CopyFrom(parts.moments(value.moments))
-    if value.census is not None:
-        message.census.CopyFrom(parts.census(value.census))
-    if value.scores is not None:
-        message.scores.CopyFrom(scores.scores(value.scores))
-    if value.alarm_status is not None:
-        message.alarm_status.CopyFrom(alarms.alarm_status(value.alarm_status))
     if value.trail.levels and not kept:
-        message.trail.CopyFrom(trail(value.trail))
+        message.trail.CopyFrom(_TRAIL.made(value.trail))
     put(message, value.earlier, coarse=coarse, kept=kept)
     return message
 
 
 def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
     """Return a report; `kept`: it is from one's own disk."""
-    fingerprint = parts.fingerprint(message.fingerprint)
-    has = message.HasField
+    said = _REPORT_FIELDS.read(message)
     report = Report(
-        stamp=parts.stamp(message.header),
-        final=message.final,
-        pinned=parts.incarnation_of(message.pinned),
-        fence=parts.fence(message.fence),
-        fingerprint=fingerprint,
-        summary=summaries.of(message, fingerprint, kept=kept),
-        moments=parts.moments_of(message.moments) if has("moments") else None,
-        counts=parts.counts_of(message.counts),
-        as_of=parts.real("as_of_s", message.as_of_s),
-        synced=message.synced,
-        version=parts.number("model_version", message.model_version, HIGHEST),
-        lifetime=parts.number("lifetime", message.lifetime),
-        census=parts.census_of(message.census) if has("census") else None,
-        scores=scores.scores_of(message.scores) if has("scores") else None,
+        **said,
+        summary=summaries.of(message, said["fingerprint"], kept=kept),
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
-        certified_until=_certified_until_of(message.certified_until_s),
-        alarm_status=alarms.alarm_status_of(message.alarm_status) if has("alarm_status") else None,
-        trail=trail_of(message) if has("trail") else NO_TRAIL,
+        trail=_trail_of(message) if message.HasField("trail") else NO_TRAIL,
         earlier=of(message, kept=kept),
     )
     _check_readings(report)
@@ -313,13 +288,7 @@ def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
     return report
 
 
-def _certified_until_of(value: float) -> float:
-    """Return when a certificate ends: a time that can be shown as a date."""
-    if not 0 <= parts.real("certified_until_s", value) <= LAST_SECOND:
-        raise PeerError(
-            f"a certificate ends from 1970 to 9999, got {value} s since 1970", kind="range"
-        )
-    return value
+REPORT = Part(report, report_of, message=pb.ReportRequest)
 
 
 def _check_readings(report: Report) -> None:
@@ -339,128 +308,93 @@ def _check_readings(report: Report) -> None:
         )
 
 
-def answer(value: Answer) -> pb.ReportResponse:
-    """Return the answer to a report."""
-    return pb.ReportResponse(
-        header=parts.header(value.stamp),
-        reason=parts.reason(value.reason),
-        fence=value.fence,
-        pinned=_maybe(value.pinned),
-        top=value.top,
-        newest=value.newest,
-        root=_maybe(value.root),
-        durable=value.durable,
-        floor_ms=value.floor,
-        desired_states=alarms.desired_states(value.desired_states),
-    )
+ANSWER = form(
+    pb.ReportResponse,
+    Answer,
+    stamp=parts.HEADER,
+    reason=parts.REASON,
+    fence=parts.FENCE,
+    pinned=parts.INCARNATION.maybe,
+    top=PLAIN,
+    newest=whole("newest"),
+    root=parts.INCARNATION.maybe,
+    durable=whole("durable"),
+    floor=whole("floor").at("floor_ms"),
+    desired_states=several(alarms.DESIRED_STATE, "desired states", MOST_AT_ONCE),
+)
 
 
-def answer_of(message: pb.ReportResponse) -> Answer:
-    """Return the answer to a report."""
-    return Answer(
-        parts.stamp(message.header),
-        parts.reason_of(message.reason),
-        parts.fence(message.fence),
-        parts.maybe_incarnation(message, "pinned"),
-        message.top,
-        parts.number("newest", message.newest),
-        parts.maybe_incarnation(message, "root"),
-        parts.number("durable", message.durable),
-        parts.number("floor", message.floor_ms),
-        alarms.desired_states_of(message.desired_states),
-    )
-
-
-def hello(value: Hello) -> pb.Hello:
-    """Return a parent's hello."""
+def _hello(value: Hello) -> pb.Hello:
     header = parts.header(Stamp(value.node, "", value.incarnation, 0))
     return pb.Hello(header=header, top=value.top, boot=value.boot)
 
 
-def hello_of(message: pb.Hello) -> Hello:
-    """Return a parent's hello."""
+def _hello_of(message: pb.Hello) -> Hello:
     header = message.header
-    incarnation = parts.incarnation_of(header.incarnation)
+    incarnation = parts.INCARNATION.read(header.incarnation)
     return Hello(parts.name(header.node), incarnation, message.top, message.boot)
 
 
-def model(value: Model) -> pb.Model:
-    """Return a model."""
-    p50, p99, most = value.staleness
-    message = pb.Model(
-        header=parts.header(Stamp("", value.group, NO_INCARNATION, 0)),
-        version=value.version,
-        schema=value.schema,
-        counts=parts.counts(value.counts),
-        nodes=min(value.nodes, parts.MOST),
-        staleness_p50_s=p50,
-        staleness_p99_s=p99,
-        staleness_max_s=most,
-        created_s=value.created,
-        expires_s=value.expires,
-        rank=value.rank,
-    )
+HELLO = Part(_hello, _hello_of, message=pb.Hello)
+
+
+_MODEL_FIELDS: Part[Any] = form(
+    pb.Model,
+    dict,
+    version=whole("version", HIGHEST),
+    schema=PLAIN,
+    limits=scores.LIMITS.maybe,
+    counts=parts.COUNTS,
+    nodes=whole("nodes"),
+    created=finite("created_s").at("created_s"),
+    expires=finite("expires_s").at("expires_s"),
+    maxima=scores.MAXIMA.maybe,
+    rank=whole("rank", MOST_RANK),
+    # 0 from a root that knows of none.
+    widened=Part(
+        lambda value: min(value, MOST_WIDENED) if value > 1 else 0.0,
+        lambda sent: max(within("widened", sent, MOST_WIDENED), 1.0),
+    ),
+    block_s=scores.BLOCK_S,
+)
+"""What a model says in fields of its own: all but its group, what was learnt, and staleness."""
+
+
+_STALENESS = "staleness_p50_s", "staleness_p99_s", "staleness_max_s"
+
+
+def _model(value: Model) -> pb.Model:
+    message: pb.Model = _MODEL_FIELDS.made(value)
+    message.header.CopyFrom(parts.header(Stamp("", value.group, NO_INCARNATION, 0)))
+    for field, seconds in zip(_STALENESS, value.staleness, strict=True):
+        setattr(message, field, seconds)
     summaries.put(message, value.summary)
-    if value.widened > 1:
-        message.widened = min(value.widened, MOST_WIDENED)
     if message.HasField("subspace"):  # a summary that has faded to nothing is left out
         message.factors.extend(map(packed, value.factors))
-    message.block_s = value.block_s
-    if value.limits is not None:
-        message.limits.CopyFrom(scores.limits(value.limits))
-    if value.maxima is not None:
-        message.maxima.CopyFrom(scores.maxima(value.maxima))
     return message
 
 
-def model_of(message: pb.Model) -> Model:
-    """Return a model."""
-    fingerprint, schema = parts.fingerprint_of_text(message.schema), None
+def _model_of(message: pb.Model) -> Model:
+    said, schema = _MODEL_FIELDS.read(message), None
+    fingerprint = parts.fingerprint_of_text(said["schema"])
     summary = summaries.of(message, fingerprint)
-    limits = scores.limits_of(message.limits) if message.HasField("limits") else None
-    maxima = scores.maxima_of(message.maxima) if message.HasField("maxima") else None
-    if any(part is not None for part in (summary, limits, maxima)):
-        schema = parts.schema_of(message.schema)
+    if any(part is not None for part in (summary, said["limits"], said["maxima"])):
+        schema = parts.schema_of(said["schema"])
     if schema is not None and summary is not None:
         summaries.check_fits(summary, schema)
     if schema is not None and schema.linear:
         # Not refused: one child's third sketch would cost all others the model.
-        limits = limits and replace(limits, linear=())
-        maxima = maxima and maxima.without("linear")
+        said["limits"] = said["limits"] and replace(said["limits"], linear=())
+        said["maxima"] = said["maxima"] and said["maxima"].without("linear")
+    p50, p99, most = (real("staleness", getattr(message, field)) for field in _STALENESS)
     return Model(
-        parts.name(message.header.group),
-        parts.number("version", message.version, HIGHEST),
-        message.schema,
-        fingerprint,
-        summary,
-        limits,
-        parts.counts_of(message.counts),
-        parts.number("nodes", message.nodes),
-        (
-            parts.real("staleness", message.staleness_p50_s),
-            parts.real("staleness", message.staleness_p99_s),
-            parts.real("staleness", message.staleness_max_s),
-        ),
-        created=parts.real("created_s", message.created_s),
-        expires=parts.real("expires_s", message.expires_s),
-        maxima=maxima,
+        **said,
+        group=parts.name(message.header.group),
+        fingerprint=fingerprint,
+        summary=summary,
+        staleness=(p50, p99, most),
         factors=unpacked(message.factors, summary),
-        rank=parts.number("rank", message.rank, MOST_RANK),
-        widened=_widened_of(message.widened),
-        block_s=scores.block_s_of(message.block_s),
     )
 
 
-def _widened_of(value: float) -> float:
-    """Return the factor on limits; 1 from a root that knows of none."""
-    return max(parts.within("widened", value, MOST_WIDENED), 1.0)
-
-
-def _schema_of(text: bytes) -> bytes:
-    """Return a schema's text, if its size is bearable; the node checks whether it is a schema."""
-    parts.schema_of(text)
-    return text
-
-
-def _maybe(value: Incarnation | None) -> header_pb2.Incarnation | None:
-    return None if value is None else parts.incarnation(value)
+MODEL = Part(_model, _model_of, message=pb.Model)

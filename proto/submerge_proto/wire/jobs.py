@@ -14,9 +14,9 @@ from submerge import PeerError
 from submerge.jobs.job import MOST_PIECE, MOST_PIECES
 from submerge.jobs.machine import PARCEL, JobMessage, JobPiece, JobPieceTaken
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.protocol.messages import Stamp
 from submerge_proto.v1 import jobs_pb2 as pb
 from submerge_proto.wire import bounds, parts
+from submerge_proto.wire.fields import PLAIN, Part, form, number
 
 OVERHEAD = 512
 """Most bytes of a piece beside its data: a header, two names and numbers."""
@@ -24,23 +24,9 @@ OVERHEAD = 512
 
 def encode(message: JobMessage) -> bytes:
     """Return a message as bytes."""
-    common: dict[str, Any] = {
-        "header": parts.header(message.stamp),
-        "job": message.job,
-        "up": message.up,
-        "parcel": message.parcel,
-    }
     if isinstance(message, JobPieceTaken):
-        taken = pb.JobPieceTaken(**common, have=message.have, over=message.over)
-        return pb.JobMessage(taken=taken).SerializeToString()
-    piece = pb.JobPiece(
-        **common,
-        weight=message.weight,
-        number=message.number,
-        total=message.total,
-        data=message.data,
-    )
-    return pb.JobMessage(piece=piece).SerializeToString()
+        return pb.JobMessage(taken=_TAKEN.made(message)).SerializeToString()
+    return pb.JobMessage(piece=_PIECE.made(message)).SerializeToString()
 
 
 def decode(data: bytes) -> JobMessage:
@@ -60,31 +46,57 @@ def decode(data: bytes) -> JobMessage:
             f" {message.header.version}; update the older one",
             kind="version",
         )
-    stamp = parts.stamp(message.header)
-    if len(message.parcel) != PARCEL:
+    found: JobMessage = (_PIECE if kind == "piece" else _TAKEN).read(message)
+    return found
+
+
+def _parcel(sent: bytes) -> bytes:
+    if len(sent) != PARCEL:
         raise PeerError(f"a payload's name has {PARCEL} bytes", kind="name")
-    return _piece(message, stamp) if kind == "piece" else _taken(message, stamp)
+    return bytes(sent)
 
 
-def _piece(message: pb.JobPiece, stamp: Stamp) -> JobPiece:
-    weight = parts.number("a weight", message.weight, MOST_MEMBERS if message.up else 0)
-    total = parts.number("pieces", message.total, MOST_PIECES)
-    if not message.number < total:
-        raise PeerError(f"piece {message.number} of {total} is none", kind="range")
-    if not 0 < len(message.data) <= MOST_PIECE:
-        raise PeerError(
-            f"a piece has 1 to {MOST_PIECE} bytes, got {len(message.data)}", kind="oversize"
-        )
-    return JobPiece(
-        *(stamp, parts.name(message.job), message.up, bytes(message.parcel)),
-        *(weight, message.number, total, bytes(message.data)),
-    )
+def _data(sent: bytes) -> bytes:
+    if not 0 < len(sent) <= MOST_PIECE:
+        raise PeerError(f"a piece has 1 to {MOST_PIECE} bytes, got {len(sent)}", kind="oversize")
+    return bytes(sent)
 
 
-def _taken(message: pb.JobPieceTaken, stamp: Stamp) -> JobPieceTaken:
-    if not 0 < len(message.have) <= -(-MOST_PIECES // 8):
+def _have(sent: bytes) -> bytes:
+    if not 0 < len(sent) <= -(-MOST_PIECES // 8):
         raise PeerError(f"at most {MOST_PIECES} pieces, got more or none", kind="oversize")
-    return JobPieceTaken(
-        *(stamp, parts.name(message.job), message.up, bytes(message.parcel)),
-        *(bytes(message.have), message.over),
-    )
+    return bytes(sent)
+
+
+def _piece(**fields: Any) -> JobPiece:
+    piece = JobPiece(**fields)
+    if not piece.up:
+        number("a weight", piece.weight, 0)
+    if not piece.number < piece.total:
+        raise PeerError(f"piece {piece.number} of {piece.total} is none", kind="range")
+    return piece
+
+
+_OF_ANY: dict[str, Part[Any]] = {
+    "stamp": parts.HEADER,
+    "job": parts.NAME,
+    "up": PLAIN,
+    "parcel": Part(PLAIN.made, _parcel),
+}
+
+
+def _at_most(what: str, most: int) -> Part[int]:
+    return Part(PLAIN.made, lambda sent: number(what, sent, most))
+
+
+_PIECE = form(
+    pb.JobPiece,
+    _piece,
+    **_OF_ANY,
+    weight=_at_most("a weight", MOST_MEMBERS),
+    number=PLAIN,
+    total=_at_most("pieces", MOST_PIECES),
+    data=Part(PLAIN.made, _data),
+)
+
+_TAKEN = form(pb.JobPieceTaken, JobPieceTaken, **_OF_ANY, have=Part(PLAIN.made, _have), over=PLAIN)

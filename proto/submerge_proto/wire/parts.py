@@ -7,10 +7,7 @@ numbers, each within bounds, and must not be refused for the sum.
 from __future__ import annotations
 
 import hashlib
-import math
-import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,20 +20,15 @@ from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import header_pb2, summary_pb2
 from submerge_proto.wire import bounds
 from submerge_proto.wire.columns import MOST_DIM
+from submerge_proto.wire.fields import PLAIN, Part, form, number, several, whole
 
 VERSION = 1
 """Version of the protocol."""
 
 SOFTWARE = f"submerge {__version__}"
 
-MOST = 2**62
-"""Larger numbers and times are not believed; ours can go on counting from there."""
-
 MOST_READINGS = 2**53
 """Most readings in one message: floats count exactly so far, and sums still fit."""
-
-WORST = sys.float_info.max
-"""Largest score over a limit: a limit near zero would make it infinite."""
 
 MOST_MOMENT = LARGEST * (1 + 1e-6)
 """Largest mean and root mean square of a channel: honest readings are below `LARGEST`, and pooling
@@ -45,35 +37,12 @@ keeps both, but for rounding."""
 MOST_CLIENTS = 2**40
 """Most clients below one aggregator."""
 
-FENCE, FINGERPRINT = 16, 32
+FENCE_BYTES, FINGERPRINT_BYTES = 16, 32
 """Bytes of a fence, and of a fingerprint."""
 
-SOFTWARE_LETTERS, LINES, LETTERS = 64, 64, 400
+SOFTWARE_LETTERS, MOST_LINES, LETTERS = 64, 64, 400
 """Bounds of text for people: length of a software name; number of lines, and their length. A schema
 of 10,000 channels may differ in as many lines, and they would not fit into a message."""
-
-
-def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
-    """Return a header with the child's stamp."""
-    return header_pb2.Header(
-        version=VERSION,
-        versions=[VERSION],
-        node=stamp.node,
-        group=stamp.group,
-        incarnation=incarnation(stamp.incarnation),
-        seq=stamp.seq,
-        software=software or SOFTWARE,
-    )
-
-
-def stamp(message: header_pb2.Header) -> Stamp:
-    """Return the stamp of a header."""
-    return Stamp(
-        name(message.node),
-        name(message.group),
-        incarnation_of(message.incarnation),
-        number("seq", message.seq),
-    )
 
 
 def name(text: str) -> str:
@@ -81,6 +50,9 @@ def name(text: str) -> str:
     if not is_name(text):
         raise PeerError(f"a name has {NAME_RULE}, got {text[:80]!r}", kind="name")
     return text
+
+
+NAME = Part(PLAIN.made, name)
 
 
 def text(value: str, letters: int) -> str:
@@ -91,37 +63,21 @@ def text(value: str, letters: int) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in value)
 
 
-def lines(value: Sequence[str]) -> list[str]:
-    """Return lines for people, the first of many."""
-    first = [text(line, LETTERS) for line in value[:LINES]]
+def _lines(value: Sequence[str]) -> list[str]:
+    first = [text(line, LETTERS) for line in value[:MOST_LINES]]
     more = len(value) - len(first)
     return [*first, f"and {more} more"] if more else first
 
 
-def lines_of(message: Sequence[str]) -> tuple[str, ...]:
-    """Return lines for people."""
-    return tuple(text(line, LETTERS) for line in message[: LINES + 1])
+def _lines_of(message: Sequence[str]) -> tuple[str, ...]:
+    return tuple(text(line, LETTERS) for line in message[: MOST_LINES + 1])
 
 
-def number(what: str, value: int, most: int = MOST) -> int:
-    """Return a number that is at most `most`."""
-    if value > most:
-        raise PeerError(f"{what} must be at most {most}, got {value}", kind="range")
-    return value
+TEXT = Part(lambda value: text(value, LETTERS), lambda sent: text(sent, LETTERS))
+"""A line for people."""
 
-
-def real(what: str, value: float) -> float:
-    """Return a finite number."""
-    if not math.isfinite(value):
-        raise PeerError(f"{what} must be finite, got {value}", kind="not_finite")
-    return value
-
-
-def within(what: str, value: float, most: float = WORST) -> float:
-    """Return a finite number from 0 to `most`."""
-    if not 0 <= real(what, value) <= most:
-        raise PeerError(f"{what} must be 0 to {most:g}, got {value:g}", kind="range")
-    return value
+LINES = Part(_lines, _lines_of)
+"""Lines for people, the first of many."""
 
 
 def check_version(version: int) -> None:
@@ -130,58 +86,66 @@ def check_version(version: int) -> None:
         raise PeerError(f"kept by version {version} of the protocol, this is {VERSION}")
 
 
-def incarnation(value: Incarnation) -> header_pb2.Incarnation:
-    """Return an incarnation as a message."""
-    return header_pb2.Incarnation(created_ms=value.created_ms, nonce=value.nonce)
+INCARNATION = form(
+    header_pb2.Incarnation, Incarnation, created_ms=whole("created_ms", LATEST), nonce=PLAIN
+)
 
 
-def incarnation_of(message: header_pb2.Incarnation) -> Incarnation:
-    """Return the incarnation that a message holds."""
-    return Incarnation(number("created_ms", message.created_ms, LATEST), message.nonce)
-
-
-def maybe_incarnation(message: object, field: str) -> Incarnation | None:
-    """Return the incarnation in a field; None if it is absent."""
-    return incarnation_of(getattr(message, field)) if message.HasField(field) else None  # type: ignore[attr-defined]
-
-
-def fence(data: bytes) -> bytes:
-    """Return a fence; empty for none."""
-    if len(data) not in (0, FENCE):
-        raise PeerError(f"a fence has {FENCE} bytes, got {len(data)}", kind="name")
+def _fence(data: bytes) -> bytes:
+    if len(data) not in (0, FENCE_BYTES):
+        raise PeerError(f"a fence has {FENCE_BYTES} bytes, got {len(data)}", kind="name")
     return data
 
 
-def left(parts: tuple[Left, ...]) -> list[wire.Left]:
-    """Return a lineage's earlier fences as messages."""
-    return [wire.Left(fence=part.fence, seq=part.seq) for part in parts]
+def _past_fence(data: bytes) -> bytes:
+    if not data:
+        raise PeerError(f"a past fence has {FENCE_BYTES} bytes, got none", kind="name")
+    return _fence(data)
 
 
-def left_of(messages: object) -> tuple[Left, ...]:
-    """Return the earlier fences that messages hold."""
-    if not all(message.fence for message in messages):  # type: ignore[attr-defined]
-        raise PeerError(f"a past fence has {FENCE} bytes, got none", kind="name")
-    return tuple(Left(fence(m.fence), number("seq", m.seq)) for m in messages)  # type: ignore[attr-defined]
+_STAMP = form(
+    header_pb2.Header, Stamp, node=NAME, group=NAME, incarnation=INCARNATION, seq=whole("seq")
+)
 
 
-def reason(value: Reason) -> Any:
-    """Return a reason as its number in messages."""
-    return wire.Reason.Value(f"REASON_{value.name}")
+def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
+    """Return a header with the child's stamp."""
+    message: header_pb2.Header = _STAMP.made(stamp)
+    message.version, message.software = VERSION, software or SOFTWARE
+    message.versions.append(VERSION)
+    return message
 
 
-def reason_of(number: int) -> Reason:
-    """Return the reason that a number in a message stands for."""
+HEADER = Part(header, _STAMP.read, "header")
+"""A message's header, which has its stamp."""
+
+FENCE = Part(PLAIN.made, _fence)
+"""A fence; empty for none."""
+
+PAST_FENCE = form(wire.Left, Left, fence=Part(PLAIN.made, _past_fence), seq=whole("seq"))
+"""A fence of a lineage's earlier process."""
+
+
+def _reason_of(number: int) -> Reason:
     try:
         return Reason[wire.Reason.Name(number).removeprefix("REASON_")]
     except (ValueError, KeyError) as error:
         raise PeerError(f"expected a known reason, got number {number}") from error
 
 
-def fingerprint(data: bytes) -> str:
-    """Return a schema's fingerprint, in hex."""
-    if len(data) != FINGERPRINT:
-        raise PeerError(f"a fingerprint has {FINGERPRINT} bytes, got {len(data)}", kind="name")
+REASON = Part(lambda reason: wire.Reason.Value(f"REASON_{reason.name}"), _reason_of)
+
+
+def _fingerprint(data: bytes) -> str:
+    if len(data) != FINGERPRINT_BYTES:
+        raise PeerError(
+            f"a fingerprint has {FINGERPRINT_BYTES} bytes, got {len(data)}", kind="name"
+        )
     return data.hex()
+
+
+FINGERPRINT = Part(bytes.fromhex, _fingerprint)
+"""A schema's fingerprint, in hex."""
 
 
 def fingerprint_of_text(schema: bytes) -> str:
@@ -204,25 +168,14 @@ def schema_of(text: bytes) -> Schema | None:
     return schema
 
 
-def counts(value: Counts) -> summary_pb2.Counts:
-    """Return counts as a message, cut to the most readings that peers accept."""
-    learnt, withheld, lost, moved = (
-        min(n, MOST_READINGS) for n in (value.learnt, value.withheld, value.lost, value.moved)
-    )
-    return summary_pb2.Counts(learnt=learnt, withheld=withheld, lost=lost, moved=moved)
+READINGS = whole("readings", MOST_READINGS)
+
+COUNTS = form(
+    summary_pb2.Counts, Counts, learnt=READINGS, withheld=READINGS, lost=READINGS, moved=READINGS
+)
 
 
-def counts_of(message: summary_pb2.Counts) -> Counts:
-    """Return the counts that a message holds."""
-    return Counts(
-        *(
-            number("readings", n, MOST_READINGS)
-            for n in (message.learnt, message.withheld, message.lost, message.moved)
-        )
-    )
-
-
-def moments(value: Moments) -> summary_pb2.Moments:
+def _moments(value: Moments) -> summary_pb2.Moments:
     """Return moments as a message, cut to the most readings that peers accept."""
     count = min(value.count, MOST_READINGS)
     mean, m2 = value.mean, value.m2
@@ -239,7 +192,7 @@ def moments(value: Moments) -> summary_pb2.Moments:
     return message
 
 
-def moments_of(message: summary_pb2.Moments) -> Moments:
+def _moments_of(message: summary_pb2.Moments) -> Moments:
     """Return the moments that a message holds, if readings can have them."""
     if len(message.mean) != len(message.m2) or len(message.mean) % 8 or not message.mean:
         raise PeerError(f"moments: expected float64, got {len(message.mean)} bytes", kind="shape")
@@ -286,18 +239,11 @@ def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
     return Reservoir(priorities, points)
 
 
-def census(value: Census) -> summary_pb2.Census:
-    """Return a census as a message."""
-    nodes, *ages = (min(n, MOST_CLIENTS) for n in (value.nodes, *value.ages))
-    return summary_pb2.Census(nodes=nodes, ages=ages)
+MOMENTS = Part(_moments, _moments_of)
 
+CLIENTS = whole("clients", MOST_CLIENTS)
 
-def census_of(message: summary_pb2.Census) -> Census:
-    """Return the census that a message holds."""
-    if len(message.ages) > 64:
-        raise PeerError(f"a census has at most 64 bins, got {len(message.ages)}", kind="oversize")
-    ages = tuple(number("clients", n, MOST_CLIENTS) for n in message.ages)
-    return Census(number("clients", message.nodes, MOST_CLIENTS), ages)
+CENSUS = form(summary_pb2.Census, Census, nodes=CLIENTS, ages=several(CLIENTS, "ages", 64))
 
 
 def _bytes(array: Array) -> bytes:

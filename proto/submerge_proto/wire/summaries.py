@@ -16,7 +16,8 @@ from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.summaries import Summary, summary_of
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import summary_pb2
-from submerge_proto.wire import columns, parts, sizes, triangles
+from submerge_proto.wire import columns, sizes, triangles
+from submerge_proto.wire.fields import real
 
 WEIGHTS_APART = 1e-6
 """Largest relative difference between the weights of the two: they hold the same readings."""
@@ -78,7 +79,7 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | No
     if message.linear.whole:
         raise PeerError("expected directions of readings, got a whole scatter", kind="shape")
     linear = message.linear if kept else _weighing(first.weight, message.linear)
-    parts.real("the weight of readings", message.linear.weight)
+    real("the weight of readings", message.linear.weight)
     # Weights near zero have large rounding errors.
     if not abs(message.linear.weight - first.weight) <= WEIGHTS_APART * first.weight + 1e-300:
         raise PeerError(

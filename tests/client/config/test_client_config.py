@@ -396,8 +396,8 @@ def test_no_report_is_larger_than_its_size_was_reckoned(dim, k) -> None:
 def test_scores_stay_within_their_allowance() -> None:
     """Sketches with as many scores in each bucket as one may have, and nine alarms."""
     sketch = QuantileSketch(0, tuple((-7200 + 900 * i, 2**59 - 1) for i in range(16)))
-    maxima = scores.maxima(most_peaks(2**53, linear=False, above=False))
-    alarm_status = alarms.alarm_status(most_vigil("n" * 64, above=False))
+    maxima = scores.MAXIMA.made(most_peaks(2**53, linear=False, above=False))
+    alarm_status = alarms.ALARM_STATUS.made(most_vigil("n" * 64, above=False))
 
     assert 2 * len(packed(sketch)) <= SKETCHES
     assert maxima.ByteSize() <= MAXIMA

@@ -102,9 +102,9 @@ def test_what_was_read_is_written_alike(file):
 
 def test_each_field_that_is_kept_has_a_name_on_the_disk():
     """One name each: a field that is renamed, or new, without a name would be lost in silence."""
-    assert list(Habits._fields) == list(monitor.HABITS.values())
-    assert list(RunLengths._fields) == list(monitor.RUN_LENGTHS.values())
-    assert list(block_maxima.KINDS) == list(monitor.STATISTICS.values())
+    assert list(Habits._fields) == list(monitor.HABITS)
+    assert list(RunLengths._fields) == list(monitor.RUN_LENGTHS)
+    assert list(block_maxima.KINDS) == list(monitor.STATISTICS)
 
 
 def test_names_alone_are_an_operators():

@@ -24,7 +24,7 @@ from submerge.protocol.names import LAST_SECOND
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.block_maxima import KINDS, NONE, BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
-from submerge_proto.wire import alarms, codec, forms, parts
+from submerge_proto.wire import alarms, codec, fields, forms
 from support.alarm_statuses import (
     ALARM,
     ALARM_STATUS,
@@ -73,7 +73,7 @@ def test_a_deviation_is_of_the_channel_at_its_place():
     seen = an_alarm(top=(("a", 0.75), ("b", 0.25)), first=ONSET, deviations=off, settled=True)
     assert (off, ONSET, True) == (seen.deviations, seen.first, seen.settled)
 
-    form = alarms.alarm(replace(ALARM, top=(("a", 1.0),), deviations=off))
+    form = alarms.ALARM.made(replace(ALARM, top=(("a", 1.0),), deviations=off))
     assert ["", "c"] == [each.channel for each in form.deviations]
 
 
@@ -93,7 +93,7 @@ def test_an_alarm_with_long_names_leaves_out_its_onset_first(letter, left):
     top = tuple((name, 0.25) for name in names)
     long = replace(ALARM, node="n" * 64, number=2**62, version=2**63 - 1, withheld=2**53)
     long = replace(long, top=top, first=top[1:], settled=True, provisional=True)
-    form = alarms.alarm(replace(long, deviations=(Deviation(names[0], 1.0, 2.0),)))
+    form = alarms.ALARM.made(replace(long, deviations=(Deviation(names[0], 1.0, 2.0),)))
 
     assert left == (len(form.first), len(form.deviations))
     assert form.ByteSize() <= alarms.MOST_BYTES
@@ -161,7 +161,7 @@ def test_a_clock_may_lie_and_times_can_be_shown_all_the_same(wall, shown):
 
 def test_a_score_over_a_limit_of_nothing_can_be_told():
     """It is beyond all numbers, and the highest there is does."""
-    assert parts.WORST == an_alarm(worst=math.inf).worst
+    assert fields.WORST == an_alarm(worst=math.inf).worst
 
 
 def test_sums_are_told_as_far_as_they_are_believed():
@@ -246,8 +246,8 @@ def test_peaks_of_nothing_weigh_next_to_nothing():
 def test_who_raises_no_alarms_says_what_was_said_before_there_were_any():
     """Nodes from before read it, and write the same."""
     report = forms.report(a_report(alarm_status=None, scores=ScoreSketches(SKETCH, SKETCH)))
-    model = forms.model(a_model(maxima=None))
-    answer = forms.answer(ANSWER._replace(desired_states=()))
+    model = forms.MODEL.made(a_model(maxima=None))
+    answer = forms.ANSWER.made(ANSWER._replace(desired_states=()))
 
     assert not report.HasField("alarm_status")
     assert not report.scores.HasField("maxima")
@@ -319,7 +319,7 @@ def test_the_most_wishes_are_within_bounds():
     data = codec.encode(ANSWER._replace(desired_states=desired_states)) + field(3000, b"x" * 9000)
 
     assert desired_states == codec.decode("answer", data).desired_states
-    assert (WISH,) == alarms.desired_states_of(alarms.desired_states([WISH]))
+    assert WISH == alarms.DESIRED_STATE.read(alarms.DESIRED_STATE.made(WISH))
 
 
 # -- nodes ------------------------------------------------------------------------------

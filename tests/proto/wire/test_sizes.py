@@ -101,9 +101,9 @@ def test_moments_at_the_bound_can_be_pooled_and_sent(seed, n):
     children: list[Moments] = []
     while len(children) < n:
         try:
-            children.append(parts.moments_of(parts.moments(wild_moments(rng, 9, 2**53))))
+            children.append(parts.MOMENTS.read(parts.MOMENTS.made(wild_moments(rng, 9, 2**53))))
         except PeerError:
             continue  # a little too wild
     for _ in range(4):
-        above = parts.moments_of(parts.moments(pooled(*children)))
+        above = parts.MOMENTS.read(parts.MOMENTS.made(pooled(*children)))
         children = [above, *children[1:]]
