@@ -92,9 +92,9 @@ def several(part: Part[T], what: str = "", most: int | None = None) -> Part[tupl
     return Part(lambda values: list(map(part.made, values)), read)
 
 
-def or_empty(part: Part[T]) -> Part[T | None]:
+def or_empty(part: Part[Any]) -> Part[Any]:
     """Return how a value is bytes, of which there are none for None."""
-    return replace(part, read=lambda sent: part.read(sent) if sent else None)  # type: ignore[return-value]
+    return replace(part, read=lambda sent: part.read(sent) if sent else None)
 
 
 def choice(what: str, numbers: Mapping[T, int], unknown: T | None = None) -> Part[T]:
