@@ -38,10 +38,7 @@ from submerge_bridges.export.recipe import AlarmRecipe, Recipe, about_lines
 
 
 class GraphNodes:
-    """Nodes and constants of one graph.
-
-    prefix : Of names. A graph inside of another has one of its own.
-    """
+    """Nodes and constants of one graph; each has its own prefix of names."""
 
     def __init__(self, dtype: npt.DTypeLike, prefix: str = "") -> None:
         self.dtype = np.dtype(dtype)
@@ -123,11 +120,7 @@ OWN = 0.05
 
 
 class ScoreNodes(NamedTuple):
-    """Names of results.
-
-    fine : (n,) of bool, rows that have scores
-    scores : by kind, (n,); those of refused rows are of the mean
-    """
+    """Names of results (n,): which rows have scores, and these by kind, the mean's if refused."""
 
     fine: str
     scores: dict[By, str]
@@ -263,11 +256,10 @@ BODY = "row_"
 
 
 def state_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the state, by name.
+    """Return the shapes of the state: `recent`, of - 1 scores of each in `AlarmRecipe.windows`.
 
-    recent : the last of - 1 scores of each kind in `AlarmRecipe.windows`, oldest first
-    average : the last two distances, and the moving average after them
-    alarm_state : 1 where an alarm is open, and rows since a statistic was above its calm value
+    `average` has the last two distances and the moving average; `alarm_state` 1 where an alarm is
+    open, and rows since a statistic was above its calm value.
     """
     alarm = recipe.alarm
     return {
