@@ -32,7 +32,7 @@ from submerge_bridges.export.interpreter import (
     GoldenRows,
     golden_rows,
 )
-from submerge_bridges.export.recipe import AlarmRecipe, Recipe, about_lines
+from submerge_bridges.export.recipe import MADE_BY, AlarmRecipe, ExportWriter, Recipe, about_lines
 
 # A row that is never scored is put before all others, because ONNX Runtime scans no empty batch.
 
@@ -394,8 +394,6 @@ def _follow(nodes: GraphNodes, alarm: AlarmRecipe, statistics: str) -> str:
 OPSET, IR_VERSION = 13, 7
 """ONNX Runtime 1.7 and later take them."""
 
-MADE_BY = "submerge model export"
-
 EXACT = ("status", "alarm", "blame", "share", "deviation")
 """Outputs to which the floor of golden rows does not apply."""
 
@@ -544,3 +542,8 @@ def _check_golden(recipe: Recipe, made: Any, golden: GoldenRows, *, single: bool
                         f"{name} of golden row {n + i}: expected {wanted}, got {got}: report this"
                     )
         n += len(part)
+
+
+WRITER = ExportWriter(
+    lambda recipe, options: onnx_model(recipe, single=options.single), frozenset({"single"})
+)

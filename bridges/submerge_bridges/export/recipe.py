@@ -28,7 +28,7 @@ learns typical errors, finds stuck channels, and ends an alarm at a new level.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from submerge._linalg import Array
@@ -139,6 +139,31 @@ class Recipe:
         )
         limits = {kind: self.limits[kind]} if kind in self.limits else {}
         return replace(self, scores=(kind,), limits=limits, alarm=alarm, channel_weights=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What a writer may be asked for beside the recipe."""
+
+    single: bool = False
+    prefix: str = "submerge"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportWriter:
+    """Writes programs in one language: an entry point of the group `submerge.exports`.
+
+    Its text has `MADE_BY` in its first `HEAD` bytes: only such a file is written over. `takes`
+    names the options that it heeds.
+    """
+
+    write: Callable[[Recipe, ExportOptions], bytes]
+    takes: frozenset[str] = frozenset()
+
+
+MADE_BY = "submerge model export"
+
+HEAD = 1000
 
 
 def _with_smoothed(kind: By) -> tuple[By, ...]:

@@ -111,7 +111,12 @@ def choice(what: str, numbers: Mapping[T, int], unknown: T | None = None) -> Par
 
 
 def whole(what: str, most: int = MOST) -> Part[int]:
-    """Return how a count is a number that is at most `most`; a sum is cut to that."""
+    """Return how a number that is at most `most` is a field."""
+    return Part(PLAIN.made, lambda sent: number(what, sent, most))
+
+
+def count(what: str, most: int = MOST) -> Part[int]:
+    """Return how a count is a field; one of many nodes is cut to `most`, which peers accept."""
     return Part(lambda value: min(value, most), lambda sent: number(what, sent, most))
 
 
