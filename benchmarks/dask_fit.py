@@ -1,4 +1,4 @@
-"""A history learnt on a Dask cluster: the workers' time over a plain loop's, and the same bytes.
+"""A history learnt on a Dask cluster: the workers' time over a plain loop's, and the model's hash.
 
 Rows of machines are written as Parquet. A process reads them as `submerge fit` does, alone; then a
 scheduler with one worker process, and with two, of which one is killed on the way in another run.

@@ -1,8 +1,4 @@
-"""The client as a program: it reads sensors, reports to a parent, and writes scores and alarms.
-
-What becomes of a reading is decided in `submerge.client`, which does no input or output. Nothing
-here knows what an aggregator does with a report.
-"""
+"""The client as a program: sensors, a parent, scores and alarms; `submerge.client` decides."""
 
 COMMANDS = {
     "client": ("submerge_client.command", "Run a client, on a device.", "submerge[client]"),

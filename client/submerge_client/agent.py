@@ -60,10 +60,9 @@ from submerge_proto.wire import codec
 
 
 class NewestValues:
-    """The newest row in which each channel had a value.
+    """The newest row in which each channel had a value: `at`, numbers from 1, 0 for none.
 
-    at : (width,) of int. The numbers of these rows, from 1; 0 where there was none. Replaced as a
-        whole, so any thread may read it.
+    `at` (width,) of int is replaced as a whole, so any thread may read it.
     """
 
     def __init__(self, width: int) -> None:
@@ -131,15 +130,11 @@ Item = Heard | RowsWaiting | SensorEnded | Stopped
 
 
 class Agent:
-    """Drives one node.
+    """Drives one node, which may `linger_s` at its end for the parent to have everything.
 
-    coarse : Reports have int8 columns where that does little harm.
-    credentials : Its certificates, whose expiry goes into reports.
-    gather_s : How long rows that come fast may wait to share a step; 0 takes each as it comes.
-    linger_s : How long it waits at its end for the parent to have everything.
-
-    delivered : Readings of the running incarnation that the parent is known to hold.
-    sent_bytes, heard_bytes : Bytes of messages, without what the transport adds.
+    `coarse` reports have int8 columns where that does little harm; rows that come fast wait
+    `gather_s` to share a step. The parent holds `delivered` of the running incarnation. Bytes are
+    of messages.
     """
 
     def __init__(

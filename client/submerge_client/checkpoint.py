@@ -63,10 +63,7 @@ class _Newest(NamedTuple):
 
 
 class CheckpointFile:
-    """The state that outlives a client's process.
-
-    notes : The damage that the last `load` found, one log line each.
-    """
+    """The state that outlives a client's process; `notes`: damage that the last `load` found."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         refuse_link(path, what="the checkpoint")
@@ -81,16 +78,13 @@ class CheckpointFile:
         self._fd, self._writable = _lock_file(self.path)
 
     def load(self) -> dict[Key, bytes]:
-        """Return the newest valid state, {} if there is none; UsageError if a later submerge wrote
-        it.
-        """
+        """Return the newest valid state, or {}; UsageError if a later submerge wrote it."""
         return self._look()[1]
 
     def write(self, records: Mapping[Key, bytes], form: int = FORM_1) -> None:
-        """Keep this state, on disk when this returns; `form` is the first whose versions read it.
+        """Keep this state, on disk when this returns; versions from that of `form` on read it.
 
-        After an OSError the state before is unchanged (the new one may be there, too), and the next
-        `write` may succeed.
+        After an OSError the state before is unchanged; the next `write` may succeed.
         """
         generation, place = self._newest or self._look()[0]
         slot = _pack(records, generation + 1, form)
@@ -310,12 +304,7 @@ class RecordFile(Protocol):
 
 
 class RecordStore:
-    """The records that a client keeps.
-
-    file : None: nothing outlives the process.
-
-    lost : Why nothing more is kept: another file has taken the name of this one.
-    """
+    """The records that a client keeps; without a file none. `lost`: another file took its name."""
 
     def __init__(self, file: RecordFile | None) -> None:
         self._file = file

@@ -1,7 +1,6 @@
-"""now(): this machine's two clocks, and whether its wall clock is synchronised.
+"""now(): this machine's two clocks, and whether its wall clock is synchronised (adjtimex).
 
-A Raspberry Pi has no clock that runs while it is off. Until it has the time from the network, its
-wall clock must not give readings an age. The kernel knows (adjtimex).
+Without a clock that runs while it is off, a device must not give readings an age until then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Files that only their owner may read; files that are replaced as a whole, or stay as they were.
 
-A state file has summaries of readings, names and orders in it. Its mode is 0600 whatever the
-umask is. A symbolic link in its place is refused: a program that runs as root would write where
-another user points it. A link in the folders above is the administrator's matter.
+The mode is 0600 whatever the umask is. A symbolic link in a file's place is refused: a program of
+root would write where another user points it. Links in folders above are the administrator's.
 """
 
 from __future__ import annotations

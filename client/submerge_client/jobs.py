@@ -43,10 +43,7 @@ MOST_FILE = 2 << 20
 
 
 class KeptClusters:
-    """The clusters that a client knows. One thread sets them, and another one reads them.
-
-    group : Answers for another group are passed over.
-    """
+    """The clusters that a client knows of its group, set by one thread and read by another."""
 
     def __init__(self, group: str, path: Path | None = None) -> None:
         self._group, self._path = group, path
@@ -238,11 +235,7 @@ TAKES_NONE = "it takes no part in jobs: job_rows = 0"
 
 
 class ClientJobs:
-    """A client's part in jobs.
-
-    share_points : Rows that may leave as they are in 24 hours.
-    ended : Takes the outcome of each job that is over.
-    """
+    """A client's part in jobs; `share_points` rows may leave as they are in 24 hours."""
 
     def __init__(
         self,

@@ -1,8 +1,6 @@
-"""Kit: one file with a node's identity, as `submerge pki issue` writes it.
+"""Kit: a node's identity in one PEM file, with lines for people, as `submerge pki issue` writes it.
 
-It has a few lines for people, then PEM: the node's key, its certificate, and those of the
-authority that its fleet trusts. One file is easy to put on a card, to hand to systemd as a
-credential, and to replace as a whole: a new certificate is never beside an old key.
+It has key, certificate and authority, replaced as a whole: never a new certificate and an old key.
 """
 
 from __future__ import annotations
@@ -24,11 +22,7 @@ _NODE = re.compile(rf"^node: ({NAME})$", re.MULTILINE)
 
 
 class Kit(NamedTuple):
-    """The content of a kit.
-
-    node : The node that it names; the certificate proves it.
-    key, cert, authority : PEM.
-    """
+    """The content of a kit in PEM; the certificate proves the node that it names."""
 
     node: str
     key: bytes

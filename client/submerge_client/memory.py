@@ -76,10 +76,9 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 
 
 def limit(*, arenas: int) -> None:
-    """Have few arenas, and let large blocks go back when they are freed.
+    """Have few arenas, and let large blocks go back when they are freed, unless variables say it.
 
-    A variable that sets the same from outside holds. One arena is enough for threads that hold
-    Python's lock while they allocate: a client is 0.5 MiB smaller with one than with three.
+    One is enough for threads that hold Python's lock: a client is 0.5 MiB smaller than with three.
     """
     mallopt = _function("mallopt")
     if mallopt is None:

@@ -38,10 +38,7 @@ Kind = Literal["client", "aggregator"]
 
 
 class SettingsReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a node replies when it is asked for its settings.
-
-    cut : Whether something of it was too long to be sent.
-    """
+    """What a node replies when it is asked for its settings; `cut`: some were too long to send."""
 
     node: str
     kind: Kind
@@ -139,11 +136,7 @@ class Blamed(NamedTuple):
 
 
 class KindScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One statistic.
-
-    limit : What an alarm is raised above; None while it has none.
-    values : At each row.
-    """
+    """One statistic at each row; an alarm is raised above the limit, None while it has none."""
 
     kind: By
     limit: float | None
@@ -151,11 +144,7 @@ class KindScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class RecentReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Scores of the newest rows.
-
-    channels : Names of those that are blamed.
-    blame : For each row at most three channels, the one with the largest share first.
-    """
+    """Scores of the newest rows; for each, at most three channels to blame, the largest first."""
 
     node: str
     group: str
@@ -175,12 +164,9 @@ class ShownChannel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ValuesReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Readings of the newest rows, and what is expected of each.
+    """Readings of the newest rows by channel, in its unit, and what all others say; None is a gap.
 
-    values : For each channel the reading at each row, in its unit; None is a gap.
-    expected : The same shape: what all other channels of the row say.
-    sd : For each channel, in its unit, by how much it is off typically; None if nothing predicts
-        it.
+    `sd` is by how much each is off typically; None if nothing predicts it.
     """
 
     node: str

@@ -39,11 +39,7 @@ MOST_UNKNOWN = 10
 
 
 class Listened(NamedTuple):
-    """What a sensor gave.
-
-    ended : whether it ended by itself
-    unknown : the first names or topics that are no channels
-    """
+    """What a sensor gave, until it `ended` by itself; `unknown` names or topics are no channels."""
 
     rows: Array
     counts: dict[str, int]
@@ -53,10 +49,7 @@ class Listened(NamedTuple):
 
 
 def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
-    """Read the sensor; print rows, scaling, the memory of learning, and the size of a report.
-
-    Without a row the process ends with status 1.
-    """
+    """Read the sensor; print rows, scaling, memory, size of a report. Without a row, status 1."""
     click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
     got = listen(config, seconds=seconds)
     for line in trial_lines(config, got.rows, got.seconds, got.counts, got.unknown):

@@ -32,10 +32,9 @@ START_S = 90.0
 
 
 class Watchdog:
-    """What one process reports to its service manager.
+    """What one process reports to its service manager, if the environment has a socket.
 
-    silence_s : How long rows may stay away before feeding ends; infinity without a sensor.
-    environ : The environment in which systemd sets its socket; empty: there is no service manager.
+    Feeding ends after `silence_s` without rows; infinity without a sensor.
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""What other packages add to `submerge`, found by their entry points (group `submerge.faces`).
-
-A user looks here for `submerge.Model`, `submerge.dask`, `submerge.river` and `submerge.pyod`; they
-stand on packages that import this one. Nothing here names them; no module of the core uses them.
-"""
+"""What packages above add to `submerge`, by entry points (`submerge.faces`): none is named here."""
 
 import typing as _typing
 

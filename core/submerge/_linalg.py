@@ -1,20 +1,17 @@
 """Leading directions of a stack of rows: the one kernel under everything.
 
-The input is a stack of `m` rows in R^dim, with m small, and perhaps a `Mix` of them.
-`leading` finds the leading right singular vectors and the singular values of
-`mix @ stack` without forming that product. It tries two ways in this order:
+`leading` finds the leading right singular vectors and the singular values of `mix @ stack`, a
+stack (m, dim) with m small, without forming that product. It tries two ways in this order:
 
-1. The Gram matrix takes `eigh` of an (m, m) matrix (or what a caller that has a good start
-   found in its place, `pca.ritz`), one product for the basis, and where
-   needed one Cholesky step that restores orthonormality. Squaring costs half of the
-   digits, so it is trusted only down to `GUARD` times the largest singular value.
+1. The Gram matrix takes `eigh` of (m, m) (or what a caller has found, `pca.ritz`), one product
+   for the basis, and where needed one Cholesky step that restores orthonormality. Squaring costs
+   half of the digits, so it is trusted only down to `GUARD` times the largest singular value.
 2. QR of the stack, slice by slice, and an SVD of R are slower, and right for
    rank-deficient and badly scaled rows, such as constant sensors.
 
-Rules of this file: it uses `numpy.linalg` only, because a device pays for what it
-loads. It takes products over slices of `dim`, so that temporaries stay in cache. Float32
-stacks are multiplied in float64, unless a caller asks for products as they are stored. It
-changes no argument but `out`.
+Rules of this file: it uses `numpy.linalg` only, because a device pays for what it loads. It takes
+products over slices of `dim`, so that temporaries stay in cache. Float32 stacks are multiplied in
+float64, unless a caller asks for products as they are stored. It changes no argument but `out`.
 """
 
 from __future__ import annotations
@@ -59,10 +56,7 @@ LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
 
 
 def unmasked(X: Any) -> Any:
-    """Return masked rows with NaN where they are masked, and all else as it is.
-
-    What stands under a mask is no reading, and `np.asarray` would make it one.
-    """
+    """Return masked rows with NaN where they are masked: what is under a mask is no reading."""
     if type(X) is np.ndarray:
         return X
     if hasattr(X, "__array__") and not (hasattr(X, "columns") or hasattr(X, "column_names")):
@@ -79,12 +73,9 @@ def unmasked(X: Any) -> Any:
 
 
 class Directions(NamedTuple):
-    """What `leading` found.
+    """What `leading` found: orthonormal rows (k, dim) and sigma (k,), descending and positive.
 
-    rows : (k, dim), orthonormal, most important first
-    sigma : (k,), descending and positive
-    dropped : the squared singular value just below those kept; 0 if there is none
-    guarded : whether the Gram way could not be trusted
+    `dropped` is the squared singular value just below; `guarded` if the Gram way was not trusted.
     """
 
     rows: Storage
@@ -94,12 +85,9 @@ class Directions(NamedTuple):
 
 
 class Eigen(NamedTuple):
-    """Leading eigenpairs of a Gram matrix, or nearly so.
+    """Leading eigenpairs of a Gram matrix, (k,) and (m, k), or nearly so.
 
-    values : (k,), descending
-    vectors : (m, k), orthonormal
-    dropped : a bound on what the other eigenpairs hold in any direction
-    single : whether the Gram matrix was summed in float32
+    `dropped` bounds what the others hold in any direction; `single` if it was summed in float32.
     """
 
     values: Array
@@ -117,9 +105,8 @@ class Eigen(NamedTuple):
 
 
 class Mix(NamedTuple):
-    """A matrix that weighs rows and subtracts part of one combination from each of them.
+    """mix @ rows = (I - pull v v') diag(scale) rows, with (m,) vectors and v of length 1.
 
-    mix @ rows = (I - pull v v') diag(scale) rows, with (m,) vectors and v of length 1.
     Applying it costs m^2, where the matrix itself would cost m^3.
     """
 
@@ -204,11 +191,7 @@ def leading(
 
 
 def inner(rows: Storage, *, as_stored: bool = False) -> Array:
-    """Return `rows @ rows.T` in float64, (m, m): one syrk a slice.
-
-    Float32 rows are multiplied in float64, or `as_stored`, in float32; slices are added in
-    float64 in either case.
-    """
+    """Return `rows @ rows.T` in float64, (m, m); slices of it perhaps `as_stored`, in float32."""
     parts = slices(rows, as_stored=as_stored)
     first = next(parts)
     # The same array twice: NumPy then calls syrk, which takes half of the products.
@@ -219,12 +202,9 @@ def inner(rows: Storage, *, as_stored: bool = False) -> Array:
 
 
 def multiply(left: Storage, rows: Storage, *, out: Storage, mix: Mix | None = None) -> None:
-    """Write `left @ mix @ rows` into `out`, which may be the head of `rows`.
+    """Write `left @ mix @ rows`, (k, dim) or (dim,), into `out`, which may be the head of `rows`.
 
-    left, out : (k, m), (k, dim); or a vector each, (m,) and (dim,)
-
-    Float32 rows with a float32 `out` are multiplied in float32: a copy in float64 takes as
-    long as the product, and storing them has already cost the same rounding.
+    All in float32 stays so: a copy takes as long, and storing has cost the same rounding.
     """
     start, as_stored = 0, mix is None and out.dtype == rows.dtype
     if as_stored:
@@ -249,8 +229,7 @@ def slices(rows: Storage, mix: Mix | None = None, *, as_stored: bool = False) ->
 def orthonormalize(rows: Storage, sigma: Array) -> Array:
     """Make almost orthonormal `rows` orthonormal in place; return the sigma to match.
 
-    One Cholesky-QR step: rows.T = Q R, so Q diag(sigma diag(R)) equals
-    rows.T diag(sigma) to the square of the defect.
+    Cholesky-QR, rows.T = Q R: Q diag(sigma diag(R)) is rows.T diag(sigma) to the defect's square.
     """
     lower = np.linalg.cholesky(inner(rows, as_stored=True))
     multiply(np.linalg.inv(lower), rows, out=rows)

@@ -2,8 +2,7 @@
 
 1. The heading `temp [degC]` is the channel temp in degC, in files as in configurations.
 2. Where two columns would then have one name, both keep their whole headings.
-3. A channel's column has its name as the heading, or as the part before a unit. A column in
-   another unit is not it.
+3. A channel's column has its name as the heading, or before a unit, which has to be its own.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ WITH_UNIT = re.compile(r"(.*\S)\s+\[([^][]*)\]", re.DOTALL)
 def channel_of(heading: str) -> Channel:
     """Return "name" or "name [unit]" as a channel.
 
-    Examples
-    --------
     >>> channel_of("flow rate [l/min]")
     Channel(name='flow rate', unit='l/min')
     """

@@ -1,4 +1,6 @@
-"""A kind of sensor, numbers in files, and a sink of alarms, a folder with a file for each event."""
+"""A kind of sensor, numbers in files; a sink of alarms, a folder with a file for each event; and a
+language of exports, a page of text.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from submerge_bridges.export.recipe import ExportOptions, ExportWriter, Recipe, about_lines
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.ndjson import LineSink
 from submerge_client.config.alarms import SinkKind
@@ -80,3 +83,14 @@ class EventFolder:
 
     def close(self) -> None:
         pass
+
+
+def text(recipe: Recipe, _: ExportOptions) -> bytes:
+    """Return what the model expects of each channel, for a person."""
+    mean = recipe.mean * recipe.scale + recipe.offset
+    channels = zip(recipe.channels, mean, recipe.units, strict=True)
+    expected = [f"{name} is about {value:.4g} {unit}".rstrip() for name, value, unit in channels]
+    return "".join(f"{line}\n" for line in (*about_lines(recipe), *expected)).encode()
+
+
+TEXT = ExportWriter(text)

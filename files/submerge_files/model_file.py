@@ -19,11 +19,7 @@ from submerge_proto.files import learnt as learnt_file
 
 
 class SavedModel(NamedTuple):
-    """A model, its schema, and where it comes from, for people.
-
-    shown : What nodes score with; None if that is not known.
-    learnt : What merges, and the model again; None from a message.
-    """
+    """A model and its schema, for people `whence`; what merges is None from a message."""
 
     whence: str
     model: Model

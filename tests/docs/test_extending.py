@@ -1,4 +1,4 @@
-"""docs/extending.md: a package adds a kind of sensor and a sink, without a fork."""
+"""docs/extending.md: a package adds a kind of sensor, a sink and an export, without a fork."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from submerge_files import model_file
+from support import exported
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -101,6 +104,23 @@ def test_alarms_go_to_the_sink_of_another_package_once(folder, environ):
     assert (0, "") == (done.returncode, done.stderr)
     events = [json.loads(path.read_text()) for path in sorted((folder / "events").iterdir())]
     assert ["end", "start"] == [event["event"] for event in events]
+
+
+@pytest.mark.slow
+def test_a_model_is_exported_in_the_language_of_another_package(folder, environ):
+    """It stands beside our own, and an option that it does not take is refused."""
+    model_file.save(folder / "pump.model", exported.pump().learnt)
+    words = ("-m", "submerge_operate", "model", "export", "pump.model", "--as", "text", "-o", "p")
+
+    done = run(*words, cwd=folder, environ=environ)
+    again = run(*words, "--float32", cwd=folder, environ=environ)
+
+    assert 0 == done.returncode, done.stderr
+    made = (folder / "p").read_text()
+    assert "submerge model export" in made
+    assert "flow is about " in made
+    assert (2, 1) == (again.returncode, again.stderr.count("\n"))
+    assert "--float32 has no effect on --as text" in again.stderr
 
 
 @pytest.mark.slow

@@ -17,7 +17,13 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge_bridges.export.interpreter import ExportResult, GoldenRows, golden_rows
-from submerge_bridges.export.recipe import Recipe, about_lines, identifiers
+from submerge_bridges.export.recipe import (
+    ExportOptions,
+    ExportWriter,
+    Recipe,
+    about_lines,
+    identifiers,
+)
 
 LONGEST_LITERAL = 500
 """Longest name, in bytes, that is written as a string: C99 promises room for 4,095 in one."""
@@ -289,3 +295,10 @@ class _CWriter:
         first = f"{result.status}, {int(result.alarm)}, {bits}u, {result.blame}"
         numbers = f"{self._to.number(share)}, {self._to.number(result.deviation)}"
         return f"{{{first}, {numbers}, {row(scores)}, {row(passed)}, {row(statistics)}}}"
+
+
+def _write(recipe: Recipe, options: ExportOptions) -> bytes:
+    return c_source(recipe, single=options.single, prefix=options.prefix).encode("ascii")
+
+
+WRITER = ExportWriter(_write, frozenset({"single", "prefix"}))

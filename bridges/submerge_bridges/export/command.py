@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -27,52 +25,22 @@ from submerge.schema import Scaling
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.score_limits import Limits, LimitSteps
-from submerge_bridges.export.c_source import c_source
-from submerge_bridges.export.javascript import javascript
-from submerge_bridges.export.onnx_graph import onnx_model
+from submerge_bridges.export.recipe import (
+    HEAD,
+    MADE_BY,
+    AlarmRecipe,
+    ExportOptions,
+    ExportWriter,
+    Recipe,
+)
 from submerge_bridges.export.recipe import SCORES as RECIPE_SCORES
-from submerge_bridges.export.recipe import AlarmRecipe, Recipe
+from submerge_client.config.plugins import plugin, plugins
 from submerge_files.console.options import FILE, default_option, flag_option, json_option
 from submerge_files.score.table import lags_of
 
 if TYPE_CHECKING:
     from submerge_files.model_file import SavedModel
     from submerge_files.score.mean import Center
-
-
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """What a writer may be asked for beside the recipe."""
-
-    single: bool = False
-    prefix: str = "submerge"
-
-
-@dataclass(frozen=True, slots=True)
-class ExportWriter:
-    """Writes one language."""
-
-    write: Callable[[Recipe, ExportOptions], bytes]
-    takes: frozenset[str] = frozenset()
-
-
-def _c(recipe: Recipe, options: ExportOptions) -> bytes:
-    return c_source(recipe, single=options.single, prefix=options.prefix).encode("ascii")
-
-
-def _js(recipe: Recipe, _: ExportOptions) -> bytes:
-    return javascript(recipe).encode("ascii")
-
-
-def _onnx(recipe: Recipe, options: ExportOptions) -> bytes:
-    return onnx_model(recipe, single=options.single)
-
-
-WRITERS: Mapping[str, ExportWriter] = {
-    "c": ExportWriter(_c, frozenset({"single", "prefix"})),
-    "js": ExportWriter(_js),
-    "onnx": ExportWriter(_onnx, frozenset({"single"})),
-}
 
 
 MOST_NUMBERS = 4_000_000
@@ -208,19 +176,8 @@ def _order(kinds: tuple[By, ...]) -> list[By]:
     return sorted((kind for kind in kinds if kind != "linear"), key=lambda kind: kind == "smoothed")
 
 
-LANGUAGES = ("c", "js", "onnx")
-"""As in `writers`, which is imported late: help needs their names alone."""
-
-SCORES = ("distance", "spe", "t2")
-"""As in `recipe`, likewise."""
-
 OPTIONS = {"single": "--float32", "prefix": "--prefix"}
-"""By fields of `writers.ExportOptions`."""
-
-MADE_BY = "submerge model export"
-"""Each exported file says so in its first `HEAD` bytes: only such a file is written over."""
-
-HEAD = 1000
+"""By fields of `ExportOptions`."""
 
 
 @click.command(
@@ -230,10 +187,16 @@ Example: submerge fit history.csv -o plant.model
          submerge model export plant.model --as c -o plant.c""",
 )
 @click.argument("model", type=FILE)
-@click.option("--as", "language", type=click.Choice(LANGUAGES), required=True, help="The language.")
+@click.option(
+    "--as",
+    "language",
+    type=click.Choice([each.name for each in plugins("submerge.exports")]),
+    required=True,
+    help="The language.",
+)
 @click.option("-o", "--output", type=FILE, required=True, help="The file to write.")
 @click.option(
-    "--statistic", type=click.Choice(SCORES), help="This score alone, for small programs."
+    "--statistic", type=click.Choice(RECIPE_SCORES), help="This score alone, for small programs."
 )
 @click.option("--machine", metavar="NAME", help="Whose mean, where each machine has its own.")
 @default_option(
@@ -262,9 +225,11 @@ def command(
     It does not fill gaps, learn, or follow drift: docs/export.md says what is left out.
     """
     options = ExportOptions(single, prefix)
-    _check_options(language, options)
+    writer = cast("ExportWriter", plugin("submerge.exports", language))
+    _check_options(language, writer, options)
     _check_target(output)
-    recipe, data = _exported(model, language, statistic, machine, at_most, options)
+    recipe = _recipe(model, statistic, machine, at_most)
+    data = writer.write(recipe, options)
     _write(output, data)
     notes = _notes(recipe)
     if as_json:
@@ -275,28 +240,19 @@ def command(
         click.echo(f"note: {line}", err=True)
 
 
-def _exported(
-    model: Path,
-    language: str,
-    statistic: str | None,
-    machine: str | None,
-    at_most: str,
-    options: ExportOptions,
-) -> tuple[Recipe, bytes]:
+def _recipe(model: Path, statistic: str | None, machine: str | None, at_most: str) -> Recipe:
     from submerge_files import model_file
     from submerge_files.detect.run import alarms_at
 
     saved = model_file.read(model)
     recipe = recipe_of(saved, machine=machine, alarms=alarms_at(at_most), at_most=at_most)
-    if statistic is not None:
-        recipe = recipe.only(cast("By", statistic))
-    return recipe, WRITERS[language].write(recipe, options)
+    return recipe if statistic is None else recipe.only(cast("By", statistic))
 
 
-def _check_options(language: str, options: ExportOptions) -> None:
-    plain, takes = ExportOptions(), WRITERS[language].takes
+def _check_options(language: str, writer: ExportWriter, options: ExportOptions) -> None:
+    plain = ExportOptions()
     for name, option in OPTIONS.items():
-        if name not in takes and getattr(options, name) != getattr(plain, name):
+        if name not in writer.takes and getattr(options, name) != getattr(plain, name):
             raise UsageError(f"{option} has no effect on --as {language}: leave it out")
 
 

@@ -1,8 +1,6 @@
 """A recipe carried out row by row in plain NumPy: slow, and what every exported program has to do.
 
-`step(recipe, row, state)` returns the result of one row and the state after it; nothing changes its
-arguments. The golden rows inside each exported file are made with it, and the tests compare it with
-the product's own scoring.
+`step(recipe, row, state)` changes no argument. Golden rows in exported files are made with it.
 """
 
 from __future__ import annotations
@@ -33,10 +31,9 @@ class EwmaState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExportState:
-    """What the next row's statistics need. A new one is that of no rows.
+    """What the next row's statistics need: the last of - 1 scores, oldest first, none at first.
 
-    recent : The last of - 1 scores, oldest first; fewer where there were fewer rows.
-    quiet : Rows of the open alarm since a statistic was above its calm value.
+    Rows are `quiet` since a statistic of the open alarm was above its calm value.
     """
 
     recent: Mapping[By, tuple[float, ...]] = field(default_factory=dict)
@@ -49,12 +46,10 @@ class ExportState:
 class ExportResult:
     """What is known of a row.
 
-    passed : The highest share of normal rows whose limit the score is above, 0 for none.
-    statistics : What is compared with the alarm limits.
-    over : Statistics above their limit: the row raises an alarm if there is one.
-    shares : (d,). Shares of the channels in what is anomalous; all 0 for a row as predicted.
-    blame : The channel with the largest share, the first of several; -1 for none.
-    deviation : How far that channel is from what the others predict, in its units.
+    `passed` is the highest share of normal rows that the score is above, 0 for none. `statistics`
+    are compared with alarm limits; those `over` raise an alarm. `shares` (d,) are of channels in
+    what is anomalous, all 0 as predicted; `blame` is the first with the largest, -1 for none, and
+    `deviation` in its units.
     """
 
     status: int
@@ -175,11 +170,9 @@ TRIES = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GoldenRows:
-    """Rows, in order, and what a program has to say of each, from a new state on.
+    """Rows (n, d), in units and order, and what a program has to say of each, from a new state on.
 
-    rows : (n, d), in units
-    near : how near a program's numbers have to be, relative
-    floor : scores and statistics may also differ by this: less is rounding
+    Its numbers have to be `near`, relative; scores and statistics may also differ by `floor`.
     """
 
     rows: Array

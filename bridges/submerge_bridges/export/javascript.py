@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from submerge_bridges.export.interpreter import SCORED, ExportResult, golden_rows
-from submerge_bridges.export.recipe import Recipe, about_lines
+from submerge_bridges.export.recipe import ExportWriter, Recipe, about_lines
 
 STATUS = ("scored", "gaps", "too large")
 
@@ -118,3 +118,6 @@ def _number(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+WRITER = ExportWriter(lambda recipe, _: javascript(recipe).encode("ascii"))

@@ -32,16 +32,13 @@ from submerge_bridges.export.interpreter import (
     GoldenRows,
     golden_rows,
 )
-from submerge_bridges.export.recipe import AlarmRecipe, Recipe, about_lines
+from submerge_bridges.export.recipe import MADE_BY, AlarmRecipe, ExportWriter, Recipe, about_lines
 
 # A row that is never scored is put before all others, because ONNX Runtime scans no empty batch.
 
 
 class GraphNodes:
-    """Nodes and constants of one graph.
-
-    prefix : Of names. A graph inside of another has one of its own.
-    """
+    """Nodes and constants of one graph; each has its own prefix of names."""
 
     def __init__(self, dtype: npt.DTypeLike, prefix: str = "") -> None:
         self.dtype = np.dtype(dtype)
@@ -123,11 +120,7 @@ OWN = 0.05
 
 
 class ScoreNodes(NamedTuple):
-    """Names of results.
-
-    fine : (n,) of bool, rows that have scores
-    scores : by kind, (n,); those of refused rows are of the mean
-    """
+    """Names of results (n,): which rows have scores, and these by kind, the mean's if refused."""
 
     fine: str
     scores: dict[By, str]
@@ -263,11 +256,10 @@ BODY = "row_"
 
 
 def state_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the state, by name.
+    """Return the shapes of the state: `recent`, of - 1 scores of each in `AlarmRecipe.windows`.
 
-    recent : the last of - 1 scores of each kind in `AlarmRecipe.windows`, oldest first
-    average : the last two distances, and the moving average after them
-    alarm_state : 1 where an alarm is open, and rows since a statistic was above its calm value
+    `average` has the last two distances and the moving average; `alarm_state` 1 where an alarm is
+    open, and rows since a statistic was above its calm value.
     """
     alarm = recipe.alarm
     return {
@@ -401,8 +393,6 @@ def _follow(nodes: GraphNodes, alarm: AlarmRecipe, statistics: str) -> str:
 
 OPSET, IR_VERSION = 13, 7
 """ONNX Runtime 1.7 and later take them."""
-
-MADE_BY = "submerge model export"
 
 EXACT = ("status", "alarm", "blame", "share", "deviation")
 """Outputs to which the floor of golden rows does not apply."""
@@ -552,3 +542,8 @@ def _check_golden(recipe: Recipe, made: Any, golden: GoldenRows, *, single: bool
                         f"{name} of golden row {n + i}: expected {wanted}, got {got}: report this"
                     )
         n += len(part)
+
+
+WRITER = ExportWriter(
+    lambda recipe, options: onnx_model(recipe, single=options.single), frozenset({"single"})
+)

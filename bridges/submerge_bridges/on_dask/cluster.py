@@ -1,8 +1,6 @@
-"""Cluster: a Dask scheduler that runs our tasks, and their answers in order.
+"""Cluster: a Dask scheduler that runs our tasks; their answers, values, in the order of the tasks.
 
-A task's arguments and what it returns are values, as Dask carries them.
-A task whose worker is lost is run again by the scheduler; so is one whose answer was lost before it
-was fetched. Answers are taken as they come, and yielded in the order of the tasks.
+The scheduler runs a task again whose worker, or whose answer, was lost before it was fetched.
 """
 
 from __future__ import annotations

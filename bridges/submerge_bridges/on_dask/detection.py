@@ -16,13 +16,13 @@ from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Call, Cluster, answering
 from submerge_bridges.on_dask.rows import AnyStretch, ClusterRows, RowReader
 from submerge_files.detect.run import (
-    AnotherLevel,
     Detected,
     DetectRequest,
     JudgedFiles,
     finished,
     judged_rows,
 )
+from submerge_files.level import AnotherLevel
 from submerge_files.reader.time_order import TimeOrder
 
 

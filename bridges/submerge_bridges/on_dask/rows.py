@@ -1,12 +1,9 @@
 """Where the rows of a history are, for tasks to read: stretches of files, or partitions of a Dask
-collection. A worker opens a file by itself and reads it as the driver's plan says: the plan names
-columns by their places, so that all workers read alike.
+collection. The driver's plan names columns by places, so that all workers read alike.
 
-A stretch begins at a whole number of chunks (`history.chunk_keys`), so that chunks have the same
-keys wherever they are read. Parquet is read from the row group that a stretch begins in; other
-files are one stretch each, and so are files whose column names machines.
-
-Dask is not imported here: a collection has brought it along, and is known by what it can do.
+A stretch begins at a whole number of chunks (`history.chunk_keys`), so that keys are the same.
+Parquet is read from its row group; other files, and those with a column of machines, are one
+stretch each. Dask is not imported: a collection is known by what it can do.
 """
 
 from __future__ import annotations
@@ -38,12 +35,10 @@ MOST_ROWS = 16 * ROWS
 
 
 class Stretch(NamedTuple):
-    """Rows of one machine in one file that follow one another.
+    """Rows of one machine in one file that follow one another, from 0 to before `end`, or -1.
 
-    column : place of the column that names machines, if there is one
-    order : whether days come first in slashed dates, where the files say it together
-    whole : whether all rows of the file are this machine's
-    begin, end : rows of the file, from 0; `end` is -1 for its end
+    `column` names machines, if any; `order`: days first in slashed dates; `whole`: all are its
+    rows.
     """
 
     machine: str
@@ -83,11 +78,7 @@ AnyStretch = Stretch | Partition
 
 @dataclass(frozen=True)
 class RowReader:
-    """How all stretches are read.
-
-    order : places of the channels among the columns that are read
-    frames : partitions by number, of the task that reads
-    """
+    """How all stretches are read: places of channels, and partitions by number."""
 
     names: tuple[str, ...]
     order: tuple[int, ...]
@@ -215,10 +206,7 @@ def _cut(stretch: Stretch, reading: FileReading) -> Iterator[Stretch]:
 
 
 class Collection(NamedTuple):
-    """A Dask collection of rows of one machine, in the order of time.
-
-    head : its columns, of an empty or short table of the same form
-    """
+    """A Dask collection of rows of one machine, in the order of time, and its columns."""
 
     partitions: list[Any]
     head: FrameRows

@@ -54,12 +54,7 @@ class Edge(NamedTuple):
 
 
 class JudgedSpan(NamedTuple):
-    """Stretches that have a span of a machine's rows, and its lead.
-
-    begin : the first row that counts, by its number in the machine
-    skip : rows before the lead
-    rows : that are read
-    """
+    """Stretches that have a span of a machine's rows, from `begin` on, after `skip` and a lead."""
 
     machine: str
     stretches: Sequence[AnyStretch]
@@ -84,11 +79,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Judging:
-    """What judges rows.
-
-    last_fold : Rows of later folds are not judged.
-    newest_of : The machine whose newest rows are wanted, by its number.
-    """
+    """What judges rows, but of folds after `last_fold`; the newest are wanted of one machine."""
 
     judge: HeldOut
     last_fold: int | None

@@ -34,10 +34,7 @@ class Sink(Protocol):
 
 
 class Sinks:
-    """All sinks of a client.
-
-    provisional : Whether sinks receive alarms by provisional limits, too.
-    """
+    """All sinks of a client; if `provisional`, they receive alarms by provisional limits, too."""
 
     def __init__(self, sinks: Sequence[Sink] = (), *, provisional: bool = False) -> None:
         self.alarms: tuple[Alarm, ...] = ()

@@ -1,8 +1,7 @@
 """Journal: what each sink has delivered, in a small file beside the checkpoint.
 
-It promises that `note` returns when the file is on disk, and that a power loss at any moment
-leaves either the old file or the new one. A disk that fails is logged once. What was delivered
-is then remembered until the process ends, and the next process may deliver it again.
+`note` returns when it is on disk; a power loss leaves the old file or the new one. A disk that
+fails is logged once; the next process may then deliver again.
 """
 
 from __future__ import annotations
@@ -30,11 +29,7 @@ MOST_IN_ALL = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What one sink has delivered.
-
-    open : Alarms whose start is delivered and whose end is not, as they were at the start.
-    over : Names of alarms of which all is delivered; each node's newest ones.
-    """
+    """What one sink has delivered: its open alarms as at the start, and names of those over."""
 
     open: tuple[Alarm, ...] = ()
     over: tuple[str, ...] = ()
@@ -107,10 +102,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Journal:
-    """What each sink has delivered; safe to use from the threads of several sinks.
-
-    sinks : Names of the configured sinks. Entries of other sinks are dropped.
-    """
+    """What each of the configured sinks has delivered; safe to use from their threads."""
 
     def __init__(self, path: Path, sinks: Collection[str]) -> None:
         refuse_link(path, what="the alarm journal")

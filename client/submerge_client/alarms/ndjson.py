@@ -1,11 +1,8 @@
 """Lines: one line of JSON for each start and each end of an alarm, in a file or on a stream.
 
-A line is appended with one write and is on disk before the journal notes it. The end of the file
-is read again, so no line is in it twice, also after a kill in between. A stream cannot be read
-again: after a kill between a line and its note, that line is written twice.
-
-Other programs may rotate the file: it is opened again when its name belongs to another file, and
-`copytruncate` does no harm. A line that a full disk cut short stays, on a line of its own.
+A line is on disk before the journal notes it, and the end of a file is read again: no line is in it
+twice. On a stream one is, after a kill in between. Other programs may rotate the file, also by
+`copytruncate`. A line that a full disk cut short stays, on a line of its own.
 """
 
 from __future__ import annotations
@@ -96,11 +93,7 @@ class LineSink:
 
 
 class File:
-    """Lines in a file that other programs may read, rotate or remove.
-
-    Raises UsageError if the path is a folder, a symbolic link, or a pipe, which would block the
-    node.
-    """
+    """Lines in a file that others may rotate; UsageError for a folder, a link, or a pipe."""
 
     def __init__(self, path: Path) -> None:
         refuse_link(path, what="alarms.ndjson")

@@ -98,10 +98,7 @@ AGAIN_S = 60.0
 
 
 class MqttAlarms:
-    """A sink that publishes to a broker, and through it to Home Assistant.
-
-    discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
-    """
+    """A sink that publishes to a broker; `discovery`: Home Assistant's prefix, "" for none."""
 
     def __init__(
         self,

@@ -193,12 +193,7 @@ LONGEST_PAUSE_S = 3600.0
 
 
 class HttpAnswer(NamedTuple):
-    """The outcome of a POST.
-
-    why : what is wrong, for people; "" after a success
-    at : wall time at the server, if it has sent it
-    pause_s : how long it asks us to wait
-    """
+    """The outcome of a POST: what is wrong, "" if nothing; the server's wall time and pause."""
 
     why: str = ""
     at: float | None = None

@@ -19,10 +19,7 @@ OURS = ("submerge", "submerge-lab")
 
 
 class Plugin(NamedTuple):
-    """An entry point.
-
-    value : "module:name"
-    """
+    """An entry point, whose value is "module:name"."""
 
     group: str
     name: str

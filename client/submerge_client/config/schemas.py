@@ -170,11 +170,9 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         return RandomFourier(kernel, self.features, cast(Kind, self._map), self.seed)
 
     def build_for(self, names: Sequence[str]) -> FeatureMap:
-        """Return the map for channels of these names, their lags included.
+        """Return the map for channels of these names, lags included; landmarks are read.
 
-        Landmarks are read from their file.
-
-        Raises UsageError if the file is no table of `features` landmarks without gaps.
+        Raises UsageError if their file is no table of `features` landmarks without gaps.
         """
         if self.landmarks is None or self.of_fleet:
             return self.built

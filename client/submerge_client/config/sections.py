@@ -74,11 +74,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BadSetting(UsageError):
-    """A setting is wrong.
-
-    keys : Its place inside the section that refused it.
-    message : What was expected, what came, what to do.
-    """
+    """A setting is wrong, at `keys` in its section: what was expected, what came, what to do."""
 
     def __init__(self, keys: tuple[Key, ...], message: str) -> None:
         self.keys, self.message = keys, message

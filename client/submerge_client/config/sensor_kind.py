@@ -30,9 +30,7 @@ class Sensor(Protocol):
         """Rows and readings left out, dropped or late, by kind; read from any thread."""
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the source ends or `stop` is set.
-
-        stop : Checked at least twice a second.
+        """Hand over rows until the source ends or `stop`, checked twice a second, is set.
 
         Raises UsageError if the source becomes unusable on the way.
         """
@@ -58,13 +56,9 @@ class SensorKind(Section, frozen=True, kw_only=True):
     """A module that it needs, its distribution and our extra, if it is no link's."""
 
     def open(self, channels: Sequence[str], *, note: SensorLog, gather_s: float = 0.0) -> Sensor:
-        """Return what reads it; the settings are right.
+        """Return what reads it, in the schema's channels; UsageError if it cannot be opened.
 
-        channels : The schema's names, in its order.
-        note : Takes remarks for the log, from any thread.
-        gather_s : How long rows that come faster than that may wait for others.
-
-        Raises UsageError if it cannot be opened as it is configured.
+        `note` takes remarks from any thread; rows that come fast wait `gather_s` for others.
         """
         raise NotImplementedError
 

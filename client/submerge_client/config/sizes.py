@@ -1,7 +1,6 @@
 """The size of the largest report and model, known before the first is built.
 
-A broker that refuses a message does not report it to the sender. So a configuration whose
-reports could not pass is refused at the start, with the numbers.
+A broker does not report that it refuses a message: reports that could not pass are refused first.
 """
 
 from __future__ import annotations
@@ -59,10 +58,7 @@ FENCES = 64 * 32
 
 
 class Linear(NamedTuple):
-    """The second subspace of a kernel group: that of the scaled readings.
-
-    width, k : numbers in a reading, channels times lags; columns, spare ones included
-    """
+    """A kernel group's second subspace, of scaled readings: channels times lags, and columns."""
 
     width: int
     k: int
@@ -71,15 +67,10 @@ class Linear(NamedTuple):
 def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | None = None) -> int:
     """Return the largest size of a report, in bytes: 4 dim k + 16 dim + 8 k + 256 + scores.
 
-    A narrow group sends 2 dim (dim + 1) for its whole scatter, in place of 4 dim k; the larger of
-    the two counts, since an earlier parent gets columns. A kernel group has columns for the
-    features, and once more for the readings.
-
-    dim : Features: channels, times lags.
-    k : Columns, spare ones included. They count as float32: how many can be coarser depends on the
-        data.
-    merged : Whether it is an aggregator's, which has more fields.
-    linear : In a kernel group, where `dim` is that of the features.
+    A narrow group sends 2 dim (dim + 1) in place of 4 dim k; the larger counts, since an earlier
+    parent gets columns. A kernel group has columns for the features, of `dim`, and once more for
+    the readings. The k columns, spare ones included, count as float32. An aggregator's (`merged`)
+    has more fields.
     """
     beside = ENVELOPE + SCORES + BELOW * merged
     if linear is None:
@@ -94,10 +85,7 @@ def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | N
 def size_of_model(dim: int, k: int, text: int, *, linear: Linear | None = None) -> int:
     """Return the largest size of a model: a client's report, the schema's text, and 4 dim of noise.
 
-    text : bytes of the schema's text
-
-    Loadings take the place of what a model has not: of the scatter, and of alarms
-    (`submerge.pca.factor.columns_apart`).
+    Loadings take the place of the scatter, and of alarms (`submerge.pca.factor.columns_apart`).
     """
     width = 0 if linear is None else linear.width
     return size_of_report(dim, k, linear=linear) + text + 4 * (dim + width)
@@ -119,17 +107,10 @@ def check_size(
     merged: bool = False,
     linear: Linear | None = None,
 ) -> None:
-    """Refuse a configuration whose largest message is above a limit.
+    """Refuse a configuration whose largest message is above a limit, in bytes: BadSetting.
 
-    dim, k : Features; columns, spare ones included, at most dim of them.
-    limit : In bytes.
-    at : The setting of the limit.
-    lower : The settings to lower.
-    text : Of a model, bytes of the schema that it carries; 0 for a report.
-    merged : Whether it is an aggregator's report.
-    linear : In a kernel group, its second subspace; at most `width` columns.
-
-    Raises BadSetting with the numbers.
+    The limit is set `at`, and the settings `lower` help. Columns, spare ones included, are at most
+    dim, in a kernel group's second subspace its width. A model has a text; a report has none, 0.
     """
     k = min(k, dim)
     if linear is not None:

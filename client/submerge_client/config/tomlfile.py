@@ -253,15 +253,10 @@ def read(
     program: str = "client",
     removed: Sequence[str] = (),
 ) -> T:
-    """Return the configuration of a file and an environment.
+    """Return the configuration of a file and an environment; UsageError for the first mistake.
 
-    path : Path or str
-    kind : The section of the whole file.
-    environ : Where overrides are looked for; other variables are ignored.
-    program : The program whose `init` prints a sample: `submerge client init`.
-    removed : Settings that leave. Each one in the file is a line in the log.
-
-    Raises UsageError for the first mistake, in one line.
+    The `program` is whose `init` prints a sample; each of the `removed` settings in the file is a
+    line in the log.
     """
     table = _parse(path, program)
     variables = _override(table, environ)

@@ -54,11 +54,7 @@ _BUFFER = 1 << 20
 
 
 class MoteReadings(NamedTuple):
-    """Readings in the order of their lines.
-
-    epochs, motes : (n,), integers
-    values : (n, q) for q quantities, NaN where a field is missing
-    """
+    """Readings in the order of their lines, (n, q) for q quantities, NaN for a missing field."""
 
     epochs: npt.NDArray[np.int64]
     motes: npt.NDArray[np.int8]

@@ -19,14 +19,10 @@ Format = Literal["npy", "log", "text"]
 def read(
     paths: Sequence[Path], *, quantity: str = "temperature", skip: Collection[str] = ()
 ) -> Table:
-    """Read one file, or several of the same columns, below one another.
+    """Read one file, or several of the same columns, below one another, without those to skip.
 
-    paths : Whitespace matrices, CSV, `.npy` or Intel Lab logs, plain or gzip.
-    quantity : What to take from an Intel Lab log; other files have one quantity only.
-    skip : Columns to leave out, by name; their content is not read.
-
-    Raises UsageError if a file is no table of finite numbers, or the files differ in columns. One
-    line: the place, what was expected, what came, what to do.
+    An Intel Lab log gives a `quantity`. UsageError if a file is no table of finite numbers, or the
+    files differ in columns: the place, what was expected, what came, what to do.
     """
     check_quantity(quantity)
     if not paths:
@@ -70,10 +66,9 @@ def check_quantity(quantity: str) -> None:
 
 @dataclass(frozen=True)
 class Flow:
-    """One file, opened but not yet read.
+    """One file, opened but not yet read; its columns are `x0, x1, ...` if it has no names.
 
-    names : of the columns; `x0, x1, ...` if the file has none
-    notes : what was left out or guessed, a sentence each
+    Notes say what was left out or guessed, a sentence each.
     """
 
     path: Path
@@ -117,7 +112,5 @@ class Flow:
         return cls(source.path, table.names, named, table.notes, read)
 
     def blocks(self, used: Sequence[int]) -> Iterator[Array]:
-        """Read columns of the file (n, len(used)) from its start; UsageError at a value that is
-        none.
-        """
+        """Read columns (n, len(used)) from the start; UsageError at a value that is none."""
         return self._read(used)

@@ -74,10 +74,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A file that can be read from the start any number of times.
-
-    head : its first `HEAD` bytes, unpacked
-    """
+    """A file that can be read any number of times; `head`: its first `HEAD` bytes, unpacked."""
 
     path: Path
     packed: bool
@@ -128,10 +125,9 @@ class Source:
 
     @contextmanager
     def text(self) -> Iterator[TextIO]:
-        """Open the file as UTF-8; invalid bytes become lone surrogates.
+        """Open the file as UTF-8; invalid bytes become lone surrogates, which fail as numbers.
 
-        They fail as numbers, and `illegible` finds them. A decoding error would not have the
-        line.
+        `illegible` finds them: a decoding error would not have the line.
         """
         with (
             self.unpacked() as stream,

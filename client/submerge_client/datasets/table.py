@@ -19,12 +19,7 @@ from submerge_client.datasets.source import Place, refusal
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Readings in rows, one column a channel.
-
-    names : of the columns; `x0, x1, ...` if the file has none
-    rows : (n, dim), NaN where a value is missing
-    notes : what was left out or counted, a sentence each
-    """
+    """Readings (n, dim), a column a channel, NaN for a gap; notes on what was left out."""
 
     names: tuple[str, ...]
     rows: Array

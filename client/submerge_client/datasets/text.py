@@ -145,12 +145,9 @@ _QUOTED = re.compile(r'\s*"[^"]*"(\s*[,;\t]\s*"[^"]*")+\s*')
 
 
 class TextForm(NamedTuple):
-    """The form of a text file.
+    """The form of a text file: delimiter, None for any whitespace; names, none without a header.
 
-    delimiter : None for any whitespace
-    names : of the columns; none without a header
-    first : the line of the first row, header or not
-    skip : how many lines stand before the first row of numbers
+    The `first` line is of the first row, header or not; `skip` lines stand before its numbers.
     """
 
     delimiter: str | None
@@ -301,12 +298,7 @@ _TRUTH_MARKS = ("rue", "RUE", "als", "ALS")
 
 
 class Piece(NamedTuple):
-    """Some rows of a text file.
-
-    rows : (n, used)
-    texts : of each column that is read as text, its n fields
-    lines : (n,), where each row begins in the file
-    """
+    """Rows (n, used) of a text file, the texts of others, and the line where each row begins."""
 
     rows: Array
     texts: tuple[list[str], ...]

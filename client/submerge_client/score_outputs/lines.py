@@ -50,11 +50,7 @@ from submerge.stats.stuck import WORTH
 
 
 class ScoredBlock(NamedTuple):
-    """One block of rows with their scores.
-
-    schema : The settled one, whose scaling the rows have.
-    alarms : The newest first.
-    """
+    """One block of rows scaled by the settled schema, with scores and alarms, the newest first."""
 
     scored: Scored
     schema: Schema
@@ -105,10 +101,7 @@ ClusterFields = Callable[[Block, Schema], list[dict[str, Any]]]
 
 
 class ScoreLines:
-    """Makes lines of scores.
-
-    contributions : Most channels in `top`; more cost bytes, 0 leaves it out.
-    """
+    """Makes lines of scores; at most `contributions` channels in `top`, 0 leaves it out."""
 
     def __init__(
         self,
@@ -150,10 +143,9 @@ class ScoreLines:
 
 
 def limits_passed(scores: RowScores) -> dict[str, Array]:
-    """Return the highest share of normal rows that each row passes, by the name of the field.
+    """Return the highest share of normal rows that each row passes, (n,), by field; 0 for none.
 
-    `over` is by distance where the model has factors, else by SPE; of readings as well in a kernel
-    group. The others are by one statistic each. (n,), 0 for none.
+    `over` is by distance if the model has factors, else SPE; in a kernel group of readings, too.
     """
     over = {"over": scores.over.get("distance", scores.over["spe"])}
     over |= {f"over_{kind}": scores.over[kind] for kind in ("spe", "t2")}

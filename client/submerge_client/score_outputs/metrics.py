@@ -28,11 +28,7 @@ MEASUREMENT = "submerge"
 
 
 class ScoreMetrics:
-    """Makes metrics of scores.
-
-    outlet : Where they go; it has the times of rows.
-    provisional : Whether alarms by provisional limits are alarms.
-    """
+    """Makes metrics of scores for an outlet; if `provisional`, alarms by such limits are alarms."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """Publisher: score lines to a broker, one message a row, for dashboards and alarms.
 
-Flat JSON on `submerge/v1/{fleet}/score/{node}`, QoS 1, not retained. It has a connection of its
-own: scores may go to another broker than reports, and a slow one delays no report. Lines that it
-does not take in time are left out and counted.
+On `submerge/v1/{fleet}/score/{node}`, QoS 1, not retained, by a connection of its own: a slow one
+delays no report. Lines that it does not take in time are left out and counted.
 """
 
 from __future__ import annotations

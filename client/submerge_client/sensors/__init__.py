@@ -30,15 +30,11 @@ def open_sensor(
     habits: Path | None = None,
     outlet: MetricOutlet | None = None,
 ) -> Sensor:
-    """Return the sensor that a configuration describes.
+    """Return a sensor of the schema's channels; UsageError if impossible, or an extra is missing.
 
-    channels : The schema's names, in its order.
-    note : Takes remarks for the log, from any thread.
-    gather_s : How long rows may wait for others; see `RowGatherer` and `ReadPace`.
-    habits : Where a sensor may keep what it learns of its devices; None: nowhere.
-    outlet : Where metrics go on to, if a sensor passes them on.
-
-    Raises UsageError if the configuration is impossible, or an extra is not installed.
+    Rows wait `gather_s` for others (`RowGatherer`, `ReadPace`). What a sensor learns of its devices
+    is kept in `habits`, if given; metrics that are passed on go to the outlet. `note` is for any
+    thread.
     """
     # Late: kinds of other packages, which it loads, may import this package.
     from submerge_client.config import sensors as kinds

@@ -36,11 +36,7 @@ BLOCK = 64
 
 
 class FileReplay:
-    """Rows from files.
-
-    counts : "passes" over all files; "zeros" read as gaps; times that the replay was "late" by more
-        than a second.
-    """
+    """Rows from files; counts "passes" over all, "zeros" as gaps, and "late" by over 1 s."""
 
     def __init__(
         self,

@@ -31,13 +31,9 @@ from submerge.judge.decision import Mask
 
 
 class Lags:
-    """Puts rows side by side with their past.
+    """Puts rows of `width` channels side by side with their past, `lags` in all, at least 1.
 
-    lags : Rows side by side, the present one among them, at least 1. With 1, rows pass through as
-        they are.
-    width : Channels of a row, at least 1.
-
-    counts : "lead_in": rows that gave no vector, because their past is unknown.
+    "lead_in" counts rows that gave no vector, because their past is unknown.
 
     Examples
     --------
@@ -55,8 +51,7 @@ class Lags:
     def embed(self, rows: Array) -> Array:
         """Return the rows that are complete, (m, lags * width), with the next rows (n, width).
 
-        Lag-major: all channels of this row, then all of the row before, and so on. A gap stays one
-        in each vector that contains it.
+        Lag-major: all channels of this row, then all of the row before. A gap stays one in each.
         """
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)
@@ -93,11 +88,7 @@ class Hand(Protocol):
 
 
 class Gathered(NamedTuple):
-    """Rows of a sensor.
-
-    rows : (n, channels)
-    held : (n, channels) of bool, or None, as in `Hand`
-    """
+    """Rows (n, channels) of a sensor, and where numbers are `held`, as in `Hand`."""
 
     rows: Array
     held: Mask | None = None
@@ -114,13 +105,10 @@ class RowsWaiting(NamedTuple):
 
 
 class RowGatherer:
-    """Rows between a sensor and a node.
+    """Rows between a sensor and a node, which wait `gather_s` at most; 0: each block by itself.
 
-    gather_s : How long rows may wait for others; 0 takes each block of the sensor's by itself, at
-        once.
-    wake : Called by the sensor's thread when there are rows to take at once.
-
-    due_at : When rows that wait are to be taken, on the clock of `take`; infinity while none may.
+    The sensor's thread calls `wake` when there are rows to take at once. `due_at`, on the clock of
+    `take`, is infinity while none may be taken.
     """
 
     def __init__(self, gather_s: float, wake: Callable[[], None]) -> None:

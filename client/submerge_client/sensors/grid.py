@@ -61,13 +61,7 @@ HALF_LIFE_S = 7 * 86400.0
 
 
 class Silences:
-    """The usual silences of some channels.
-
-    period_s : Seconds between rows.
-
-    ages_s : (channels,). How old a value may be that is held.
-    longest_s : (channels,). The longest usual silences; 0 where none is known.
-    """
+    """The usual silences of channels, (channels,), 0 if unknown; how old a held value may be."""
 
     def __init__(self, channels: int, period_s: float) -> None:
         self._least_s = LEAST_ROWS * period_s
@@ -95,18 +89,12 @@ MOST_WAITING = 1 << 16
 
 
 class Grid:
-    """Aligns readings of several channels.
+    """Aligns readings of several channels, a row each `period_s`; more: fewer, of more readings.
 
-    period_s : Seconds from a row to the next. More: fewer rows, each of more readings.
-    max_age_s : How old a reading may be that is held. More: fewer gaps, staler values. None follows
-        from the channel's usual silences.
-    lateness_s : How long a point waits for its readings. More: fewer late ones, later rows.
-    most : Readings that may wait for their points, over all channels.
-
-    held : (n, channels) of bool. Of the rows that were returned last, where the reading is of an
-        earlier point.
-    absent : (channels,) of bool. Which channels had no value at the last point.
-    silences : How long channels are usually silent; None with `max_age_s`.
+    A longer `max_age_s` for held readings leaves fewer gaps and staler values; None follows from
+    usual silences. A longer `lateness_s` for a point has fewer late readings, and later rows. At
+    most `most` readings wait, over all channels. Of the rows returned last, `held` (n, channels)
+    are of an earlier point; channels that are `absent` (channels,) had no value at the last point.
     """
 
     def __init__(
@@ -272,11 +260,7 @@ MOST_BYTES = 1 << 20
 
 
 class KeptSilences:
-    """Silences that outlive the process.
-
-    path : None keeps nothing.
-    silences : Takes what the file knows.
-    """
+    """Silences that outlive the process, in a file; without a path nothing is kept."""
 
     def __init__(
         self,

@@ -55,8 +55,7 @@ Look = dict[str, float]
 class HostMeter:
     """A sensor that yields a row about this machine every `period_s`.
 
-    counts : Families of channels that "failed" to be read; values "missing"; rows "skipped" because
-        the node was behind.
+    It counts families "failed", values "missing", and rows "skipped" as the node was behind.
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""LineReader: cuts incoming bytes into numbered lines of bounded length.
-
-No I/O. Memory is bounded by the longest line that is taken. A longer line is skipped to its end,
-and still counts as a line.
-"""
+"""LineReader: cuts bytes into numbered lines of bounded length; a longer one is skipped."""
 
 from __future__ import annotations
 
@@ -22,11 +18,7 @@ MANY_BYTES = 1 << 14
 
 
 class ReadPace:
-    """Counts what is read.
-
-    pause_s : The pause after a read, while fewer than `BLOCK` rows and `MANY_BYTES` come in
-        `SPAN_S`.
-    """
+    """Says how long to pause after a read while fewer than `BLOCK` rows and `MANY_BYTES` come."""
 
     def __init__(self, pause_s: float, *, steady: Callable[[], float] = time.monotonic) -> None:
         self._pause_s, self._steady = pause_s, steady
@@ -55,10 +47,7 @@ LONGEST = 1 << 20
 
 
 class LineReader:
-    """Cuts chunks of bytes into lines.
-
-    longest : Bytes of the longest line that is taken, its end not counted.
-    """
+    """Cuts chunks of bytes into lines; the longest that is taken, its end not counted."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest

@@ -51,14 +51,10 @@ Values = list[float | None]
 
 
 class NdjsonReadings:
-    """Rows from lines of JSON.
+    """Rows from lines of JSON; if `zero`, rows are sparse: a channel that is not named is zero.
 
-    zero : Whether a channel that an object does not name is zero: rows are sparse.
-    pause_s : How long the stream is left alone after a read of slow rows. A writer of more than a
-        pipe holds, 64 KiB, waits meanwhile.
-
-    counts : Lines "malformed", "too_long" or "empty" (an object without a channel); names
-        "unknown".
+    After slow rows the stream is left alone for `pause_s`: a writer of more than a pipe holds, 64
+    KiB, waits. It counts lines "malformed", "too_long" or "empty", and names "unknown".
     """
 
     def __init__(

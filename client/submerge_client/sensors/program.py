@@ -60,10 +60,7 @@ def has_ended(process: Process) -> bool:
 
 
 def end(process: Process) -> int:
-    """End a program and what it has started; return its status.
-
-    It is asked to, then killed, and with it what is left of its group, which may hold a device.
-    """
+    """End a program and its group: asked, then killed. Return its status."""
     if process.returncode is not None:
         return process.returncode
     _signal(process, signal.SIGTERM)
@@ -84,10 +81,7 @@ def check_command(command: Sequence[str]) -> None:
 
 
 class ProgramReadings:
-    """Rows of a program's lines.
-
-    counts : Those of `NdjsonReadings`, and how often the program "ended".
-    """
+    """Rows of a program's lines; counts also how often it "ended"."""
 
     def __init__(
         self,

@@ -1,8 +1,4 @@
-"""ProblemTally: counts problems, and logs them less and less often.
-
-A broken sensor fails on every line. The first three problems of a kind are logged, then the
-tenth, the hundredth and so on. The counts have all of them.
-"""
+"""ProblemTally: counts problems, and logs three of a kind, then the 10th, the 100th and so on."""
 
 from __future__ import annotations
 
@@ -23,10 +19,7 @@ def no_log(what: str, /, *, level: Level = "info", **facts: object) -> None:
 
 
 class ProblemTally:
-    """Counts problems by kind.
-
-    *kinds : All kinds. Each starts at 0, so that a reader sees what is counted.
-    """
+    """Counts problems by kind; each starts at 0, so that a reader sees what is counted."""
 
     def __init__(self, note: SensorLog, *kinds: str) -> None:
         self.counts = dict.fromkeys(kinds, 0)

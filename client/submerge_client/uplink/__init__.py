@@ -118,8 +118,7 @@ class Uplink(Protocol):
     def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
         """Send a join or a report; a `final` one does not replace a running one.
 
-        Messages of jobs ("job") do not replace each other, and wait for all others; those for which
-        there is no room, or no connection, are lost.
+        Messages of jobs ("job") do not replace each other, wait for all others, or are lost.
         """
 
     def close(self) -> None:

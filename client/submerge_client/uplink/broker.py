@@ -1,7 +1,4 @@
-"""Broker: the address of an MQTT broker, what is published there, and why a connection ended.
-
-It does not load paho-mqtt: alarms over HTTP need the words alone.
-"""
+"""Broker: an MQTT broker's address, what is published there, why it parted; without paho."""
 
 from __future__ import annotations
 

@@ -71,14 +71,11 @@ LOOK_S = 5.0
 
 
 class BrokerConnection:
-    """One connection to a broker, kept up.
+    """One connection to a broker, kept up, under a client id that replaces an older connection.
 
-    name : The client id: a broker disconnects an older connection of the same name.
-    will : What the broker publishes when the connection breaks.
-    opened : Called when every topic is granted. The line's thread makes this call and the next two,
-        none of them after `close` has returned.
-    parted : Called with the reason after each connection and each failed try.
-    first_wait_s : The wait before the second try; see rule 5.
+    `will` is published when it breaks. The line's thread calls `opened` when every topic is
+    granted, and `parted` with a reason after each connection and failed try; never after `close`
+    has returned.
     """
 
     def __init__(

@@ -89,10 +89,7 @@ class StreamedReport:
 
 
 class ReportsOnStream:
-    """The reports on one channel.
-
-    patience_s : An answer that has not come by then is overdue.
-    """
+    """The reports on one channel, whose answers are overdue after `patience_s`."""
 
     def __init__(
         self, stream: Any, call: Any, patience_s: float, failed: Callable[[], object]
@@ -210,12 +207,7 @@ MOST_JOB_CALLS = 2
 
 
 class JobCalls:
-    """The calls with messages of jobs, on one channel.
-
-    patience_s : Deadline of a call.
-
-    lost : Messages that the parent has not taken.
-    """
+    """The calls with messages of jobs on one channel; the parent has not taken those `lost`."""
 
     def __init__(self, call: Any, patience_s: float, failed: Callable[[], object]) -> None:
         self._call, self._patience_s, self._failed = call, patience_s, failed
@@ -304,10 +296,7 @@ OPTIONS = (
 
 
 class GrpcUplink:
-    """An `Uplink` over gRPC.
-
-    name : The name that the parent has to prove; None: the target's host.
-    """
+    """An `Uplink` over gRPC; the parent has to prove a name, None: the target's host."""
 
     def __init__(
         self,
@@ -412,8 +401,7 @@ class GrpcUplink:
         self._watching = channel.unary_stream(f"/{SERVICE}/Watch")
 
     def _renew(self) -> None:
-        """After a connection that broke: use new certificates, if the files have changed, and
-        check the parent's other name, if it has to prove another one.
+        """After a break, use changed certificates, and check the parent's other name, if any.
 
         An open connection is left alone: its identity was proven when it began.
         """
@@ -493,9 +481,7 @@ class GrpcUplink:
             self._renew()
 
     def _listen(self, group: str, request: bytes) -> tuple[bool, bool, str]:
-        """Listen until the stream ends; return whether it was open, the name proven, and why it
-        ended.
-        """
+        """Listen to the end; return whether it was open, the name proven, and why it ended."""
         opened = False
         try:
             stream = self._streams[group] = self._watching(request)

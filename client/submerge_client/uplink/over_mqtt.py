@@ -21,12 +21,10 @@ DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied", 
 
 
 class MqttUplink:
-    """An `Uplink` over MQTT.
+    """An `Uplink` over MQTT; fleet, parent and node are in every topic, and are the client id.
 
-    fleet, parent, node : They are in every topic, and together they are the client id. A broker
-        allows one connection for an id: a second process of this node disconnects this one.
-    first_wait_s : Before the second try to connect; each further one waits twice as long, up to 60
-        s.
+    A broker allows one connection an id: a second process of this node disconnects this one. Tries
+    wait `first_wait_s`, then twice as long each, up to 60 s.
     """
 
     def __init__(

@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 
 class Tls(NamedTuple):
-    """Files in PEM form.
-
-    ca : Certificates of the trusted authorities; None: the system's.
-    cert, key : Our own certificate and its key; both, or neither.
-    kit : All three in one file (`submerge_client.kit`); then the others are None.
-    """
+    """Files in PEM form: authorities (None: the system's), key and certificate; or a kit."""
 
     ca: Path | None = None
     cert: Path | None = None
@@ -85,10 +80,7 @@ class Tls(NamedTuple):
 
 
 def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
-    """Return the files that protect a link; None for a link without TLS.
-
-    `kit` is the node's own. A link that names its own files has another authority.
-    """
+    """Return the files that protect a link, None without TLS; its own go before the node's kit."""
     if not link.tls:
         return None
     if kit is not None and link.takes_kit:
@@ -129,13 +121,7 @@ NO_CHECK_TIME = 0x200000
 
 
 class NodeIdentity(NamedTuple):
-    """The facts of a certificate.
-
-    node : The common name, which is the node's name.
-    begins, until : Unix seconds.
-    hosts : Names and addresses of a server; empty for a client.
-    permission : Its role and groups; None: its authority issues none, or did not yet.
-    """
+    """The facts of a certificate, in Unix seconds; a server has hosts. None: without a role."""
 
     node: str
     begins: float
@@ -184,11 +170,7 @@ def check_name(tls: Tls, node: str) -> NodeIdentity:
 
 
 class Credentials:
-    """When a node's certificates expire; read again when their files have changed.
-
-    *links : The TLS files of its links; None for a link without TLS.
-    node : The name that every certificate must have.
-    """
+    """When the certificates of a node's links expire; read again when their files have changed."""
 
     def __init__(self, *links: Tls | None, node: str) -> None:
         proofs = {tls: tls.stamp() for tls in links if tls is not None and tls.proves}
@@ -208,9 +190,7 @@ class Credentials:
         return min((each.until for _, each in self._known.values()), default=0.0)
 
     def explain(self, why: str, wall: float) -> str:
-        """Return why a connection failed, and that our certificate has expired, which no server
-        says.
-        """
+        """Return why a connection failed; no server says that our certificate has expired."""
         until = self.until
         if not 0.0 < until <= wall:
             return why
@@ -274,12 +254,9 @@ LOOK_S = 5.0
 
 
 class ParentName:
-    """The name that a parent's certificate must have.
+    """The name that a parent's certificate must have; empty: only the host name is checked.
 
-    parent : The configured parent; empty: only the host name is checked.
-
-    by_host : Whether the next connection checks the host name, for the parent has an old
-        certificate.
+    `by_host`: the next connection checks the host name, for the parent has an old certificate.
     """
 
     def __init__(self, parent: str, host: str, port: int, tls: Tls) -> None:
@@ -300,10 +277,9 @@ class ParentName:
         return (("grpc.ssl_target_name_override", name),) if name else ()
 
     def parted(self, why: str, *, proven: bool) -> str:
-        """Note that a connection has ended, and return why, with the server's name if that is it.
+        """Note that a connection has ended; return why, with the server's name if that is it.
 
-        Without proof of the name it looks at the server, by a connection of its own, for up to
-        LOOK_S; a server counts that as a failed handshake.
+        Without proof it looks at the server for up to LOOK_S, which counts a failed handshake.
         """
         if proven or self.by_host:
             self.by_host = False

@@ -1,7 +1,6 @@
-"""Group: the nodes of an aggregator that share a schema.
+"""Group: an aggregator's nodes that share a schema: their rows, the way up, and the model.
 
-It holds their rows, the way up, and the model. It answers children, makes the report to the parent,
-and at the root makes the model that goes down. `node` decides which store it belongs to.
+`node` decides which store it belongs to.
 """
 
 from __future__ import annotations
@@ -73,18 +72,11 @@ first model: each look adds up all rows."""
 
 
 class Group:
-    """One group of one aggregator.
+    """One group of one aggregator; it has no ledger while the schema is not known.
 
-    ledger : None while the schema is not known.
-    canonical : The schema's text; empty while it is not known.
-    model : The newest.
-    version, rank : Of the newest model that was made here; the rank that was chosen, 0 while there
-        is none.
-    banned : Nodes that an operator has banned; a new store keeps them.
-    quarantine : Nodes whose rows are kept out of the model; a new store keeps them.
-    desired_states : Of nodes here and below.
-    first_readings : What clients had learnt before they joined here, since the process began.
-    histories : What is merged beside the rows; a new store begins without.
+    `version` and `rank` are of the newest model that was made here. A new store keeps who is banned
+    or quarantined, and begins without histories; clients learnt `first_readings` before they joined
+    here.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:

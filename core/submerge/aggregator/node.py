@@ -84,20 +84,14 @@ class StoreIdentity:
 
 
 class StoreRecords:
-    """What a store holds, beside rows and histories.
-
-    kept : As the store was opened.
-    is_new : Whether another store begins with the next write.
-    """
+    """What a store holds, beside rows and histories; another may begin with the next write."""
 
     def __init__(self, kept: Records | None = None, *, is_new: bool = False) -> None:
         self._known: Records = {} if kept is None else kept
         self._is_new = is_new
 
     def keep(self, identity: StoreIdentity | None, groups: Iterable[Group]) -> Keep | None:
-        """Return the write of all changes, None if nothing has changed; no identity before a
-        parent.
-        """
+        """Return the write of all changes, or None; there is no identity before a parent."""
         writes: dict[Key, Any] = {}
         held: dict[Key, Any] = {}
         if identity is not None:

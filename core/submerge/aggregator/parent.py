@@ -1,7 +1,4 @@
-"""What an aggregator reports to its parent about a group, and how it takes the answers.
-
-Rules 1 and 4 of `node` are kept here: which answers count, and when a store is given up.
-"""
+"""What an aggregator reports of a group to its parent; which answers count (`node`, rules 1, 4)."""
 
 from __future__ import annotations
 

@@ -108,8 +108,7 @@ class GroupPlan:
     def within_room(self, report: Report, schema: Schema) -> Report:
         """Return a report without earlier sums, where it would be larger than any other may be.
 
-        The parent has room for the largest report under the present schema. A larger one would be
-        refused, and with it the moments that the root waits for.
+        It would be refused, and with it the moments that the root waits for.
         """
         if report.earlier is None or self.has_room is None or self.has_room(report, schema):
             return report

@@ -1,8 +1,7 @@
 """Rollup: the silence and the scores of all nodes below, added up; `alarms` has alarms.
 
-Every report and every model carries these facts of a group. Silence is counted in powers of two of
-a second: bins can be shifted by the time that a report was on its way, and added, with an error of
-rounding up.
+Silence is counted in powers of two of a second: such bins can be shifted by a report's way and
+added, with an error of rounding up.
 """
 
 from __future__ import annotations
@@ -103,10 +102,9 @@ def _values(sketch: QuantileSketch) -> tuple[float, ...]:
 
 
 def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
-    """Return the block maxima of the nodes, without those of clients that are unlike the others.
+    """Return the nodes' block maxima, without clients whose median block is as high as the rarest.
 
-    A machine that was faulty while limits were measured must not raise them: the limits of the
-    others apply to it. Its median block is as high as the rarest of their blocks.
+    A machine that was faulty while limits were measured must not raise them.
     """
     heard: dict[str, tuple[float, bool, BlockMaxima]] = {}
     for row in ledger.current():

@@ -1,17 +1,15 @@
 """SelfCheck: a message is read before it is sent, as its receivers will read it.
 
-What children report is checked one by one, and what follows from all of them is bounded when it is
-sent. Should a message be unreadable all the same, every receiver would refuse it, and nothing would
-say so. So an aggregator reads its own model, or its report, first. If that fails:
+Every receiver would refuse an unreadable one, and nothing would say so. If an own model, or report,
+cannot be read:
 
 1. The message is not sent. The last one that was readable stays.
-2. Nodes are left out until the message is readable: those whose rows have changed since the last
-   readable one, or else all. Of these as many as possible are taken in again, by halves. Nodes that
-   cannot be taken in again, one by one, are the culprits.
+2. Nodes are left out until it is readable: those whose rows have changed since the last readable
+   one, or else all. As many as possible are taken in again, by halves; the others are the culprits.
 3. Culprits are quarantined, with the cause "unreadable", and named in a note.
 
-The search makes at most `MOST_TRIALS` messages. Culprits that it has found by then are quarantined
-all the same, so that the next search has fewer to find.
+The search makes at most `MOST_TRIALS` messages; the culprits of a search that was cut are
+quarantined all the same, so that the next has fewer to find.
 """
 
 from __future__ import annotations
@@ -39,12 +37,7 @@ MERGE_ERRORS = (SubmergeError, ValueError, ArithmeticError)
 
 
 class CheckResult(NamedTuple):
-    """The result of a check.
-
-    made : the message, without the culprits; None if there is none that can be read
-    why : what was wrong with the message of all nodes; None if nothing was
-    culprits : nodes without which it can be read
-    """
+    """The result of a check: what can be read, without the culprits; `why` all nodes' could not."""
 
     made: Any
     why: str | None
@@ -52,11 +45,9 @@ class CheckResult(NamedTuple):
 
 
 class SelfCheck:
-    """Reads what one group is about to send.
+    """Reads what one group is about to send; without an `objection` it reads nothing, errors pass.
 
-    objection : None reads nothing, and lets errors pass.
-
-    changed : Nodes whose rows have changed since the last readable message.
+    `changed` are nodes whose rows have changed since the last readable message.
     """
 
     def __init__(self, objection: Objection | None) -> None:
@@ -69,9 +60,7 @@ class SelfCheck:
         leave_out: Callable[[frozenset[str]], None],
         ledger: Ledger | None,
     ) -> CheckResult:
-        """Return a message that can be read, and whose rows had to be left out; the caller ends
-        that.
-        """
+        """Return a message that can be read, and whose rows were left out; the caller ends that."""
         made, why = self._attempt(make)
         if why is None:
             self.changed.clear()
@@ -97,12 +86,7 @@ class SelfCheck:
 
 
 class _Search:
-    """Looks for the fewest nodes without which a message can be read.
-
-    readable : whether it can be read without all candidates
-    made : the newest message that could
-    culprits : candidates without whom alone it could not
-    """
+    """Looks for the fewest nodes without which a message is `readable`; `made` is the newest."""
 
     def __init__(
         self,

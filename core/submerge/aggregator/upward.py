@@ -1,8 +1,7 @@
 """Upward: an aggregator's session with its parent, for one group, and what the root holds.
 
-An aggregator is a client of its parent, with one difference: its state is in a database, which may
-be copied or restored without its knowledge. So each process draws a *fence*, and the parent lets
-only the newest process of a lineage report.
+Unlike a client's, its state is in a database that may be copied or restored without its knowledge.
+So each process draws a *fence*; the parent lets only the newest process of a lineage report.
 """
 
 from __future__ import annotations
@@ -27,10 +26,8 @@ Child = tuple[str, Incarnation]
 class Lineage:
     """What a store keeps of its reports: committed with the rows that they contain.
 
-    seq : of the newest report
-    fence : of this process
-    past : fences of earlier processes, the newest last, and the last seq under each
-    admitted : the fence that the parent accepted last; it knows no later one
+    `past` has earlier processes' fences, the newest last, with the last seq of each; `admitted` is
+    the one that the parent accepted last.
     """
 
     seq: int = 0
@@ -49,11 +46,7 @@ class Lineage:
 
 
 class Upward:
-    """One group's way to the parent.
-
-    changed : Whether the rows have changed since the newest report.
-    root, durable : The root's incarnation, and the newest report of ours that it holds.
-    """
+    """One group's way to the parent: whether rows `changed` since the newest report."""
 
     def __init__(self, session: ParentSession, line: Lineage) -> None:
         self.session, self.line = session, line

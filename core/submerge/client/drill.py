@@ -39,15 +39,9 @@ NAMED = 8
 
 
 class DrillTask(NamedTuple):
-    """What a drill at a client works with.
+    """What a drill works with: rows (n, width), scaled, gaps as NaN, and a desired state's number.
 
-    number : int, of the desired state that asked for it
-    fingerprint : str, of the schema
-    model : DrillModel
-    rows : (n, width), scaled, gaps as NaN
-    limits : mapping of kind to float
-    settings : AlarmSettings
-    often_per_s : float, false alarms a second by these limits
+    By its limits there are `often_per_s` false alarms a second.
     """
 
     number: int
@@ -61,11 +55,7 @@ class DrillTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrillAnswer:
-    """What a drill at a client found out.
-
-    task : What it was asked to do, without the rows.
-    rows, spans, within : Rows at hand, spans that faults were tried on, and their length in rows.
-    """
+    """What a drill found out on so many spans of its rows, each `within` rows long."""
 
     task: DrillTask
     rows: int
@@ -91,12 +81,9 @@ class DrillAnswer:
 
 
 class ClientDrill:
-    """A drill under way, slice by slice.
+    """A drill under way, slice by slice; `answer` is None as well if it failed (`why_not`).
 
-    rng : Of the noise that is tried.
-
-    due_at : When the next slice is due, on the steady clock; infinite once it is done.
-    answer : Once it is done; None as well if it could not be done (`why_not`).
+    The next slice is due at a time of the steady clock, infinite once it is done.
     """
 
     def __init__(self, task: DrillTask, rng: RandomSource, now: Now) -> None:

@@ -15,14 +15,7 @@ MODEL = ("model",)
 
 
 class FleetView:
-    """What one client knows of its fleet.
-
-    configured : Of what its sensors send; scaling or gamma may be left to the fleet.
-    learns_scaling : As in `ClientSettings`.
-
-    schema : The same, with what the fleet has settled.
-    model : The newest, for scoring.
-    """
+    """What one client knows of its fleet: its schema, and with what the fleet has settled."""
 
     def __init__(self, configured: Schema, *, learns_scaling: bool) -> None:
         self.configured = self.schema = configured

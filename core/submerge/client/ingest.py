@@ -61,12 +61,9 @@ class FirstMeans:
 class Ingest:
     """The way of a client's readings into its incarnation.
 
-    rng : Draws which rows are in the sample that settles gamma.
-
-    monitor : None before the first row under a settled schema.
-    drilled : Of the newest drill; None before the first.
-    trail : How close rows came to an alarm, by the minute of wall time in which they were read. It
-        is lost with the process.
+    `rng` draws the sample that settles gamma; there is no monitor before the first row under a
+    settled schema. The trail, how close rows came to an alarm by the minute, is lost with the
+    process.
     """
 
     def __init__(self, summaries: Summaries, rng: RandomSource, settings: ClientSettings) -> None:
@@ -285,10 +282,9 @@ class Ingest:
         return np.frombuffer(self._rng.bytes(8 * n), dtype="<u8")
 
     def _fill(self, current: ClientIncarnation, model: Model | None, now: Now) -> Fill | None:
-        """Return what fills gaps: the model, else what was learnt here, if gaps are filled at all.
+        """Return what fills gaps, if they are: the model, else what was learnt here.
 
-        Before either, the scaling's own offset, which is zero here; without a scaling, the mean of
-        the channel so far.
+        Before either, the scaling's own offset, zero here; without one, the channel's mean so far.
         """
         if not self._settings.fills_gaps:
             return None

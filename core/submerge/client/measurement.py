@@ -1,13 +1,12 @@
 """What a client measures while the fleet's scaling or gamma is open, and what becomes of it.
 
-Until the fleet settles its schema, a client reports moments only. It keeps its readings, in the
-units of the open schema: of a narrow group all of their scatter, about the running mean, in
-float64; of any other group the readings themselves, within the memory of one learner. Where they
-are too many, every second one is left, then every fourth: these cover all of the time.
+Until then it reports moments only. It keeps, in the units of the open schema, all scatter of a
+narrow group about the running mean, in float64; of any other the readings, within one learner's
+memory: if too many, every second, then every fourth, over all of the time.
 
-Under the settled schema they make the final report of a *successor*, an incarnation whose name
-follows from the name that measured and from the settled fingerprint. Whichever copy of the readings
-is reported, after whatever failure, has this one name, and a parent counts a name once.
+Under the settled schema they make the final report of a *successor*, whose name follows from the
+incarnation that measured and the settled fingerprint. Whichever copy is reported, after whatever
+failure, has this one name, and a parent counts a name once.
 """
 
 from __future__ import annotations
@@ -38,11 +37,9 @@ FAINT = 2.0**-200
 class MeasuredRows:
     """Readings in the units of an open schema: all of their scatter, or the readings.
 
-    whole : The scatter of all readings about their mean; without it, `rows` are kept.
-    rows : (n, channels). The readings that are kept, the oldest first.
-    weights : (n,). What fading has left of each; at most 1, and it never falls from one to the
-        next.
-    schema : Text of the open schema; empty where an earlier version has kept them.
+    Without the whole scatter, `rows` (n, channels) are kept, the oldest first; `weights` (n,) are
+    what fading has left of each, at most 1 and never falling. An earlier version kept no schema's
+    text.
     """
 
     whole: WholeScatter | None

@@ -1,8 +1,7 @@
 """NodeMonitor: how one node judges its readings: about which mean, and by which model.
 
-Its state outlives the process and every incarnation, because it is never sent: its own mean, the
-behaviour of its channels, the open alarm, and the desired state (docs/decisions/0017). It belongs
-to one schema; under another it begins again, except for its alarms.
+Its state is never sent, and outlives every incarnation (docs/decisions/0017). Under another schema
+it begins again, except for its alarms.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ MOST_ROWS, MOST_NUMBERS = 256, 256 * 400
 
 
 class RecentRows:
-    """The newest prepared rows of a client, in a ring.
-
-    width : Numbers in a row, lags included.
-    """
+    """The newest prepared rows of a client, lags included, in a ring."""
 
     def __init__(self, width: int) -> None:
         most = max(1, min(MOST_ROWS, MOST_NUMBERS // width))
@@ -83,13 +79,9 @@ class RecentRows:
 
 
 class Judgement(NamedTuple):
-    """The scores of a block, and the decision on it.
+    """A block's scores by a model, measured from a center (channels,), and the decision on it.
 
-    scores : RowScores
-    decision : Decision
-    model : Model, by which its rows were scored
-    center : (channels,), the mean that they were measured from
-    offset : (channels,) or None, how far that was from the level before, as in `MonitorState`
+    `offset` is how far that was from the level before, as in `MonitorState`.
     """
 
     scores: RowScores
@@ -100,14 +92,10 @@ class Judgement(NamedTuple):
 
 
 class NodeMonitor:
-    """Judges the readings of one node, under one schema.
+    """Judges the readings of one node under one schema, from what the monitor before has kept.
 
-    kept : From the process before, or from the monitor under the schema before.
-
-    own : None unless center = "own", or an alarm has settled.
-    offset : (channels,) or None. As in `MonitorState`.
-    detector : None if it raises no alarms.
-    recent_rows : The newest that were scored, for a drill and for people who look.
+    It has a mean of its `own` if center = "own", or once an alarm has settled; `recent_rows` are
+    for a drill, and for people who look.
     """
 
     def __init__(
@@ -426,12 +414,7 @@ def varies(model: Model) -> bool:
 
 
 class NewestScore(NamedTuple):
-    """The statistic of the newest row that is closest to its limit.
-
-    kind : which one
-    value : as it is compared with limits: the `after`-th largest of the last `of` scores
-    limit : 0 while there is none
-    """
+    """The newest row's statistic closest to its limit, as compared; limit 0 while there is none."""
 
     kind: By
     value: float

@@ -18,17 +18,13 @@ from submerge.stats.stuck import Habits, RunLengths
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MonitorState:
-    """What a monitor keeps for the node's next process.
+    """What a monitor keeps for the node's next process, under one schema.
 
-    fingerprint : Of its schema.
-    own : None unless center = "own", or an alarm has settled.
-    residual_scale : The behaviour of its channels.
-    reference : The model that the open alarm is held to while its rows are learnt; else None.
-    held : The mean that belongs to it.
-    level : Where the rows of the open alarm are.
-    offset : (channels,) or None. How far the node's level has moved where alarms settled, scaled.
-        It is subtracted from rows before they are learnt: what no person judged does not move the
-        group's model.
+    `own` is there if center = "own", or an alarm has settled. `reference` is the model that the
+    open alarm is held to while its rows are learnt, `held` the mean of it, `level` where its rows
+    are. `offset` (channels,), scaled, is how far alarms that settled have moved the node's level:
+    it is subtracted before rows are learnt, for what no person judged does not move the group's
+    model.
     """
 
     fingerprint: str

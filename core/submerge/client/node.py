@@ -77,14 +77,10 @@ size. Of more, directions are learnt, and reading costs little."""
 
 
 class ReportNews:
-    """The news of one incarnation.
+    """The news of one incarnation since its newest report, which `built` readings are in.
 
-    alarms : Whether alarms are news from the start: a parent forgets those of an earlier
-        incarnation.
-
-    built : Readings in the newest report.
-    alarms : Whether alarms or the desired state have changed since the newest report.
-    look_at : Readings learnt at which it is looked whether the subspace has turned.
+    Alarms may be news from the start: a parent forgets those of an earlier incarnation. At
+    `look_at` readings it is looked whether the subspace has turned.
     """
 
     def __init__(self, settings: ClientSettings, summaries: Summaries, *, alarms: bool) -> None:

@@ -1,13 +1,12 @@
 """PendingFinals: final reports of a client's earlier incarnations that are not delivered yet.
 
-At each start the checkpoint of the incarnation before becomes a final report, under its own name
-and parent; it is sent until it is accepted or refused. A final that is refused, that never had a
-parent, or that newer ones push out is lost: the running incarnation declares its readings.
+At each start the checkpoint before becomes one, under its own name and parent, sent until accepted
+or refused. What is refused, never had a parent, or is pushed out by newer ones, the running
+incarnation declares lost.
 
-An incarnation that measured while the fleet's schema was open has readings that no parent has. Its
-final waits until the schema is settled, and then goes under the name of its successor
-(`measurement`). What is kept stays as it was measured until that one is accepted: the fleet may
-lose its schema, and settle another.
+One that measured while the schema was open waits until it is settled, and goes under its
+successor's name (`measurement`). It is kept as measured until that is accepted: the fleet may lose
+its schema, and settle another.
 """
 
 from __future__ import annotations
@@ -32,11 +31,9 @@ CHECKPOINT, PAST = ("checkpoint",), ("past",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """What earlier incarnations left behind, on disk.
+    """What earlier incarnations left on disk; the checkpoint of `absorbed` is already handled.
 
-    absorbed : the incarnation whose checkpoint is already handled
-    lost : readings that the next incarnation declares
-    lifetime : readings of all incarnations up to it
+    The next one declares `lost` readings; `lifetime` counts those of all.
     """
 
     finals: tuple[Checkpoint, ...] = ()
@@ -64,10 +61,7 @@ SERVED = (Reason.ACK, Reason.STALE, Reason.SCHEMA, Reason.EQUIVOCATION, Reason.S
 
 
 class PendingFinals:
-    """Final reports that wait for an answer.
-
-    past : As on disk.
-    """
+    """Final reports that wait for an answer; `past` is as on disk."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
@@ -100,9 +94,7 @@ class PendingFinals:
         return self._waiting_of(own=False)
 
     def account(self, current: ClientIncarnation, *, ends: bool = False) -> RowAccount:
-        """Return what became of each row of this process; `ends`: rows not kept for a parent are
-        lost.
-        """
+        """Return what became of each row; once it `ends`, rows not kept for a parent are lost."""
         last = current.account
         if ends and current.pin is None:
             last = last.given_up
@@ -155,8 +147,7 @@ class PendingFinals:
     ) -> None:
         """Note that an incarnation has ended while its process goes on, with its last checkpoint.
 
-        That is not sent, and what no parent has is lost; except for readings that were measured
-        for a parent. They wait.
+        It is not sent; all that no parent has is lost but readings measured for one: they wait.
         """
         counts, lost = last.report.counts, last.undelivered
         if last.measured is None or last.pin is None:

@@ -38,14 +38,9 @@ MOST_SCORE = 1e300
 
 
 class RecentStatistics(NamedTuple):
-    """Scores of the newest rows, oldest first.
+    """Scores of the newest rows, oldest first, by a model: values (n,) of each kind, Unix seconds.
 
-    version : of the model that they are by
-    provisional : whether the limits are
-    at : (n,), Unix seconds
-    limits : of each kind; None where there is none
-    values : of each kind, (n,)
-    blame : (n,) of (channel, share), at most `BLAMED`, the largest share first
+    `blame` has (channel, share) of each row, at most `BLAMED`, the largest share first.
     """
 
     version: int
@@ -57,12 +52,9 @@ class RecentStatistics(NamedTuple):
 
 
 class RecentReadings(NamedTuple):
-    """Readings of the newest rows, oldest first, in their units.
+    """Readings (n, channels) of the newest rows in their units, oldest first; a gap is NaN.
 
-    at : (n,), Unix seconds
-    values : (n, channels), a gap as NaN
-    expected : (n, channels)
-    sd : (channels,), NaN where nothing predicts channels
+    `at` is in Unix seconds; `sd` (channels,) is NaN where nothing predicts channels.
     """
 
     at: Array

@@ -1,9 +1,8 @@
-"""In which spans of rows scores raise an alarm, by the limits of a node.
+"""In which spans of rows scores raise an alarm, by the limits of a node (`client.alarms.detect`).
 
-A span is some rows from the start of a fault. The rows before it are as they were read. The rule is
-that of `client.alarms.detect`: an alarm is raised when the k-of-m statistic of one kind of score,
-the k-th largest of the last m scores, is over the limit of its kind; or when the smoothed distance
-is.
+A span is some rows from the start of a fault; the rows before it are as they were read. An alarm is
+raised when the k-th largest of the last m scores of one kind is over its limit, or when the
+smoothed distance is.
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ MOST_SPANS = 32
 
 
 class Spans(NamedTuple):
-    """Where faults begin, and for how many rows they are watched.
-
-    starts : (spans,), rows
-    rows : int
-    """
+    """Where faults begin, (spans,) in rows, and for how many rows they are watched."""
 
     starts: npt.NDArray[np.intp]
     rows: int
@@ -56,15 +51,7 @@ def spans(n: int, within: int, most: int = MOST_SPANS) -> Spans:
 
 
 class Detection:
-    """Finds alarms in spans of rows.
-
-    limits : Of the statistics that the node watches.
-    after, of : As in `AlarmSettings`.
-    base : Scores of all rows as they were read.
-    spans : Those in which an alarm is raised without a fault are left out.
-
-    spans : The others.
-    """
+    """Finds alarms in `spans` of rows: those without an alarm by `base`, scores without a fault."""
 
     def __init__(
         self,

@@ -1,9 +1,8 @@
 """Drill: the smallest fault of each channel that would raise an alarm.
 
-A fault of each kind and size is tried at many places of rows that a node has read, with both
-signs. Its *share* is the share of these spans in which an alarm is raised. The smallest size is
-the one whose share reaches `FOUND`. Nothing is learnt meanwhile: a node that learns the first
-rows of a fault, clipped, may find a slow one a little later.
+A fault of each kind and size is tried at many places of rows that a node has read, with both signs.
+The smallest size is the one at which an alarm is raised in `FOUND` of these spans. Nothing is
+learnt meanwhile: a node that learns the first rows of a fault may find a slow one a little later.
 
 1. A kind of score is convex in the size (`response`), so an alarm that a size raises is raised by
    every larger one, wherever no row was over a limit before the fault. Hence bisection.
@@ -51,11 +50,9 @@ SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")
 
 
 def shape(kind: str, ages: Array, noise: Array) -> Array | None:
-    """Return what a fault of size 1 adds to readings; None for a kind without a size.
+    """Return what a fault of size 1 adds to readings, (..., n); None for a kind without a size.
 
-    ages : (..., n). Time since the fault began, in units of the time in which a drift reaches its
-        size.
-    noise : (..., n). Standard normal.
+    `ages` are since the fault began, over a drift's time to its size; `noise` standard normal.
     """
     match kind:
         case "bias":
@@ -74,13 +71,7 @@ def held(readings: Array, starts: npt.NDArray[np.intp], rows: int) -> Array:
 
 
 def most_alike(readings: Array, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Return the channel that each is most likely taken for: (channels,), itself if there is none.
-
-    It is the one whose readings differ least from its own: a swap with any other shows more.
-
-    readings : (n, channels), in their units
-    others : (channels, channels) of bool. With which channels each may be exchanged.
-    """
+    """Return the channel most like each, of `others` to exchange with, (channels,), or itself."""
     squares = np.einsum("ij,ij->j", readings, readings)
     apart = squares[:, None] + squares - 2 * readings.T @ readings
     apart = np.where(others & ~np.eye(len(squares), dtype=bool), apart, np.inf)
@@ -181,7 +172,6 @@ class Drill:
         self._response: tuple[int, Response] | None = None
 
     def __len__(self) -> int:
-        """Number of channels."""
         return self._model.channels
 
     def answer(self, channel: int) -> ChannelAnswer:

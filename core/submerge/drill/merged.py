@@ -1,8 +1,4 @@
-"""The answers of several nodes to one drill, merged channel by channel.
-
-Answers travel as they are and are merged where they are shown: medians of medians would not be
-those of all nodes.
-"""
+"""Answers of several nodes to one drill, merged by channel where they are shown, never before."""
 
 from __future__ import annotations
 
@@ -25,13 +21,9 @@ class SizeRange(NamedTuple):
 
 
 class ChannelDrill(NamedTuple):
-    """What nodes would find of the faults of one channel; sizes are scaled, as rows are.
+    """What nodes would find of the faults of one channel: medians, scaled as rows are.
 
-    nodes, blind : int, nodes that answered; those of them that are blind for the channel
-    deviation : float, the median of its standard deviations; 1 where they did not travel
-    r2 : float, the median share of its variance that the others explain
-    bias, drift, noise : SizeRange, of the smallest that is found
-    stuck, swap : float, the mean share of spans in which such a fault is found; NaN if unknown
+    `deviation` is 1 where none travelled. Stuck and swap are mean shares of spans, NaN if unknown.
     """
 
     nodes: int

@@ -1,16 +1,12 @@
-"""How scores respond to a channel that is off.
+"""How scores respond to amounts added to a channel, and to its copies in later rows (lags).
 
-Every fault of one channel adds amounts to its readings, and, where rows hold their own past
-(lags), the same amounts to its copies in later rows.
+`QuadraticResponse` is for features that are the readings themselves: SPE, T2 and distances are
+quadratic in what is added to a row x, and errors of prediction affine:
 
-* `DirectResponse` adds them to copies of the rows, and scores these.
-* `QuadraticResponse` needs a few scores of each row. Where features are the readings themselves,
-  SPE, T2 and distances are quadratic in what is added to a row x, and errors of prediction affine:
+    f(x + v) = f(x) + g(x)'v + v'H v
 
-      f(x + v) = f(x) + g(x)'v + v'H v
-
-  with v (copies,), the amounts in each copy of the channel. g and H follow from the scores at
-  v = +-1 in one copy, and at 1 in two copies, and are then known for every fault. It is exact.
+with v (copies,), the amounts in each copy of the channel. g and H follow from the scores at
+v = +-1 in one copy, and at 1 in two copies, and are then known for every fault. It is exact.
 """
 
 from __future__ import annotations
@@ -42,10 +38,7 @@ Scores = Mapping[By, Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrillModel:
-    """What a node scores rows with.
-
-    excess : As in `judge.score.score`.
-    """
+    """What a node scores rows with; `excess` as in `judge.score.score`."""
 
     scoring: ScoringModel
     schema: Schema
@@ -107,10 +100,7 @@ def score_changed(
 
 
 class DirectResponse:
-    """Adds to copies of the rows and scores these: slow, and right for every schema.
-
-    rows : (n, width), scaled, with lags; NaN is a gap
-    """
+    """Adds to copies of scaled rows (n, width), and scores these: slow, for every schema."""
 
     def __init__(self, model: DrillModel, rows: Array, channel: int) -> None:
         self._model, self._rows, self._channel = model, rows, channel
@@ -127,16 +117,10 @@ class DirectResponse:
 
 
 class QuadraticResponse:
-    """Scores by a quadratic form in what is added, fitted to a few scores of each row.
+    """Scores by a quadratic form in what is added to rows (n, width), scaled, with lags.
 
-    model : Of a linear schema.
-    rows : (n, width), scaled, with lags; NaN is a gap
-    base : Of the rows as they are.
-    unit : What is added to find the form: about the channel's standard deviation.
-
-    Notes
-    -----
-    It scores every row 2 L + L (L - 1) / 2 times, with L copies of the channel.
+    It is found by adding `unit`, about the channel's standard deviation: every row is scored
+    2 L + L (L - 1) / 2 times, with L copies of the channel. For linear schemas.
     """
 
     def __init__(
@@ -174,11 +158,7 @@ class QuadraticResponse:
         )
 
     def unexplained(self, kind: By = "distance") -> float | None:
-        """Return the channel's variance given all other channels, by the model of a score.
-
-        It is the (0, 0) element of the inverse of H: None without that score, or where the
-        score does not depend on the channel.
-        """
+        """Return the channel's variance given all others, (H^-1)_00; None without that score."""
         curves = self._curves.get(kind)
         if curves is None:
             return None

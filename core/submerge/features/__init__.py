@@ -1,7 +1,6 @@
-"""Feature maps: kernels as explicit features, which merge as readings do.
+"""Feature maps: kernels as explicit features, which merge as readings do. None learns rows.
 
-A map takes scaled rows and returns features; the same specification gives the same numbers on
-every machine. Nothing here learns from a stream: `submerge.pca` learns features as it learns rows.
+A map takes scaled rows; the same specification gives the same numbers on every machine.
 """
 
 from submerge.features.count_sketch import CountSketch

@@ -32,12 +32,7 @@ FIRST_STREAM = 16
 
 
 class Buckets(NamedTuple):
-    """The bucket of each channel.
-
-    bucket : (channels,), whole numbers below `n`
-    sign : (channels,), +-1
-    n : number of buckets
-    """
+    """The bucket of each channel (channels,), below `n`, and its sign, +-1."""
 
     bucket: npt.NDArray[np.int64]
     sign: Array
@@ -51,9 +46,7 @@ class Buckets(NamedTuple):
         return cls(draws.below(words, n), sign, n)
 
     def sums(self, X: Any) -> Array:
-        """Return the sketches (rows, n) of rows (rows, channels), dense or CSR, or of fewer
-        channels.
-        """
+        """Return the sketches (rows, n) of rows, dense or CSR, of all channels or fewer."""
         if sparse.is_sparse(X):
             row, channel, entries = sparse.rows_of(X), X.indices, X.data
         else:

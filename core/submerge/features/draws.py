@@ -1,7 +1,7 @@
 """Random numbers that are the same to the bit on every machine and with every NumPy.
 
-NumPy promises that for its bit generators alone, so this module derives the rest from raw bits.
-Rules of this file:
+NumPy promises that for its bit generators alone, so this module derives the rest from raw bits
+(normals: Wichura, Algorithm AS 241, Applied Statistics 37, 1988). Rules of this file:
 
 1. It uses only what IEEE 754 rounds in one way: + - * / and sqrt, one ufunc at a time, so that
    nothing is fused. `frexp` and whole numbers are exact. It uses no log, cos or power: their
@@ -9,11 +9,6 @@ Rules of this file:
 2. Sums have a fixed order, column after column: the order of `np.sum` depends on SIMD.
 3. A stream is named by (seed, stream) and read from its start: drawing more numbers does not
    change the first.
-
-References
-----------
-Wichura, Algorithm AS 241: The Percentage Points of the Normal Distribution,
-Applied Statistics 37 (1988).
 """
 
 from __future__ import annotations
@@ -83,10 +78,8 @@ def normals(seed: int, stream: int, n: int) -> Array:
 def chis(dof: int, seed: int, stream: int, n: int) -> Array:
     """Return `n` lengths of standard normal vectors with `dof` entries.
 
-    Notes
-    -----
-    Beyond `SUMMED` degrees of freedom a single normal gives each (Wilson and Hilferty's cube).
-    The mean square is off by a few 1e-6 there, and a million channels do not need 10^9 numbers.
+    Beyond `SUMMED` a single normal gives each (Wilson and Hilferty's cube); the mean square is off
+    by a few 1e-6 there, and a million channels do not need 10^9 numbers.
     """
     if dof > SUMMED:
         spread = 2.0 / (9.0 * dof)

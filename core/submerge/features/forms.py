@@ -1,11 +1,9 @@
-"""Readings times frequencies: as a matrix, or by fast Hadamard transforms.
+"""Readings times frequencies: as a matrix, or by fast Hadamard transforms; the same to rounding.
 
-Both give the same to rounding. A matrix is faster where it is small, and only its cost falls with
-a sparse row's entries. Signs take three numbers for each padded channel and block, however many
-features there are. Rows are taken a few at a time: intermediate arrays then stay in cache and
-are not returned to the operating system.
-
-Angles are good to 1e-6: phases are reduced to a turn in float64, or small in float32.
+A matrix is faster where it is small, and only its cost falls with a sparse row's entries. Signs
+take three numbers for each padded channel and block. Rows are taken a few at a time: intermediate
+arrays then stay in cache. Angles are good to 1e-6: phases are reduced to a turn in float64, or
+small in float32.
 """
 
 from __future__ import annotations
@@ -62,12 +60,9 @@ class ProductForm(Protocol):
 
 
 class Dense(NamedTuple):
-    """A matrix.
+    """A matrix (channels, waves), in turns; `single`, in radians, is None for sparse rows.
 
-    turns : (channels, waves), in turns
-    phases : (waves,), in turns; None for paired kinds
-    single : (channels, waves), in radians, float32; None for sparse rows and immoderate weights
-    reach : the most turns that readings of at most 1 can make
+    `phases` (waves,) are in turns; `reach` is the most turns by readings of at most 1.
     """
 
     turns: Array

@@ -1,8 +1,4 @@
-"""Random Fourier features: a radial kernel as an inner product of cosines.
-
-Weights are reproducible to the bit (see `weights`). Features are float32 and good to 1e-6.
-`forms` describes how weights are held.
-"""
+"""Random Fourier features: a radial kernel as an inner product of cosines, good to 1e-6."""
 
 from __future__ import annotations
 

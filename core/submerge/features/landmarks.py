@@ -1,12 +1,8 @@
-"""Nystrom features: a row's kernel with a few landmarks, whitened.
+"""Nystrom features: a row's kernel with a few landmarks, whitened (Williams and Seeger 2001).
 
 phi(x) = K(x, L) K(L, L)^(-1/2) is the projection of x's feature on the landmarks' span, so
 <phi(x), phi(y)> is the kernel itself where either is a landmark. Landmarks are readings of some
 node: they travel in the spec, to the bit, and can be read by all who have the schema.
-
-References
-----------
-Williams, Seeger, Using the Nystrom Method to Speed Up Kernel Machines (2001).
 """
 
 from __future__ import annotations
@@ -220,9 +216,7 @@ class OpenLandmarks(OfKernel):
         return {"kind": OPEN_KIND, "landmarks": self.landmarks, **self.kernel.spec()}
 
     def chosen(self, points: Array) -> Landmarks:
-        """Return the map of chosen landmarks (m, channels); UsageError if they are none of the
-        kernel.
-        """
+        """Return the map of chosen landmarks (m, channels); UsageError if they are unusable."""
         if len(points) > self.landmarks:
             raise UsageError(f"at most {self.landmarks} landmarks, got {len(points)}")
         map_ = Landmarks(self.kernel, points)

@@ -148,8 +148,6 @@ class _SketchForm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Summed:
-    """CountSketch."""
-
     buckets: Buckets
 
     def times(self, F: Any) -> Array:

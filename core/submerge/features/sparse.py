@@ -20,11 +20,7 @@ def is_sparse(X: Any) -> bool:
 
 
 def checked(X: Any) -> Any:
-    """Return dense rows `unmasked`, and sparse ones as CSR of finite float64 numbers.
-
-    Raises ShapeError or UsageError as `as_csr` does; ValuesError if a stored entry is NaN or
-    infinite, with the first one's row and column.
-    """
+    """Return dense rows `unmasked`, and sparse ones as CSR of finite float64 numbers, or raise."""
     if not is_sparse(X):
         return unmasked(X)
     X = as_csr(X)
@@ -41,13 +37,7 @@ def checked(X: Any) -> Any:
 
 
 def as_csr(X: Any) -> Any:
-    """Return a copy of sparse rows (n, channels) as CSR of float64, entries as they are.
-
-    Entries may be in any order, and several at one place stand for their sum. O(entries + n).
-
-    Raises ShapeError or UsageError if they are no table, no real numbers, or their indices point
-    outside of it.
-    """
+    """Return sparse rows (n, channels), copied, as CSR of float64, or raise; places may repeat."""
     if X.ndim != 2:
         raise ShapeError("rows", expected="(n, channels)", got=X.shape)
     if X.dtype.kind not in "fiub":

@@ -1,8 +1,4 @@
-"""parse() builds a map from its spec, strictly, because the text may come from anywhere.
-
-For any text it returns a map with exactly that spec, or raises a `PeerError`. Sizes are bounded
-before anything is allocated: see `checks` and each map.
-"""
+"""parse() builds a map with exactly that spec from any text, of bounded size, or a `PeerError`."""
 
 from __future__ import annotations
 

@@ -1,19 +1,13 @@
 """Frequencies of a radial kernel: what random Fourier features multiply readings with.
 
-A radial kernel is the mean of cos <w, x - y> over a distribution of w (Bochner). For the Gaussian
-it is normal, w = sqrt(2 gamma) g; for the Matern kernels it is a t distribution, which is the
-same times sqrt(2 nu / chi^2_{2 nu}). The kinds differ in how the rows g are drawn:
+A radial kernel is the mean of cos <w, x - y> over a distribution of w (Bochner; Rahimi, Recht
+2007). For the Gaussian it is normal, w = sqrt(2 gamma) g; for the Matern kernels it is a t
+distribution, which is the same times sqrt(2 nu / chi^2_{2 nu}). The kinds differ in how rows g are
+drawn, reproducible to the bit (`draws`):
 
 - `orthogonal`: at right angles within blocks of p, each as long as a Gaussian row would be
 - `fourier-pair`, `fourier-cos`: independent
-- `quasi`: Sobol points in place of random ones, for few channels
-
-All numbers are reproducible to the bit: `draws` has the rules, and the tests have hashes.
-
-References
-----------
-Rahimi, Recht, Random Features for Large-Scale Kernel Machines (2007).
-Yang, Sindhwani, Avron, Mahoney, Quasi-Monte Carlo Feature Maps, arXiv:1412.8293.
+- `quasi`: Sobol points in place of random ones, for few channels (arXiv:1412.8293)
 """
 
 from __future__ import annotations
@@ -95,11 +89,7 @@ MOST_QUASI = 8
 
 
 class Structured(NamedTuple):
-    """Orthogonal rows, not formed: row i of block b is scale_i times row i of its H D H D H D.
-
-    signs : (blocks, 3, p)
-    scale : (n,)
-    """
+    """Row i of block b, not formed: scale_i times row i of H D H D H D, by signs (blocks, 3, p)."""
 
     signs: Array
     scale: Array

@@ -3,7 +3,5 @@
     pass 1   rows -> `Chunk`s -> summaries of spans of time (folds)
     pass 2   rows of each fold, judged by a model of the other folds -> limits
 
-What comes out is `Learnt`: a model to score with, beside all that merges. Rows are judged by the
-client's own monitor (`submerge.client.monitor`); nothing here judges in a way of its own. It reads
-no file: `submerge_files.reader` does.
+What comes out is `Learnt`. Rows are judged by the client's own monitor; no file is read here.
 """

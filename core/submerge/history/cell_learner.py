@@ -1,8 +1,7 @@
 """CellLearner: blocks of rows become summaries of cells, each from its own rows alone.
 
-Rows are prepared as a client does; what gaps hide is settled when all cells are known, from sums by
-what rows lack (`pca.expectation`). Nothing of one cell is known in another: cells may be learnt
-apart, in any order, on any machine.
+So cells may be learnt apart, in any order, on any machine. What gaps hide is settled when all are
+known, from sums by what rows lack (`pca.expectation`).
 """
 
 from __future__ import annotations
@@ -26,11 +25,9 @@ MOST_RARE = 1 << 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellSummary:
-    """The rows of a cell.
+    """Sums of a cell's rows by what they lack, and those with rare gaps; times are NaN without any.
 
-    group : Sums of its rows by what they lack, and those with rare gaps.
-    first, last : Times of its first and last row; NaN without times.
-    thinned : Whether some of the rows with rare gaps stand for others.
+    `thinned`: some of the rows with rare gaps stand for others.
     """
 
     group: GappedRows

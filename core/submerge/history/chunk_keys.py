@@ -1,8 +1,7 @@
 """ChunkKeys: names for rows, by which they count once.
 
-A chunk is `ROWS` consecutive rows of one file, or what is left of it. Its key is the SHA-256 of the
-channels' names, and of the time and the readings of each row as float64: it does not depend on the
-file's name or format, on how it is compressed, or on how many rows are read at once.
+A chunk is `ROWS` consecutive rows of a file, or what is left. Its key is the SHA-256 of the
+channels' names, and of each row's time and readings as float64, whatever the file's form.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ FORM = b"submerge chunk 1\n"
 
 
 class ChunkKeys:
-    """Makes the chunks of rows that come file by file.
-
-    names : Of the channels.
-    """
+    """Makes the chunks of rows, of channels with such names, that come file by file."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._head = FORM + json.dumps(list(names)).encode() + b"\n"

@@ -1,8 +1,7 @@
 """HistoryDetector: the alarms that a client would have raised on recorded rows.
 
-Rows pass the client's own monitor, a few at a time. Neither the model nor its limits learn from
-them: a fault among the rows that are judged must not raise the limit. The monitor's clock
-counts rows, so that alarms are found at their rows; their times are those of the rows.
+Rows pass the client's own monitor. Neither model nor limits learn from them: a fault must not raise
+the limit. The monitor's clock counts rows, so that alarms are found at their rows.
 """
 
 from __future__ import annotations
@@ -44,14 +43,7 @@ AT_ONCE = 128
 
 
 class RowPlace:
-    """Where a row is.
-
-    file : str
-    row : int
-        Its number in the file, from 1.
-    time : float
-        Seconds since 1970; NaN without times.
-    """
+    """Where a row is: its number in the file, from 1, and seconds since 1970, NaN without times."""
 
     __slots__ = ("file", "row", "time")
 
@@ -61,11 +53,9 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundAlarm:
-    """An alarm on recorded rows.
+    """An alarm on recorded rows, whose times count rows; `ended` is None if the rows ended first.
 
-    alarm : Its times count rows.
-    ended : None if the rows ended first.
-    deviations : How far the channels to blame were from what the others say, at the peak.
+    `deviations`: how far the channels to blame were from what the others say, at the peak.
     """
 
     alarm: Alarm
@@ -77,12 +67,9 @@ class FoundAlarm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedRows:
-    """Some rows that were judged together.
+    """Rows that were judged together, `alarmed` (m,), from the file's row `first` on.
 
-    alarmed : (m,) of bool
-    over : Statistics that alarms are raised by (k of m rows), over their limits.
-    times : (m,) or None
-    first : The number of the first row in its file.
+    `over` are the statistics that alarms are raised by (k of m rows), over their limits.
     """
 
     block: Block

@@ -1,9 +1,8 @@
 """FirstPass: rows of a history become summaries of cells, in the channels' own units.
 
-Each cell has the whole scatter of its rows: that scales exactly once center and scale are known,
-merges exactly, and answers for any rank. How cells are laid out is either settled before
-(`history.layout`), or found while rows come: then cells grow as there are too many of them, and
-what they hold depends on the order by rounding.
+Each has the whole scatter of its rows: it scales exactly once center and scale are known, merges
+exactly, and answers for any rank. Without a settled layout (`history.layout`) cells grow as there
+are too many, and what they hold depends on the order by rounding.
 """
 
 from __future__ import annotations
@@ -58,14 +57,9 @@ class LearntCells(NamedTuple):
 class FirstPass:
     """Takes the rows of a history, in order.
 
-    names : Of the channels.
-    laid : How cells are laid out; otherwise the rows say it as they come.
-    known : What fills rare gaps of each machine's rows at once.
-
-    period_s : Time that a row stands for; 0 without times.
-    seen : From the first row to the last; open without times.
-    left_out : Rows that cannot be learnt, by reason.
-    fault_rows : Rows of each known fault of the settings, once all rows are in.
+    Without `laid`, the rows say as they come how cells are laid out. `known` fills rare gaps of
+    each machine at once. A row stands for `period_s`, 0 without times; `fault_rows` are of each
+    known fault, once all rows are in.
     """
 
     names: Sequence[str]
@@ -151,8 +145,7 @@ class FirstPass:
     def known_once_more(self) -> dict[int, Estimate]:
         """Return what fills rare gaps, if rows have to come again for it; else nothing.
 
-        Cells keep so many rows with rare gaps. Where there are more, they say what fills the gaps
-        of all of them.
+        Where cells cannot keep all rows with rare gaps, those kept say what fills the gaps of all.
         """
         if self.known or not any(each.thinned for each in self.cells.values()):
             return {}

@@ -39,13 +39,9 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """A history that was learnt.
+    """A history that was learnt: a model to score with, the scatter of all, scaled, and its pass.
 
-    model : To score with.
-    scatter : All that was learnt, scaled.
-    first : What there was to read.
-    states : What is known of each machine.
-    newest : The last rows that were learnt, to try faults on.
+    `states` are of each machine, `newest` the last rows that were learnt, to try faults on.
     """
 
     model: Model
@@ -72,16 +68,11 @@ def fit(
     look: Look | None = None,
     advance: Advance = lambda _: None,
 ) -> Fitted:
-    """Learn a history.
+    """Learn a history; `read` is called two to four times, for the same rows in the same order.
 
-    read : Called two to four times; each time it reads the same rows in the same order.
-    channels : With their units, or their names alone.
-    look : Reads the times alone, where that is cheaper than `read`.
-    advance : As `Advance`.
-
-    Raises NothingLearnt if no row could be learnt, or nothing varies; UsageError if there are too
-    many channels, or too few rows for them, or one alone varies, or spans that are to be excluded
-    have no rows.
+    `look` reads the times alone, where that is cheaper. Raises NothingLearnt if no row could be
+    learnt, or nothing varies; UsageError if there are too many channels, or too few rows for them,
+    or one alone varies, or spans that are to be excluded have no rows.
     """
     settings = settings or FitSettings()
     known = [Channel(each) if isinstance(each, str) else each for each in channels]

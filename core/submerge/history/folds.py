@@ -53,12 +53,9 @@ MOST_LEFT_OUT = 0.1
 
 
 class Deviant(NamedTuple):
-    """A span of time that is left out.
+    """A span of time that is left out: its rows are less likely than a typical cell's, nats a row.
 
-    first, last : times of its first and last row; NaN without times
-    rows : that could have been learnt
-    drop : how much less likely they are than those of a typical cell, in nats a row
-    machine : as in `Cell`
+    Times are NaN without any; rows are those that could have been learnt.
     """
 
     first: float

@@ -1,9 +1,8 @@
 """Layout: how a history is cut into cells, settled by the times of its rows before any is learnt.
 
 A cell is as short as `most_cells` allows, and has `LEAST_ROWS` rows or more of the usual period.
-That follows from the set of times, and not from the order in which they were looked at: parts of a
-history may be looked at apart, and merged (`merged`). Memory is that of `most_cells` numbers for
-each machine or file. It reads times alone; which rows are learnt in the end is not known here.
+That follows from the set of times, in any order: parts of a history may be looked at apart, and
+`merged`. Memory is `most_cells` numbers for each machine or file.
 """
 
 from __future__ import annotations
@@ -29,13 +28,9 @@ OUTAGE = 100.0
 
 @dataclass
 class Periods:
-    """Counts the distances of rows that follow one another.
+    """Counts the distances, seconds, of rows that follow one another, however they are cut.
 
-    The counts do not depend on how rows are cut into calls or parts.
-
-    counts : Distances, seconds.
-    rounded : Whether distances are rounded, as there were too many different ones.
-    first, last : The first and the last time of each machine.
+    They are `rounded` if too many differ; `first` and `last` are the times of each machine.
     """
 
     counts: Counter[float] = field(default_factory=Counter)
@@ -106,11 +101,10 @@ LEAST_ROWS = 64
 
 
 class Cell(NamedTuple):
-    """A span of time of one machine; cells of a machine sort in the order of time.
+    """A span of time of a machine; its cells sort by time. `run` is 0 where rows have times.
 
-    machine : in the order in which machines came
-    run : of rows that follow one another; 0 where rows have times
-    number : from 1970, or from the run's first row
+    Machines are in the order in which they came; `number` is from 1970, or from the run's first
+    row.
     """
 
     machine: int
@@ -134,11 +128,7 @@ class Cell(NamedTuple):
 
 
 class CellGrid(NamedTuple):
-    """How cells are laid out.
-
-    unit : length of a cell, seconds; rows without times count as a second each
-    runs : 2^runs runs share their cells
-    """
+    """Cells of `unit` seconds, or rows without times; 2^runs runs share theirs."""
 
     unit: float
     runs: int = 0
@@ -188,11 +178,9 @@ Key = tuple[str, str]
 
 
 class LaidOut(NamedTuple):
-    """What the times of a history settle.
+    """What the times of a history settle; a row stands for `period_s`, 0 without times.
 
-    period_s : Time that a row stands for; 0 without times.
-    seen : From the first row to the last; open without times.
-    machines, files : In the order in which their rows come.
+    Machines and files are in the order in which their rows come.
     """
 
     grid: CellGrid
@@ -204,12 +192,9 @@ class LaidOut(NamedTuple):
 
 @dataclass
 class Layout:
-    """Looks at the times of rows, in order.
+    """Looks at the times of rows, in order; cells are of 2^level seconds, or rows.
 
-    settings : Rows that it leaves out by their times or their state need no cell.
-
-    level : Cells are of 2^level seconds, or rows.
-    cells : Numbers of the cells that have rows.
+    Rows that the settings leave out by their times or their state need no cell.
     """
 
     width: int
@@ -336,11 +321,7 @@ AT_ONCE = 2048
 
 
 class CellBlock(NamedTuple):
-    """Rows of one cell, in the order of time.
-
-    rows : (n, channels), in their units
-    times : (n,), seconds since 1970, or None
-    """
+    """Rows (n, channels) of one cell, in their units; times (n,) are since 1970, or None."""
 
     cell: Cell
     rows: Array
@@ -348,13 +329,9 @@ class CellBlock(NamedTuple):
 
 
 class CellBlocks:
-    """Cuts rows into blocks.
+    """Cuts rows into blocks; those in the spans `without` are in none, and counted in `left_out`.
 
-    grid : How cells are laid out.
-    without : Rows in these are in no block.
-    laid : Which number each machine and each file has; by default, in the order in which they come.
-
-    left_out : Counts the rows that are in no block.
+    Machines and files are numbered by `laid`, or in the order in which they come.
     """
 
     def __init__(

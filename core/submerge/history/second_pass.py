@@ -42,10 +42,7 @@ MOST_ROWS = 4096
 
 
 class NewestRows:
-    """Holds the newest prepared rows of the machine that came last.
-
-    machine : As in `Cell`; None before the first rows.
-    """
+    """Holds the newest prepared rows of the machine that came last; None before the first."""
 
     def __init__(self) -> None:
         self.machine: int | None = None
@@ -75,12 +72,9 @@ class NewestRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedMachine:
-    """What came of the rows of one machine.
+    """What came of one machine's rows: sketches with block maxima, and its state.
 
-    sketches : Of all scores, with the block maxima.
-    lengths : 1 at the length of a block that its rows call for, as `BlockMaxima.lengths` has it.
-    state : What is known of it: its mean, and how its channels behave.
-    newest : Of those that were scored.
+    `lengths` is 1 at the length of a block that its rows call for, as in `BlockMaxima.lengths`.
     """
 
     sketches: ScoreSketches
@@ -91,10 +85,7 @@ class JudgedMachine:
 
 @dataclass
 class MachinePass:
-    """Takes the rows of one machine, in the order of time.
-
-    taken : Rows that count.
-    """
+    """Takes the rows of one machine, in the order of time; `taken` count."""
 
     judge: HeldOut
     settings: FitSettings
@@ -203,12 +194,7 @@ LEAD = 16
 
 
 class RowSpan(NamedTuple):
-    """Rows of a machine that are judged in one go, by their numbers from 0.
-
-    number : of the span, from 0
-    lead : where its lead begins
-    begin, end : the rows that count
-    """
+    """Rows of a machine judged in one go, numbered from 0: a lead, then those that count."""
 
     number: int
     lead: int
@@ -262,12 +248,7 @@ def known(sketches: Iterator[QuantileSketch | None]) -> Iterator[QuantileSketch]
 
 
 class SpanPass:
-    """Takes the rows of one span, from its lead on.
-
-    last_fold : Rows of later folds are passed over.
-
-    is_past : Whether rows of later folds have come.
-    """
+    """Takes the rows of one span, from its lead on, but those of folds after `last_fold`."""
 
     def __init__(
         self,
@@ -318,13 +299,7 @@ class SpanPass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedHistory:
-    """What came of all machines.
-
-    sketches : Of all scores, with the block maxima.
-    block_s : The length of a block that the scores call for.
-    states : What is known of each machine, by its number in `Cell`.
-    newest : Of the machine that came last.
-    """
+    """What came of all machines: sketches with block maxima, and states by number in `Cell`."""
 
     sketches: ScoreSketches
     block_s: float
@@ -360,12 +335,7 @@ class JudgedHistory:
 
 @dataclass
 class SecondPass:
-    """Takes the rows of a history again, in the same order.
-
-    last_fold : Rows of later folds are passed over.
-
-    is_done : Whether it needs no more rows.
-    """
+    """Takes the rows of a history again, in order, but for those of folds after `last_fold`."""
 
     judge: HeldOut
     settings: FitSettings

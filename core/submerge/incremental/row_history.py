@@ -1,8 +1,7 @@
 """RowHistory: rows as they come, and a model of them with scores of rows that it had not learnt.
 
 1. The first `KEPT` rows are kept as they are: their model and scores are made when asked for.
-2. More rows become summaries of spans of time (`history.first_pass`): memory does not grow with
-   their number.
+2. More rows become summaries of spans of time (`history.first_pass`): memory does not grow.
 3. Rows that come together at first are scored span by span, by the model of all other spans.
 4. Rows that come later are scored before they are learnt, by a model of at least eight ninths of
    the rows before. Of these scores a sketch is kept.
@@ -42,14 +41,7 @@ GROWTH = 1.125
 
 
 class RowHistory:
-    """Learns rows in the order of time.
-
-    names : Of the channels.
-    measures : Whether rows are scored for `limit`; without these scores it is that of a
-        distribution.
-
-    seen : Rows that came, learnt or not.
-    """
+    """Learns rows in the order of time; if it `measures`, it scores them for `limit`."""
 
     def __init__(
         self, names: Sequence[str], settings: FitSettings, *, measures: bool = True
@@ -81,10 +73,7 @@ class RowHistory:
 
     @property
     def model(self) -> RowModel:
-        """The model of all rows.
-
-        Raises NothingLearnt if they do not vary, or have too few values.
-        """
+        """The model of all rows; NothingLearnt if they do not vary, or have too few values."""
         if self._made is None:
             if self._rows is not None:
                 # As if each were a file: so a few rows have several spans as well.
@@ -174,8 +163,7 @@ class RowHistory:
     def _new_scorer(self) -> RowModel | None:
         """Return a model of all rows; None while nothing varies.
 
-        Distances do not depend on the rank that is shown, and what is left out is chosen when the
-        model is asked for: both would cost more than the learning.
+        Neither rank nor what is left out is chosen: both would cost more than the learning.
         """
         self._first.end()
         quick = replace(self._settings, rank=self._settings.rank or 1, leaves_out=False)
@@ -215,16 +203,9 @@ QUICK = FitSettings(rank=1)
 
 
 class CurrentModel:
-    """Learns rows in the order of time, and has a model of them.
+    """Learns rows in the order of time, and has a model of those from `start` up to `stop`.
 
-    width : Channels of a row.
-    first : Rows of the first model.
-    window : Rows that the model is of at least, once there were so many; it is of at most twice as
-        many. By default it is of all rows.
-
-    model : None before `first` rows, and while nothing varies.
-    start, stop : The model is of the rows from `start` up to `stop`, counted from the first that
-        came.
+    It is of all rows, or of `window` to twice as many; None before `first` rows.
     """
 
     def __init__(self, width: int, *, first: int, window: int | None = None) -> None:

@@ -25,10 +25,8 @@ AT_ONCE = 128
 class RowModel:
     """A model of rows, and the way to score with it.
 
-    schema : With center and scale.
-    shown : The leading directions, without spare ones, of scaled rows.
-    covariance : (dim, dim). Of scaled rows: L L' + diag(Psi), by which distances are measured.
-    weight : Rows that it is of.
+    `shown` are the leading directions of scaled rows, without spare ones, and `covariance` (dim,
+    dim) is L L' + diag(Psi), by which distances are measured.
     """
 
     schema: Schema
@@ -60,9 +58,7 @@ class RowModel:
     def judge(self, rows: Array) -> Iterator[tuple[Block, RowScores]]:
         """Score rows (n, channels) in their units, some at a time; NaN is a gap.
 
-        A client leaves out rows with less than half of their values, and readings that are too
-        large. Here each row has a score: that of the values it has. Readings are cut where a
-        client's end.
+        Unlike a client's, each row has a score, of the values it has, and large readings are cut.
         """
         for start in range(0, len(rows), AT_ONCE):
             scaled = self.schema.scaled(rows[start : start + AT_ONCE])

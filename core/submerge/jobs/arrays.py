@@ -1,8 +1,7 @@
-"""pack(), unpack(): a small header and named arrays as bytes, and back. Foreign bytes are checked.
+"""pack(), unpack(): named arrays as little-endian bytes behind one JSON header, and back, checked.
 
-What travels in a job is numbers: centers, sums, points. They go as little-endian bytes behind one
-header of JSON, so that a large payload costs no object for each number. The same content always
-gives the same bytes. What the names mean, a kind of job checks (`kind.JobKind`).
+Large payloads cost no object a number; the same content gives the same bytes. What names mean, a
+kind of job checks (`kind.JobKind`).
 """
 
 from __future__ import annotations

@@ -39,14 +39,10 @@ SHARE_OF_TIME = 0.75
 
 
 class ShareCollection:
-    """What a parent collects in one turn.
+    """What a parent collects in one turn; UsageError if what is asked is more than the job allows.
 
-    ask : As this parent got it, or made it: its place is all below; None while the job opens.
-    children : Who is asked.
-    kind : None where nothing is merged: while the job opens, and when it is over.
-    clients : Children that are known to be clients: they take part for themselves alone.
-
-    Raises UsageError if what is asked is larger than the job allows.
+    The ask names the place of all below; it is None while the job opens. Without a kind nothing is
+    merged. Children known to be clients take part for themselves alone.
     """
 
     def __init__(
@@ -189,8 +185,7 @@ class ShareCollection:
     def share(self) -> JobShare:
         """Return what all children contribute together, as far as it is here.
 
-        A share with which nothing can be computed is left out; if it is not clear which one that
-        is, all are.
+        A share with which nothing can be computed is left out; if it is not clear which, all are.
         """
         try:
             merged = self.merged()
@@ -218,9 +213,7 @@ class ShareCollection:
         return JobShare(place or None, left, merged)
 
     def merged(self, without: str = "") -> Arrays:
-        """Return what the children contribute, merged, `without` one; any exception if one cannot
-        be.
-        """
+        """Return what children contribute, merged, `without` one; any exception if it fails."""
         ups = [self._shares[child].arrays for child in self.contributors if child != without]
         if self._kind is None or not ups:
             return {}

@@ -1,11 +1,9 @@
 """LandmarkSample: rows of a stream to choose landmarks from, in bounded memory.
 
-Of a radial kernel it is a uniform sample. A polynomial kernel is made by the rows that are far out:
-few rows hold most of it, and a uniform sample has none of these. So half of the memory is for rows
-by weight, the others are uniform. A row's weight is k(x, x). While the fleet's scale is open it is
-that of the row as this node would scale it by what it has seen so far. Rows are drawn by keys
--log(u) / weight, the smallest of all (`kinds.kpca.chosen`); keys of rows that are held follow the
-scale, those of rows that are gone do not.
+Of a radial kernel it is uniform. A polynomial one is made by a few rows that are far out: half of
+the memory is for rows by weight k(x, x), scaled by what this node has seen so far while the scale
+is open. Rows are drawn by keys -log(u) / weight, the smallest of all (`kinds.kpca.chosen`); keys of
+rows that are held follow the scale, those of rows that are gone do not.
 """
 
 from __future__ import annotations
@@ -22,13 +20,7 @@ LARGEST = (1 << 64) - 1
 
 
 class RowSample:
-    """A uniform sample of rows.
-
-    most, width : Rows that it holds, at least 1, and numbers in each: 8 `most` `width` bytes.
-    rng : Draws 8 bytes for each row.
-
-    seen : Rows that it was drawn from.
-    """
+    """A uniform sample of `most` rows, at least 1, in 8 `most` `width` bytes."""
 
     def __init__(self, most: int, width: int, rng: RandomSource) -> None:
         whole("most", most, least=1)
@@ -67,12 +59,10 @@ TINY = 1e-300
 
 
 class LandmarkSample:
-    """Rows to choose landmarks from.
+    """Rows to choose landmarks from, `most`, at least 1, in 8 `most` (`width` + 1) bytes.
 
-    most, width : Rows that it holds, at least 1, and numbers in each: 8 `most` (`width` + 1) bytes.
-    kernel : Whose landmarks they are to be. An open gamma is that of the rows seen here.
-    rng : Draws 8 bytes for each row, or 16.
-    raw : Whether the fleet has still to settle how rows are scaled.
+    An open gamma of the kernel is that of the rows seen here; `rng` draws 8 bytes for each row, or
+    16. `raw`: the fleet has still to settle how rows are scaled.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """JobLink: what a child holds of one job towards its parent: the newest ask, and its own share.
 
 1. A later turn replaces an earlier one; of an earlier one nothing is taken.
-2. The share is sent until the parent has it, and again when another process of the parent asks for
-   it: so an aggregator that restarts gets everything from its children.
+2. The share is sent until the parent, or another process of it that asks, has it.
 """
 
 from __future__ import annotations
@@ -22,11 +21,7 @@ from submerge.protocol.names import RandomSource
 
 
 class JobLink:
-    """One job, as seen from a child.
-
-    ask : The newest that has arrived in whole.
-    expires_at : When the job is given up if nothing more is heard of it, on the steady clock.
-    """
+    """One job, as seen from a child, by the newest whole ask; given up if no more is heard."""
 
     def __init__(self, node: str, me: Incarnation, times: JobTimes, now: Now) -> None:
         self._node, self._me, self._times = node, me, times
@@ -116,9 +111,7 @@ class JobLink:
         self._outgoing = OutgoingParcel(stamp, job.id, parcel, self._times, up=True, weight=weight)
 
     def ends_with(self, taken: JobPieceTaken) -> bool:
-        """Note that the parent wants no more of this share; whether to forget the job, no ask
-        arriving.
-        """
+        """Note that the parent has enough of this share; whether to forget the job."""
         if self._outgoing is None or self._outgoing.parcel.name != taken.parcel:
             return False
         self._outgoing.settle()

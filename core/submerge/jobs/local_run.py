@@ -39,16 +39,11 @@ def run_here(
     rounds: int = 10_000,
     began: Callable[[str, int], object] = lambda *_: None,
 ) -> Arrays:
-    """Return the answer of a job over parts.
+    """Return the answer of a job over parts, rows of one width; UsageError if there is none.
 
-    kind : A name in `kinds.KINDS`.
-    parts : All rows of one width.
-    left_after : In a job that is not exact: in how many rounds a node counts that left.
-    share_points : How many rows of a node may become known to the others as they are.
-    rounds : Most rounds.
-    began : Takes the phase of each round that begins, and its number, from 1.
-
-    Raises UsageError if there is no answer, and why.
+    `left_after`: in how many rounds of a job that is not exact a node counts that left. So many
+    rows of a node, `share_points`, may become known to others. `began` takes each phase and round,
+    from 1.
     """
     if kind not in KINDS:
         raise UsageError(f"a job is one of {', '.join(KINDS)}, got {kind}")
@@ -145,8 +140,7 @@ def scaled_arrays(kind: str) -> dict[str, AnswerForm]:
 def in_channel_units(kind: str, answer: Arrays, schema: Schema) -> dict[str, Array]:
     """Return an answer in which rows, and squares of deviations, are in the channels' units.
 
-    Counts, costs and all that is not of a channel stay as they are: a cost is a sum of squares
-    over channels of different units, and has none.
+    A cost stays: it is a sum of squares over channels of different units, and has none.
     """
     found = dict(answer)
     for name, form in scaled_arrays(kind).items():

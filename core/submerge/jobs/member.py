@@ -52,11 +52,7 @@ Source = Callable[[Job], HeldRows | str]
 
 
 class JobMember:
-    """A client's part in jobs.
-
-    source : What it holds. It is asked once a job.
-    budget : How many of its rows may become known to others as they are; none without it.
-    """
+    """A client's part in jobs; `source` is asked once a job; without a budget no row is shared."""
 
     incarnation: Incarnation
 

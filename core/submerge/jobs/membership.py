@@ -1,10 +1,8 @@
 """ClusterMembership: to which cluster a row belongs, by the answer of a job.
 
-It is what a client keeps of an answer of `kmeans` or `cluster`: centers, and the map from rows to
-the scores that they are of. It takes `MOST_BYTES` at most, and never changes.
-
-The answer comes from above, so everything in it is checked. A row with a gap, filled or not, has
-no cluster: where it lies is not known.
+It keeps the centers, and the map from rows to the scores that they are of, in `MOST_BYTES` at most.
+The answer comes from above, so everything is checked. A row with a gap, filled or not, has no
+cluster: where it lies is not known.
 """
 
 from __future__ import annotations
@@ -33,11 +31,9 @@ KINDS_WITH_CLUSTERS = ("kmeans", "cluster")
 
 
 class RowClusters(NamedTuple):
-    """The clusters of n rows.
+    """The clusters of n rows (n,), from 0, `NO_CLUSTER` with a gap, and distances to their centers.
 
-    numbers : (n,), from 0 as the answer's centers; `NO_CLUSTER` for a row with a gap
-    distances : (n,), to the cluster's center, of scaled rows or of scores; NaN where there is none
-    over : (n,), the largest share of rows held out whose limit the distance exceeds; 0 for none
+    `over` is the largest share of rows held out whose limit the distance exceeds; 0 for none.
     """
 
     numbers: npt.NDArray[np.intp]
@@ -47,15 +43,9 @@ class RowClusters(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterMembership:
-    """Centers, and what they are centers of.
+    """Centers (k, width), or of scores (k, clusters - 1); rows of another schema have no cluster.
 
-    job : its id
-    fingerprint : of the schema that scales the rows; others have no cluster by this answer
-    width : channels of a row
-    centers : (k, width), or of scores (k, clusters - 1)
-    scores : KernelScores or None, if centers are of the rows themselves
-    levels, limits : (m,), ascending
-        Distances that these shares of the rows held out do not exceed; none if none were.
+    Rows held out do not exceed `limits` in such shares (m,), ascending; none if none were held out.
     """
 
     job: str
@@ -68,9 +58,7 @@ class ClusterMembership:
 
     @classmethod
     def of(cls, job: Job, answer: Arrays) -> ClusterMembership:
-        """Return what is kept of an answer; UsageError if its kind has no clusters, PeerError if
-        bad.
-        """
+        """Return what is kept of an answer; UsageError without clusters, PeerError if bad."""
         if job.kind not in KINDS_WITH_CLUSTERS:
             kinds = " and ".join(KINDS_WITH_CLUSTERS)
             raise UsageError(f"{kinds} have clusters, got a job of kind {job.kind}")
@@ -101,9 +89,7 @@ class ClusterMembership:
         return self.centers.nbytes + of_scores
 
     def assign(self, rows: Array, gaps: npt.NDArray[np.bool_] | None = None) -> RowClusters:
-        """Return the clusters of rows (n, width), scaled as the job's were; gaps (n, width) have
-        none.
-        """
+        """Return the clusters of rows (n, width), scaled as the job's; gaps have none."""
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)
         whole = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not

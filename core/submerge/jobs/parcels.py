@@ -25,10 +25,7 @@ WINDOW = 16
 
 
 class Parcel(NamedTuple):
-    """A payload in pieces.
-
-    name : 16 bytes, of the job, the turn and the content
-    """
+    """A payload in pieces, named by 16 bytes of the job, the turn and the content."""
 
     name: bytes
     pieces: tuple[bytes, ...]
@@ -64,12 +61,10 @@ def numbers(bits: bytes) -> set[int]:
 
 
 class OutgoingParcel:
-    """A parcel on its way to one other node.
+    """A parcel on its way to one other node; each piece's stamp is child, this incarnation, turn.
 
-    stamp : Of each piece: the child, this incarnation, the turn.
-    job, up, weight : As in `JobPiece`.
-    awaits_more : Another message answers the parcel: until `settle`, its first piece is sent again
-        now and then, because the other side may have forgotten it.
+    If it `awaits_more`, another message answers it: until `settle`, its first piece is sent again
+    now and then, because the other side may have forgotten it.
     """
 
     def __init__(
@@ -168,11 +163,7 @@ class OutgoingParcel:
 
 
 class IncomingParcel:
-    """A parcel that is arriving.
-
-    first : Any piece of it.
-    most_bytes : The largest payload that is taken.
-    """
+    """A parcel that is arriving, of `most_bytes` at most; `first` is any piece of it."""
 
     def __init__(self, first: JobPiece, most_bytes: int) -> None:
         self.name, self.turn = first.parcel, first.stamp.seq

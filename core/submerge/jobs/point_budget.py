@@ -1,11 +1,10 @@
 """PointBudget: how many readings may leave a client as they are, in any 24 hours.
 
-1. What is shared is kept before it is sent. A process that dies in between has counted readings
-   that did not arrive, and never the other way round.
+1. What is shared is kept before it is sent: a process that dies has counted too many if any.
 2. A contribution that is sent again is not counted again: it is made once.
-3. Time is that of the wall, for a budget outlives processes; within one process it has to pass on
-   the steady clock as well. A wall clock that goes back gives nothing back. One that was far ahead
-   when readings were shared holds them against the budget for 24 hours of the right time.
+3. Time is that of the wall; within a process it has to pass on the steady clock as well. A wall
+   clock that goes back gives nothing back; one that was far ahead holds readings against the budget
+   for 24 hours of the right time.
 4. A record that cannot be read counts as a budget that is spent now.
 """
 
@@ -41,10 +40,7 @@ class _Shared(NamedTuple):
 
 
 class PointBudget:
-    """A client's budget.
-
-    per_day : Readings that may leave in any 24 hours; 0: none.
-    """
+    """A client's budget: readings that may leave in any 24 hours; 0: none."""
 
     def __init__(self, per_day: int) -> None:
         self.per_day = whole("share_points", per_day, least=0, most=MOST_PER_DAY)
@@ -69,9 +65,7 @@ class PointBudget:
         return max(0, self.per_day - sum(each.points for each in held))
 
     def spend(self, points: int, now: Now) -> bytes:
-        """Count readings before they leave, and return the record to keep first; UsageError if too
-        many.
-        """
+        """Count readings before they leave, return the record to keep; UsageError if too many."""
         if points > (left := self.left(now)):
             raise UsageError(f"at most {left} readings may leave this client now, got {points}")
         self._shared = [each for each in self._shared if not _is_over(each, now)]

@@ -1,7 +1,6 @@
-"""Points: the rows that a participant holds for a job, and which of them are held out.
+"""Points: the rows that a participant holds for a job, frozen when it opens, and those held out.
 
-They are frozen when the job opens: all rounds see the same. Which rows are held out depends on
-the job's seed, the node's name and the row's number alone.
+Which are held out depends on the job's seed, the node's name and the row's number alone.
 """
 
 from __future__ import annotations
@@ -29,12 +28,9 @@ MOST_HELD = 100_000
 
 
 class JobPoints(NamedTuple):
-    """What a participant gives a kind of job.
+    """What a participant gives a job: rows (n, width), and (m, width) to measure on and not learn.
 
-    rows : (n, width)
-    held_out : (m, width), to measure on and not to learn from
-    may_share : int
-        How many of its rows may leave the node as they are, from now on.
+    From now on `may_share` of its rows may leave the node as they are.
     """
 
     rows: Array
@@ -43,11 +39,7 @@ class JobPoints(NamedTuple):
 
 
 class HeldRows(NamedTuple):
-    """What a client holds of a group, before a job splits it.
-
-    fingerprint : of the schema that the rows are of
-    rows : (n, width), bounded by who holds them
-    """
+    """What a client holds of a schema, rows (n, width), before a job splits it."""
 
     fingerprint: str
     rows: Array

@@ -1,7 +1,6 @@
-"""JobRelay: an aggregator between: what comes from above goes down, and shares are merged up.
+"""JobRelay: an aggregator between: asks go down, shares are merged up, and nothing is on disk.
 
-It keeps nothing on disk. When it restarts, its parent asks again, and the ask has the job and who
-takes part below; its children then send again what they contributed to the turn.
+After a restart its parent asks again, with job and participants; its children send shares again.
 """
 
 from __future__ import annotations

@@ -243,11 +243,7 @@ class JobRoot:
 
 
 class RunningJob:
-    """A job that is under way at its root.
-
-    opened, stayed : Participants when it opened, and those that have stayed so far.
-    attempt, rounds : The attempt, from 1, and the rounds of it that are closed.
-    """
+    """A job that is under way at its root, in its attempt, from 1, after so many closed rounds."""
 
     def __init__(
         self, job: Job, kind: JobKind, ask: JobAsk, collection: ShareCollection, now: Now
@@ -303,9 +299,7 @@ class RunningJob:
         return ""
 
     def take(self, up: Arrays) -> Arrays | None:
-        """Take what a round has given; return the answer if that is it, UsageError if there is
-        none.
-        """
+        """Take what a round has given; return the answer if that is it, or raise UsageError."""
         self.kind, result = self.following(up)
         self.rounds += 1
         if isinstance(result, JobAnswer):

@@ -53,8 +53,7 @@ def pruned(roster: Roster, kept: Collection[str]) -> Roster:
 def without_repeats(roster: Roster, most: int = MOST_MEMBERS) -> Roster:
     """Return a roster in which each client is once, at most `most` of them.
 
-    A client that moved while the job opened is in two places; it keeps the nearest, so that no
-    child takes another's place by naming it below itself.
+    One that moved while the job opened keeps its nearest place: no child takes another's.
     """
     seen: set[str] = set()
 

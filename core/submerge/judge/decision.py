@@ -14,12 +14,9 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """What happens to the rows of a block.
+    """Which rows of a block are alarmed, and which are not learnt: (n,) of bool.
 
-    alarmed : (n,) of bool. Rows that belong to an alarm.
-    withheld : (n,) of bool. Rows that are not learnt.
-    factors : (n,) or None. Factors of the distances to the mean with which the other rows are
-        learnt; None if all are learnt as they are.
+    The others' distances to the mean are learnt times `factors` (n,), if there are any.
     """
 
     alarmed: Mask

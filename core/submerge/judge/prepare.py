@@ -8,8 +8,6 @@
    are left out.
 5. With `judges`, rows of 3 and 4 stay, since a failing sensor must raise an alarm: such numbers,
    infinity too, count as the largest. `Block.beyond` says which rows: none is learnt.
-
-Every reader of rows calls it, so that a row is treated alike wherever it is read.
 """
 
 from __future__ import annotations
@@ -49,11 +47,7 @@ class RowTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowClock:
-    """When rows arrived last.
-
-    period_s : Time that a row stands for; 0 goes by the clock.
-    last_s : Steady time of the newest rows; None before the first.
-    """
+    """When rows arrived last, None before the first; 0 for `period_s` goes by the clock."""
 
     period_s: float = 0.0
     last_s: float | None = None

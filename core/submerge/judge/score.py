@@ -1,11 +1,11 @@
 """score(): how far the rows of a block are from a model, and which channels are to blame.
 
-Five statistics: SPE, the squared prediction error, is how far a row lies off the subspace; T2,
-Hotelling's T-squared, is how far out it lies within it. In a kernel group both are of a row's
-features, and `linear` is the SPE of the readings themselves. `channel` is the largest error of a
-single channel, predicted from all the others, over its typical error. `distance` joins them: the
-squared Mahalanobis distance, with a noise of its own for each channel (`pca.factor`). It is there
-where the model has factors, and alarms are then raised by it; SPE and T2 are for people.
+SPE, the squared prediction error (Jackson and Mudholkar, Technometrics 21, 1979), is how far a row
+lies off the subspace; T2, Hotelling's T-squared, how far out within it. In a kernel group both are
+of features, and `linear` is the SPE of the readings. `channel` is the largest error of a channel,
+predicted from all the others, over its typical error. `distance` joins them, the squared
+Mahalanobis distance with a noise for each channel (`pca.factor`): where the model has factors,
+alarms are raised by it, and SPE and T2 are for people.
 
 1. `spe`, `t2` and `linear` are those of the filled row. A filled value cannot be anomalous, so a
    row with gaps scores less: `even` are the scores scaled to those of rows without gaps. Limits are
@@ -13,13 +13,7 @@ where the model has factors, and alarms are then raised by it; SPE and T2 are fo
 2. About a mean of n readings, rows vary 1 + 1/n times as much: scores are divided by that.
 3. One rule finds the channels to blame, on score lines, in alarms and in files: the share of each
    in the squared errors of predicting it from all the others, over its typical squared error
-   (reconstruction-based; docs/decisions/0020).
-
-References
-----------
-Jackson and Mudholkar, Control procedures for residuals associated with principal component
-analysis, Technometrics 21 (1979): SPE. Alcala and Qin, Reconstruction-based contribution for
-process monitoring, Automatica 45 (2009): whom to blame.
+   (Alcala and Qin, Automatica 45, 2009; docs/decisions/0020).
 """
 
 from __future__ import annotations
@@ -63,11 +57,7 @@ class Statistics(NamedTuple):
 
 
 class Remaining(NamedTuple):
-    """What is left of a row with gaps that were filled, each from 0 to 1.
-
-    spe, t2 : factors on these statistics
-    observed : share of the numbers of the row that were observed
-    """
+    """What is left of a row with filled gaps: factors, and the share of numbers observed."""
 
     spe: float = 1.0
     t2: float = 1.0
@@ -184,13 +174,7 @@ class ScoringSummaries(Protocol):
 
 
 class ScoringModel:
-    """A model to score with. What follows from it alone is computed once.
-
-    limits : Limits on recent scores of the group.
-    channels : How many of the leading numbers of a row are channels; the others are copies of them
-        from earlier rows (lags).
-    factors : For each part of the summary; empty where they are not known.
-    """
+    """A model to score with, and limits on recent scores; lags follow the first `channels`."""
 
     def __init__(
         self,
@@ -312,12 +296,10 @@ def score(
     *,
     excess: float | None = None,
 ) -> RowScores:
-    """Score the rows of a block.
+    """Score the rows of a block, about the node's `own` mean and by its typical errors, if given.
 
-    own : The node's own mean, used instead of the model's.
-    residual_scale : Typical errors of each channel at this node.
-    excess : How much more rows vary about `own` than about their true mean. By default
-        `own.excess`; 1 for rows that are part of `own`.
+    `excess` is how much more rows vary about `own` than about their true mean: by default
+    `own.excess`; 1 for rows that are part of `own`.
     """
     scorer = model.scorer
     found = scorer.statistics(block.rows, block.features, own)

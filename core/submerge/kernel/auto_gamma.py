@@ -1,8 +1,5 @@
 """gamma="auto" for rows in one place: their spread, and the gamma that follows from it.
 
-A fleet settles gamma from its nodes' reports (`moments.spread`); here the rows, or a
-summary of them, are in one place. All callers get the same two rules:
-
 1. The spread is tr C in float64, about the mean, whatever dtype the rows have.
 2. Equal rows, and rows whose squared differences over- or underflow, are refused: otherwise
    a stream's single first row would set gamma for ever.
@@ -29,17 +26,7 @@ CHUNK = 1024
 
 
 def settled_for(kernel: Kernel, X: Any, *, what: str = "rows") -> Kernel:
-    """Return the kernel with the gamma for these rows, or unchanged if its gamma is settled.
-
-    Parameters
-    ----------
-    X : (n, channels), n at least 1
-        Dense, of any float, or sparse.
-    what : str
-        The rows' name in the error.
-
-    Raises UsageError if their spread is out of range.
-    """
+    """Return the kernel with the gamma for rows X (n, channels), n > 0, if none is settled yet."""
     if kernel.gamma is not None:
         return kernel
     return kernel.settled_at(kernel.auto(checked_spread(X, what=what)))
@@ -56,11 +43,7 @@ def auto_gamma(kernel: Kernel, spread: float) -> float:
 
 
 def spread_of(X: Any) -> float:
-    """Return tr C of rows X (n, channels): half the mean squared distance of two of them.
-
-    It is 0, to rounding, for equal rows, and inf or NaN where squares overflow. O(n channels),
-    or O(entries + channels) for sparse rows.
-    """
+    """Return tr C of rows X (n, channels), which may overflow: half their mean squared distance."""
     X = unmasked(X)
     with np.errstate(over="ignore", invalid="ignore"):
         moments = _sparse_moments(X) if sparse.is_sparse(X) else _dense_moments(X)

@@ -1,12 +1,8 @@
-"""k-means in rounds: rows stay where they are, counts and sums travel.
+"""k-means in rounds: rows stay where they are, counts and sums travel, O(k d) numbers a node.
 
-In each round every node sends, for each center, the count and the sum of its rows that are
-nearest to it. The sums of all nodes move the centers exactly as one machine with all rows
-would (Lloyd's step). A round takes O(k d) numbers from each node, however many rows it holds.
-For the first centers, nodes cluster their own rows and the root clusters their centers.
-
-This module keeps no state and does not check input: the caller sends and receives, as the job
-`submerge.jobs.kinds.kmeans` does.
+The sums of all nodes move the centers exactly as one machine with all rows would (Lloyd's step).
+For the first centers, nodes cluster their own rows and the root clusters their centers. The caller
+checks input, keeps state, sends and receives, as the job `submerge.jobs.kinds.kmeans` does.
 """
 
 from __future__ import annotations
@@ -44,12 +40,7 @@ class UnitDraws(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterTally:
-    """What a node sends in a round.
-
-    counts : (k,), weight of the rows nearest to each center
-    sums : (k, d), their weighted sums
-    cost : the weighted sum of their squared distances
-    """
+    """Weights (k,) and sums (k, d) of the rows nearest to each center, and their summed squares."""
 
     counts: Array
     sums: Array
@@ -104,8 +95,7 @@ def local_summary(rows: Array, k: int, rng: UnitDraws) -> ClusterTally:
 def without_singles(summary: ClusterTally) -> ClusterTally:
     """Return a summary in which no cluster has a single row: such a one joins its nearest other.
 
-    The sum of a single row is that row, which a node may not want to send. Of a summary of one row
-    nothing is left. Counts are whole numbers; clusters that are emptied keep their place.
+    Its sum is that row, which a node may not want to send. Emptied clusters keep their place.
     """
     counts, sums = summary.counts.copy(), summary.sums.copy()
     for i in np.flatnonzero(counts == 1):
@@ -135,13 +125,7 @@ def singles_left_out(summary: ClusterTally) -> ClusterTally:
 def initial_centers(
     summaries: Sequence[ClusterTally], k: int, rng: UnitDraws, *, n_init: int = 10
 ) -> Array:
-    """Return centers (k, d) for the first round, from the nodes' `local_summary`.
-
-    This is weighted k-means on the nodes' centers, the best of `n_init` starts. Restarts take
-    little time at the root, and no messages.
-
-    Raises UsageError if there is no node, or all nodes together have fewer than k centers.
-    """
+    """Return centers (k, d) for the first round, by weighted k-means on `local_summary` centers."""
     if not summaries:
         raise UsageError("summaries must be of at least one node, got none")
     taken = [summary.counts > 0 for summary in summaries]
@@ -166,8 +150,7 @@ def initial_centers(
 def lloyd(tally_all: Callable[[Array], ClusterTally], centers: Array) -> Array:
     """Return centers (k, d) after rounds of Lloyd's step, until a step saves little.
 
-    `tally_all` returns all rows' tally for given centers: that of one node's rows, or the sum
-    of many, as in `lambda centers: sum_of(tally(rows, centers) for rows in nodes)`.
+    `tally_all` is of all rows: `lambda centers: sum_of(tally(rows, centers) for rows in nodes)`.
     """
     before = np.inf
     for _ in range(ROUNDS):
@@ -188,12 +171,7 @@ def sum_of(tallies: Iterable[ClusterTally]) -> ClusterTally:
 
 
 def seed_centers(rows: Array, weights: Array, k: int, rng: UnitDraws) -> Array:
-    """Return k of the rows (n, d) to start from, far from one another (k-means++).
-
-    References
-    ----------
-    Arthur & Vassilvitskii, k-means++: The Advantages of Careful Seeding, SODA 2007.
-    """
+    """Return k of the rows (n, d), far apart (k-means++; Arthur & Vassilvitskii, SODA 2007)."""
     chance: Any = weights
     centers = np.empty((k, rows.shape[1]))
     distance = np.full(len(rows), np.inf)

@@ -1,16 +1,9 @@
 """Choice of landmarks among rows: uniform, by leverage, or by the residual of the first half.
 
-Uniform choice costs nothing, and is as good where every kind of row is common. Where some kinds
-are rare, the other two find them: leverage in one pass over all rows, residual in a pass after
-the first half is chosen.
-
-References
-----------
-Alaoui & Mahoney, Fast Randomized Kernel Ridge Regression with Statistical Guarantees,
-NeurIPS 2015 (two levels: scores from a uniform sample). Musco & Musco, Recursive Sampling
-for the Nystrom Method, NeurIPS 2017 (the ridge: what rank k misses, over k). Deshpande,
-Rademacher, Vempala & Wang, Matrix Approximation and Projective Clustering via Volume
-Sampling, SODA 2006 (adaptive sampling by residual).
+Uniform choice is as good where every kind of row is common. Where some are rare, the others find
+them: leverage in one pass over all rows (scores from a uniform sample, Alaoui & Mahoney, NeurIPS
+2015; the ridge is what rank k misses, over k, Musco & Musco, NeurIPS 2017), residual in a pass
+after the first half is chosen (Deshpande, Rademacher, Vempala & Wang, SODA 2006).
 """
 
 from __future__ import annotations
@@ -42,15 +35,8 @@ def choose(
 ) -> Rows:
     """Return the numbers (m,) of the rows of X (n, channels), n at least m, to take.
 
-    Parameters
-    ----------
-    X : (n, channels), dense or sparse
-    kernel : Kernel
-        With a settled gamma. Uniform choice does not use it.
-    rank : int
-        Number of directions that the landmarks are for. Only leverage uses it.
-
-    Raises UsageError if `how` is none of these, or a kernel value overflows.
+    Only leverage uses `rank`, the directions that landmarks are for; uniform choice needs no
+    settled gamma. UsageError if `how` is none of these, or a kernel value overflows.
     """
     X = sparse.checked(X)
     if how == "leverage":
@@ -69,11 +55,7 @@ def by_leverage(X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Gen
 
 
 def by_residual(X: Any, m: int, kernel: Kernel, *, rng: np.random.Generator) -> Rows:
-    """Choose half of `m` rows of X (n, channels) at random, half by the first half's residual.
-
-    A row's probability is in proportion to its feature's squared distance from the span of the
-    first half. O(n m^2).
-    """
+    """Choose half of `m` rows of X at random, half by their distance from its span. O(n m^2)."""
     first = rng.choice(X.shape[0], (m + 1) // 2, replace=False)
     span = Landmarks(kernel, X[first])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -97,13 +79,7 @@ def leverage(X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Genera
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pilots:
-    """A sample of rows and the eigenvectors of its kernel, from which leverage is estimated.
-
-    rows : (s, channels)
-    share : Rows for each row of the sample: eigenvalues times this are those of all rows.
-    eigenvalues : (s,), ascending, none negative
-    vectors : (s, s)
-    """
+    """A sample of rows (s, channels), and eigenpairs of its kernel: times `share`, of all rows'."""
 
     rows: Array
     kernel: Kernel
@@ -128,16 +104,10 @@ class Pilots:
         return self.share * missed / rank or 1.0
 
     def leverage(self, X: Any, *, ridge: float) -> Array:
-        """Return the estimated ridge leverage of rows X (n, channels), dense or sparse.
+        """Return the estimated ridge leverage of rows X (n, channels), dense or sparse: (n,).
 
-        X : (n, channels)
-        ridge : Directions with smaller eigenvalues count less than half.
-
-        Returns
-        -------
-        (n,), not negative: (k(x,x) - k(x,S) (k(S,S) + ridge / share)^-1 k(S,x)) / ridge. With
-        all rows as the sample it is exactly the diagonal of K (K + ridge I)^-1; with fewer it
-        is never less, where share is 1.
+        (k(x,x) - k(x,S) (k(S,S) + ridge / share)^-1 k(S,x)) / ridge: with all rows as the sample
+        exactly the diagonal of K (K + ridge I)^-1; with fewer never less, where share is 1.
         """
         # Cholesky could fail: rounding may leave a kernel matrix more negative than a small ridge.
         whitened = self.vectors / np.sqrt(self.eigenvalues + ridge / self.share)

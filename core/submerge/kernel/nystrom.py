@@ -1,9 +1,8 @@
 """NY-KPCA: kernel PCA in the span of a few landmarks, streamed and pooled.
 
-`features.Landmarks` lifts a row to the coordinates of its feature's projection on the
-landmarks' span. PCA of the coordinates is exact kernel PCA within that span, and cannot miss
-less than exact kernel PCA at the same rank. Coordinates depend on landmarks and kernel alone,
-so scatters of them add up over nodes.
+PCA of rows' coordinates on the landmarks' span (`features.Landmarks`) is exact kernel PCA within
+that span, and cannot miss less than exact kernel PCA at the same rank. Coordinates depend on
+landmarks and kernel alone, so scatters of them add up over nodes.
 
 References
 ----------
@@ -30,13 +29,10 @@ CHUNK = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariance:
-    """Covariance of rows' features in the coordinates of some landmarks; see `pooled`.
+    """Mean (m,) and scatter (m, m) of rows' features in the coordinates of landmarks; see `pooled`.
 
-    count : Number of rows.
-    mean : (m,), of their coordinates
-    scatter : (m, m), of their coordinates, about that mean
-    outside : Summed squared distances of their features from the landmarks' span. They are taken
-        about zero: landmarks do not show the mean of the part outside.
+    `outside` is their summed squared distances from the landmarks' span, about zero: landmarks do
+    not show the mean of the part outside.
     """
 
     count: int
@@ -82,11 +78,7 @@ def pooled(*parts: Covariance) -> Covariance:
 
 @dataclass(frozen=True, eq=False)
 class NystromPCA:
-    """Kernel PCA in the landmarks' span: an immutable value.
-
-    rank : Most directions to show.
-    center : Whether the features' mean is subtracted.
-    """
+    """Kernel PCA in the landmarks' span, of at most `rank` directions."""
 
     landmarks: Landmarks
     covariance: Covariance
@@ -110,10 +102,7 @@ class NystromPCA:
         return np.concatenate(found)
 
     def residual(self, X: Array) -> Array:
-        """Return the squared distances of rows X off the directions, in feature space: (n,).
-
-        They are taken from the mean's projection on the landmarks' span, and never negative.
-        """
+        """Return the squared distances of rows X off the directions, in feature space: (n,)."""
         axes, found = self.directions.axes, []
         for rows in chunks(X):
             off = self.landmarks.lift(rows)
@@ -158,12 +147,7 @@ class NystromPCA:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrincipalAxes:
-    """Principal directions of features.
-
-    axes : (m, r). Orthonormal columns in the landmarks' coordinates; the largest entry is positive.
-    eigenvalues : (r,). Eigenvalues of the scatter, largest first. With all rows as landmarks they
-        are those of the rows' Gram matrix, centered if the features are.
-    """
+    """Orthonormal directions (m, r) in landmarks' coordinates, and eigenvalues (r,), descending."""
 
     axes: Array
     eigenvalues: Array

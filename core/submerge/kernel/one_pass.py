@@ -1,10 +1,8 @@
 """one_pass(): a low-rank approximation of a kernel matrix K, which is never formed.
 
-Blocks of columns are computed, multiplied and dropped, so that n rows take O(n (r + l))
-numbers for rank r and l spare columns. The rank is cut at the end: truncating earlier, as
-Nystrom with rank r inside its landmarks does, costs accuracy.
-
-It promises, for a positive semi-definite K:
+n rows take O(n (r + l)) numbers for rank r and l spare columns. The rank is cut at the end:
+earlier, as in Nystrom with rank r inside its landmarks, it costs accuracy. For a positive
+semi-definite K:
 
 1. The approximation never overstates: 0 <= K_hat <= K as matrices, to rounding.
 2. The extension to new rows gives the same scores for the matrix's own rows: `scores` equals
@@ -40,14 +38,10 @@ SQUARABLE = 1e-200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowRankKernel:
-    """A kernel matrix as `scores @ scores.T`.
+    """A kernel matrix as `scores @ scores.T`, and its exact Frobenius norm.
 
-    scores : (n, r). Rows to cluster: eigenvectors of the approximation, scaled by the roots of
-        their eigenvalues, largest first. Columns are zero where K has fewer directions.
-    coefficients : (n, r). Coefficients of the extension: a new row x has scores `kernel(x, X) @
-        coefficients`.
-    eigenvalues : (r,). Descending, never negative, and none above K's own.
-    norm : Exact Frobenius norm of K, summed over its columns.
+    Columns of scores (n, r) are zero where K has fewer directions. A new row x has scores
+    `kernel(x, X) @ coefficients`. Eigenvalues (r,) descend, and none is above K's own.
     """
 
     scores: Array
@@ -71,9 +65,7 @@ class LowRankKernel:
 def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
     """Yield the kernel matrix of rows X (n, d), dense or CSR, `block_size` columns at a time.
 
-    Each block is transposed, (b, n): K is symmetric, and products then read memory in order.
-
-    Raises UsageError if a value is not finite, or `sparse.checked` refuses the rows.
+    Transposed, (b, n), since K is symmetric, for products that read memory in order.
     """
     X = sparse.checked(X)
     for start in range(0, X.shape[0], whole("block_size", block_size, least=1)):
@@ -91,18 +83,9 @@ def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
 def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKernel:
     """Approximate a kernel matrix by one of low rank, in one pass over its columns.
 
-    columns : All of K's columns in order, as rows: see `columns_of`. Each block is used once.
-    sketch : (n, c). Omega, from `sketch_matrix`: c >= rank columns, some ten of them spare.
-    rank : Directions to keep at the end, at least 1.
+    `columns` are all of K's, in order, as rows (`columns_of`); `sketch` is Omega (n, c) of
+    `sketch_matrix`, with c >= rank, some ten of them spare. UsageError if they do not fit.
 
-    Returns
-    -------
-    LowRankKernel
-
-    Raises UsageError if there are not n columns, or the sketch has fewer than `rank`.
-
-    Notes
-    -----
     The paper has Q = orth(W) for W = K Omega, and B from B (Q' Omega) = Q' W. With all c
     columns kept in Q that is Q B Q' = W (Omega' W)^+ W', which is computed here from the
     eigenvectors of the small symmetric Omega' W. It is then symmetric and has no negative
@@ -153,16 +136,10 @@ def _product(columns: Iterable[Array], sketch: Array) -> tuple[Array, float]:
 def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:
     """Return Omega (n, columns), a subsampled randomized Hadamard transform (SRHT).
 
-    It is random signs times random columns of a Hadamard matrix of the next power of two; if n is
-    not one, K occupies random rows of it. The bits are the same everywhere. With as many columns
-    as rows it is the identity, and the approximation is K itself.
-
-    Raises UsageError if n or columns is not at least 1, or the seed not from 0 to 2^63 - 1.
-
-    Notes
-    -----
-    The paper transforms each column of K in n log n. For a dozen columns of the transform, BLAS
-    multiplies by a thin matrix faster.
+    Random signs times random columns of a Hadamard matrix of a power of two, of which K occupies
+    random rows. With as many columns as rows it is the identity, and the approximation is K itself.
+    The paper transforms each column of K in n log n; a product with a thin matrix is faster for a
+    dozen.
     """
     whole("columns", columns, least=1)
     seed = whole("seed", seed, least=0, most=MOST_SEED)
@@ -192,5 +169,4 @@ def _order(seed: int, stream: int, n: int) -> np.ndarray[tuple[int, ...], np.dty
 
 
 def _padded(columns: Array, rank: int) -> Array:
-    """Add columns of zeros up to `rank`."""
     return np.pad(columns, [(0, 0), (0, rank - columns.shape[1])])

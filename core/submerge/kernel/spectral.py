@@ -1,23 +1,16 @@
 """Spectral clustering of a fleet's rows: kernel scores that merge, then k-means in rounds.
 
-If a kernel separates k clusters, they are k clouds on the k - 1 leading directions of the
-features' covariance about their mean. That covariance is a `Subspace`: nodes learn it,
-parents merge it, and no row travels. The gamma that separates the clusters is not known
-beforehand, so a few are tried side by side, and the one with the widest eigengap is taken.
+If a kernel separates k clusters, they are k clouds on the k - 1 leading directions of the features'
+covariance about their mean (Balcan, Liang, Song, Woodruff & Xie, KDD 2016). That is a `Subspace`:
+nodes learn it, parents merge it, and no row travels. The gamma that separates the clusters is not
+known beforehand, so a few are tried side by side, and the one with the widest eigengap is taken.
 
     nodes send a linear summary; the root's spread gives gamma     `maps_around`
     nodes send a summary for each gamma; the root picks one        `summary_of`, `eigengap`
-    nodes score their own rows and send counts and sums            `scores`
-
-What nodes and root do in rounds is in `kmeans_rounds.py`.
+    nodes score their own rows and send counts and sums            `scores`, `kmeans_rounds`
 
 It does not compute normal cuts, because random features may give a row a negative degree. So
 it cannot separate clusters that touch, or that only a long path keeps apart (two moons).
-
-References
-----------
-Balcan, Liang, Song, Woodruff & Xie, Communication Efficient Distributed Kernel PCA, KDD 2016
-(kernel PCA, then k-means); Rahimi & Recht, NIPS 2007 (the features).
 """
 
 from __future__ import annotations
@@ -65,11 +58,9 @@ def summary_of(X: Any, schema: Schema, *, n_clusters: int) -> Subspace:
 
 
 def eigengap(summary: Subspace, *, n_clusters: int) -> float:
-    """Return the variance along the last direction that is used, less that of the next one.
+    """Return the variance along the last direction used, less the next one's; 0 if not held.
 
-    If there are k clusters, the k-th largest variance is noise; 0 stands for one that is not
-    held. Kernels that are 1 at distance 0 have the same trace, so gaps of different gammas
-    compare directly.
+    Gaps of different gammas compare: kernels that are 1 at distance 0 have the same trace.
     """
     variance = np.append(summary.explained_variance, [0.0, 0.0])
     last = min(directions(n_clusters), summary.rank + 1)
@@ -92,7 +83,6 @@ def scores(X: Any, schema: Schema, summary: Subspace, *, n_clusters: int) -> Arr
 
 
 def _lifted(X: Any, schema: Schema) -> Iterator[Array]:
-    """Yield the features of rows X (n, channels), a few at a time."""
     X = sparse.checked(X)
     # Scaling shifts rows, and zeros do not stay zero.
     as_it_is = sparse.is_sparse(X) and schema.scaling is None

@@ -1,17 +1,13 @@
 """Blend: how one block of rows joins the past.
 
-With forgetting factor f, row j of n weighs f^(n-1-j) and the block fades the past by
-f^n, so the result does not depend on how the stream was cut into blocks. Let rows c_j
-be measured from the running mean, `drift` be their weighted mean, W their mass and w
-the faded weight of the past. Then
+With forgetting factor f, row j of n weighs f^(n-1-j) and the block fades the past by f^n, so the
+result does not depend on how the stream was cut into blocks. With rows c_j from the running mean,
+their weighted mean `drift`, their mass W and the past's faded weight w,
 
     sum_j w_j (c_j - pull drift)(c_j - pull drift)'  with  (1 - pull)^2 = w / (w + W)
 
-is the block's scatter about its own mean plus the term for the two means' distance,
-w W / (w + W) drift drift'. Centering therefore costs no column of its own: every row
-moves by the same small vector.
-
-The energy of channel l, which a block adds to the total squared distance to the mean, is
+is the block's scatter about its own mean plus w W / (w + W) drift drift', for the two means'
+distance: centering costs no column of its own. The block adds to the energy of channel l
 
     sum_j w_j c_jl^2 - pull (2 - pull) W drift_l^2
 """
@@ -28,12 +24,7 @@ from submerge.pca.subspace import Subspace
 
 
 class Ages(NamedTuple):
-    """Weights of n rows by their age; (n,) each but `mass`, their sum.
-
-    roots : of the weights
-    shares : weights / mass, which sum to 1
-    unit : roots / sqrt(mass), of length 1
-    """
+    """Weights of n rows by age; roots, shares of their sum, and unit, of length 1; (n,) each."""
 
     weights: Array
     roots: Array
@@ -53,12 +44,8 @@ class Ages(NamedTuple):
 class Blend(NamedTuple):
     """Weights of a block and of the past before it.
 
-    past : factor on the past's weight, energy and squared sigma
-    ages : weights of the block's rows, and what follows from them
-    mass : the sum of those weights
-    pull : how far each row moves toward the drift; 0 without centering
-    follow : how far the running mean moves toward it, W / (w + W)
-    weight : of the faded past, w
+    `past` multiplies the past's weight, energy and squared sigma, and `weight` is w, faded; `pull`
+    is 0 without centering; the running mean moves toward the drift by `follow`, W / (w + W).
     """
 
     past: float
@@ -80,11 +67,7 @@ class Blend(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """A memory's past and a block, summarised.
-
-    drift : (dim,), the block's weighted mean, from the running mean
-    energies : (dim,), what the block adds to each channel's squared distance to the mean
-    """
+    """A memory's past and a block: its drift from the mean and the energies it adds, (dim,)."""
 
     found: Directions
     drift: Array
@@ -92,10 +75,7 @@ class Digest(NamedTuple):
 
 
 def channel_energies(rows: Storage, blend: Blend, drift: Array) -> Array:
-    """Return what the block `rows` (n, dim) adds to each channel's energy, (dim,).
-
-    O(n dim), with temporaries of a slice.
-    """
+    """Return what rows (n, dim) add to each channel's energy, (dim,), with a slice's memory."""
     weights, roots, _, unit, mass = blend.ages
     if blend.past == 1.0:
         squares = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
@@ -113,11 +93,7 @@ def channel_energies(rows: Storage, blend: Blend, drift: Array) -> Array:
 
 
 class Totals(NamedTuple):
-    """Mean, weight and energy, exact at any rank, and the bound on what was dropped.
-
-    mean : (dim,)
-    energies : (dim,), of each channel; None since a past that did not have them
-    """
+    """Mean (dim,), weight and energies (dim,), exact at any rank; the bound on what was dropped."""
 
     mean: Array
     weight: float

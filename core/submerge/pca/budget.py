@@ -10,10 +10,8 @@ On the exact path, a block with gaps takes 8 (7 b dim + 32 dim^2) + 512 kB more,
 Its b is cut to what the budget has room for, but not below that of the low-rank path, nor below
 4 dim or 400: above 80 columns an engine whose rows have gaps may take more than its budget.
 
-The exact path is taken where its contract is within the budget, or no larger than that of
-the other path. So an engine takes no more than the budget or the low-rank contract, whichever
-is larger. The budget is a constant: memory stays O(dim k) plus a constant. LAPACK's work space,
-up to 3 dim^2 numbers while the exact path is read, is not in the contract.
+The exact path is taken where its contract is within the budget, or no larger than the other's.
+LAPACK's work space, up to 3 dim^2 numbers while the exact path is read, is not in the contract.
 """
 
 from __future__ import annotations
@@ -54,8 +52,7 @@ def low_rank_bytes(dim: int, kept: int, rows: int) -> int:
 def is_exact(dim: int, kept: int, rows: int, memory: int, *, adaptive: bool) -> bool:
     """Return whether the exact path is within the budget, or within the other's contract.
 
-    An adaptive rule has each block decomposed. For it, the eigenproblem of the exact path, of
-    size dim, must not be larger than that of the other, of size k + b.
+    With an adaptive rule its eigenproblem, one a block, must not exceed the other's size, k + b.
     """
     if adaptive:
         return dim <= kept + rows
@@ -73,10 +70,7 @@ def most_sums(dim: int) -> int:
 
 
 def gapped_bytes(dim: int, rows: int, room: int = 0) -> int:
-    """Return the contract of the exact path, in bytes, for blocks of so many rows with gaps.
-
-    `room` is how many rows a block without gaps may have.
-    """
+    """Return the exact path's contract for blocks of `rows` with gaps, or `room` rows without."""
     most = (
         exact_bytes(dim, rows)
         + 8 * (7 * rows * dim + 4 * most_sums(dim) * dim**2)

@@ -1,17 +1,12 @@
 """best_rank(): the rank by held-out likelihood, from summaries of different rows.
 
 The factor-analysis model (`factor`) that follows from all summaries but one is held against that
-one, which enters only by its weight, mean, scatter and energies of channels:
+one (Bishop, Pattern Recognition and Machine Learning, 2006, sections 1.3 and 12.2.4), by
 
     -1/2 (dim log 2 pi + log det Sigma + tr(Sigma^-1 S) / n),    Sigma = L L' + Psi,
 
 S the scatter of the held-out rows about the mean of the others, and n their weight. No row is
-needed: models without one summary are merges of the others, and a summary of rank k answers for all
-ranks below.
-
-References
-----------
-Bishop, Pattern Recognition and Machine Learning (2006), sections 1.3 and 12.2.4.
+needed: models are merges of the others, and one of rank k answers for all ranks below.
 """
 
 from __future__ import annotations
@@ -44,22 +39,10 @@ Summarised = Subspace | WholeScatter
 def best_rank(
     folds: Sequence[Summarised], *, most: int, center: Center = "fleet", spare: int = 5
 ) -> int | None:
-    """Return the rank whose models describe best what they were not learnt from.
+    """Return the rank whose models describe best what they were not learnt from, by 3 n merges.
 
-    folds : Of one schema. Those without readings, or without energies of channels, are left out.
-    most : Highest rank to consider; it is below the dimension in any case.
-    center : As in `merge`. With "own" rows are measured from the mean of their own fold.
-    spare : Directions beyond `most` that merges keep.
-
-    Returns
-    -------
-    int or None
-        None with fewer than 4 folds, or where nothing varies.
-
-    Notes
-    -----
-    With n folds, 3 n merges of two summaries: those of all before and of all after each fold are
-    computed once.
+    None with fewer than 4 folds that have readings and energies, or where nothing varies. Merges
+    keep `spare` directions beyond `most`; with center="own" each fold is about its own mean.
     """
     folds = [fold for fold in folds if fold.weight > 0 and fold.channel_energies is not None]
     kept = most + spare
@@ -80,11 +63,9 @@ def best_rank(
 
 
 def _summed(curves: Array) -> Array:
-    """Return what folds gain by each rank over the first, added up.
+    """Return what folds (folds, ranks) gain by each rank over the first, added up.
 
-    curves : (folds, ranks)
-
-    A fold's likelihood has no lower bound, and one that nothing explains would choose alone. So
+    A fold's likelihood has no lower bound, and one that nothing explains would choose alone: so
     none counts for more than `MOST_GAIN` times what a typical one gains or loses.
     """
     gains = curves - curves[:, :1]
@@ -95,13 +76,7 @@ def _summed(curves: Array) -> Array:
 def held_out(
     model: Subspace, factors: Factors, held: Summarised, *, center: Center = "fleet"
 ) -> float:
-    """Return the mean log density of the rows of a summary, by a model of others.
-
-    model, factors : the model
-    held : Subspace or WholeScatter
-        What a subspace does not hold of the energies of its channels counts as uncorrelated.
-    center : as in `best_rank`
-    """
+    """Return the mean log density of a summary's rows; energy it lacks counts as uncorrelated."""
     precision = Precision.of(model, factors)
     inner = np.eye(precision.loadings.shape[1]) + precision.loadings.T @ precision.loadings
     determinant = 2 * float(np.log(precision.roots).sum()) + float(np.linalg.slogdet(inner)[1])

@@ -105,7 +105,6 @@ class RareRows(NamedTuple):
         return cls(np.empty((0, dim)), np.empty((0, dim), dtype=bool), np.empty(0))
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.values)
 
     def and_rows(self, more: RareRows) -> RareRows:
@@ -114,18 +113,7 @@ class RareRows(NamedTuple):
 
 
 class GappedRows(NamedTuple):
-    """RareRows about one mean.
-
-    Attributes
-    ----------
-    sums : Sums
-    rare : RareRows
-        Those that are in no sum.
-    schema : str
-        The schema's fingerprint.
-    center : bool
-        Whether sums are about their means, or about zero.
-    """
+    """Sums of rows and rare rows beside them, about one mean, or about zero if not `center`."""
 
     sums: Sums
     rare: RareRows
@@ -164,10 +152,7 @@ class GappedRows(NamedTuple):
 
     @property
     def bounded(self) -> GappedRows:
-        """The same with at most `most_sums` sums that have gaps, and none without weight.
-
-        The lightest are filled by what all say, but for channels that never came.
-        """
+        """The same with at most `most_sums` sums that have gaps: the lightest are filled."""
         total = sum(part.weight for part in self.sums.values())
         sums = {key: part for key, part in self.sums.items() if part.weight > FAINT * total}
         dim = self.rare.values.shape[1]
@@ -185,11 +170,7 @@ class GappedRows(NamedTuple):
         return self._replace(sums=sums)
 
     def without_rare(self, known: Estimate) -> GappedRows:
-        """Return it with rare gaps filled by what is known.
-
-        Of rows that lack what a sum lacks and more, that alone is filled: what the sum lacks may be
-        known better later.
-        """
+        """Return it with rare gaps filled by what is known, but for those that a sum has too."""
         left, sums = np.ones(len(self.rare), dtype=bool), dict(self.sums)
         never = self.rare.mask & ~known.came
         keys = sums.keys() | {lacking(each) for each in (never if never.any() else never[:1])}
@@ -260,21 +241,11 @@ def estimate(
 ) -> tuple[list[Estimate], list[WholeScatter]]:
     """Return what is known of the rows of each group, and the scatter of all of them.
 
-    Parameters
-    ----------
-    groups : sequence of GappedRows
-        Each has a mean of its own, and all have one covariance.
-    prior : Estimate, optional
-        By a model, for channels that never came.
-    rounds : int
-        Most rounds of expectation and maximisation.
-
-    Notes
-    -----
-    A round costs O(dim^3) for each sum, and O(n dim^2 + sum m_i^3) for n rare rows, m_i gaps in
-    row i. Sums begin at what rows without gaps say, where these are more than 4 dim, and at each
-    channel's own mean and variance elsewhere. Rare rows begin at their own: where readings reach a
-    range that was never seen, what was learnt before is wrong by any factor.
+    Groups have means of their own and one covariance; `prior` is for channels that never came. A
+    round costs O(dim^3) for each sum, and O(n dim^2 + sum m_i^3) for n rare rows, m_i gaps in row
+    i. Sums begin at what rows without gaps say, where these are more than 4 dim. Rare rows begin at
+    each channel's own mean and variance: where readings reach a range that was never seen, what was
+    learnt before is wrong by any factor.
     """
     seen = _Seen.of(groups)
     known, dim, came = _start(groups, seen), len(seen.weights), seen.weights > 0
@@ -432,8 +403,7 @@ def _unit(C: Array) -> Array:
 def _expected(rows: Array, mask: Mask, weights: Array, C: Array) -> tuple[Array, Array]:
     """Return rows (n, dim) about their mean with gaps filled, and sum_i w_i V_i.
 
-    With K the inverse of the covariance, the conditional covariance is V = K_mm^-1, and the
-    conditional mean is mean_m - V K_mo (x_o - mean_o).
+    With K = C^-1, V = K_mm^-1 and the conditional mean is mean_m - V K_mo (x_o - mean_o).
     """
     dim, unit = len(C), _unit(C)
     K = np.linalg.inv(C / np.outer(unit, unit) + LEAST_NOISE * np.eye(dim))

@@ -1,11 +1,9 @@
 """Factors: a variance of its own for each channel, beside the directions that channels share.
 
-The factor-analysis model of normal rows is
+The factor-analysis model of normal rows (Lawley and Maxwell 1971, chapter 4; Harman 1976,
+chapter 8) has loadings L (dim, k) and covariance L L' + diag(Psi):
 
     x = mean + L z + noise,    z ~ N(0, I),    noise ~ N(0, diag(Psi))
-
-with L (dim, k) and Psi (dim,), so that their covariance is L L' + diag(Psi). A subspace alone has
-one noise variance for all channels; here a quiet channel may be precise beside a loud one.
 
 1. Where only directions are held, L = U S / sqrt(weight) of all of them, and Psi is what they leave
    of the exact energy of each channel: Psi_j = (energy_j - sum_i sigma_i^2 u_ij^2) / weight.
@@ -14,13 +12,7 @@ one noise variance for all channels; here a quiet channel may be precise beside 
 3. No channel's noise is less than `LEAST` of its variance. A fit may leave a channel next to none
    (a Heywood case); how small it truly is cannot be known from finite rows.
 
-Both parts go with a change of a channel's unit, and so does the distance by them (rule 1 as far as
-the directions do).
-
-References
-----------
-Lawley and Maxwell, Factor Analysis as a Statistical Method (1971), chapter 4. Harman, Modern Factor
-Analysis (1976), chapter 8.
+Both go with a change of a channel's unit, and so does a distance (by rule 1, as directions do).
 """
 
 from __future__ import annotations
@@ -77,15 +69,7 @@ class Factors:
 
 
 def factors_of(piece: Subspace | WholeScatter, directions: Subspace) -> Factors | None:
-    """Return the factors of a summary; None where energies of channels are not known.
-
-    Parameters
-    ----------
-    piece : Subspace or WholeScatter
-        What is held of the rows.
-    directions : Subspace
-        Those of it that are published: they stand for L where it is not published apart.
-    """
+    """Return a summary's factors, perhaps with `directions` for L; None without energies."""
     energies = piece.channel_energies
     if energies is None or not directions.rank or not piece.weight > 0:
         return None
@@ -105,8 +89,7 @@ def factors_of(piece: Subspace | WholeScatter, directions: Subspace) -> Factors 
 def columns_apart(dim: int, k: int) -> int:
     """Return how many columns of loadings a model may have beside its k directions.
 
-    Half of the dimensions: more add little to a distance. But no more than keep a model of a whole
-    scatter as small as the reports, for which a link has room (`size_of_report` of the client).
+    Half of dim are enough for a distance, and a link has room for no more (`size_of_report`).
     """
     report = max(4 * dim * k, 2 * dim * (dim + 1)) + ROOM
     return max(0, min(dim // 2, report // (4 * dim) - k))
@@ -115,12 +98,9 @@ def columns_apart(dim: int, k: int) -> int:
 def fitted(covariance: Array, columns: int) -> Factors:
     """Return the factors of a covariance (dim, dim), fitted to it by maximum likelihood.
 
-    Notes
-    -----
-    In units of the noise, the most likely L follows from the leading eigenpairs t, V of
-    Psi^-1/2 C Psi^-1/2: L = Psi^1/2 V (t - 1)^1/2. Psi is then what L leaves of the variances, and
-    both are repeated. It begins at half of what no linear prediction by the others explains,
-    1 / (C^-1)_jj (Joreskog, Psychometrika 32, 1967). O(dim^3) a round.
+    In units of the noise, L follows from the leading eigenpairs t, V of Psi^-1/2 C Psi^-1/2: L =
+    Psi^1/2 V (t - 1)^1/2. Psi is then what L leaves of the variances, and both are repeated, from
+    half of 1 / (C^-1)_jj on (Joreskog, Psychometrika 32, 1967). O(dim^3) a round.
     """
     variance = np.maximum(np.diag(covariance), 0.0)
     least = floored(np.zeros(len(variance)), variance)
@@ -172,16 +152,10 @@ def _scaled(subspace: Subspace) -> Array:
 
 
 class Precision:
-    """The inverse of L L' + diag(Psi). O(dim k^2) to make.
+    """The inverse of L L' + diag(Psi), O(dim k^2) to make.
 
-    Attributes
-    ----------
-    loadings : (dim, k)
-        M, in units of the noise.
-    roots : (dim,)
-        The standard deviations of the noise.
-    back : (k, dim)
-        (I + M'M)^-1 M', which gives z of y.
+    `loadings` M (dim, k) are in units of the noise, `roots` (dim,) its standard deviations, and
+    `back` (k, dim) is (I + M'M)^-1 M', which gives z of y.
     """
 
     def __init__(self, loadings: Array, noise: Array) -> None:

@@ -1,12 +1,8 @@
 """LowRank: k directions and a block, in O(dim (k + b)) memory (SPCA, Algorithm 3).
 
-One buffer holds the orthonormal rows kept so far and, below them, the block of new
-rows. Absorbing a block replaces the rows on top and copies nothing else.
-
-The paper's Algorithm 3 projects the block once and takes a QR of the residual. On
-rank-deficient data, a sensor that starts late, or large means in float32, that
-loses orthogonality altogether (||U'U - I|| reaches 1). The kernel in `_linalg`
-does not, and is faster.
+The paper's Algorithm 3 projects the block once and takes a QR of the residual. On rank-deficient
+data, a sensor that starts late, or large means in float32, that loses orthogonality altogether
+(||U'U - I|| reaches 1). The kernel in `_linalg` does not, and is faster.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """fill() estimates missing values; shrunk() says how much lower rows with gaps score.
 
-A gap is never taken for zero: a sensor that dropped out reports nothing, and learning
-zeros teaches the model a direction that does not exist. A gap is filled by its
-conditional mean given the rest of the same row, under the model of `factor`. The caller
-counts what was filled. A filled value is never anomalous, so such a row scores less, by a
-share that follows from the same model.
+A gap is never taken for zero: learning zeros teaches the model a direction that does not exist.
+A filled value is never anomalous, so such a row scores less. The caller counts what was filled.
 """
 
 from __future__ import annotations
@@ -130,19 +127,10 @@ def shrunk(
 
 
 def without_gaps(distance: Array, observed: Array, dim: int) -> Array:
-    """Return the distances of rows with gaps as they compare with those of rows without.
+    """Return the distances (n,) of rows with gaps as they compare with those of rows without.
 
-    Parameters
-    ----------
-    distance : (n,)
-        Of filled rows, which is that of their observed channels alone, x_o' Sigma_oo^-1 x_o.
-    observed : (n,)
-        Share of the channels that were observed, above 0.
-    dim : int
-
-    Returns
-    -------
-    (n,), not negative. A distance of m channels has mean m and deviation sqrt(2 m): it is given
+    `distance` is of filled rows, x_o' Sigma_oo^-1 x_o of their observed channels, and `observed`
+    their share, above 0. A distance of m channels has mean m and deviation sqrt(2 m): it is given
     mean and deviation of one of all. Rows of three plants with random gaps then pass what 0.1 % of
     whole rows pass no more often (decision 33).
     """

@@ -1,9 +1,8 @@
 """Reconstruction: each channel as predicted from all the others.
 
-The model of normal rows (`factor`) has an inverse covariance P, which gives two results: by the
-noise of each channel where factors are known, else by one for all. The error of predicting channel
-j from all the others is (P x)_j / P_jj: a *virtual sensor*. That error's square, times P_jj, is the
-amount by which the distance x'P x falls if channel j may be replaced: its *reconstruction-based
+The model of normal rows (`factor`, or one noise for all) has an inverse covariance P. The error of
+predicting channel j from all the others is (P x)_j / P_jj: a *virtual sensor*. Its square, times
+P_jj, is by how much x'P x falls if channel j may be replaced: its *reconstruction-based
 contribution*. The residual's largest share may be at a channel that a fault merely spreads to. This
 contribution is certain to be largest at one large fault.
 
@@ -154,31 +153,12 @@ class Reconstruction:
 
 
 def shares_of(errors: Array, expected: Array | None, typical: Array | None = None) -> Array:
-    """Return the share of each channel in what is anomalous about each row.
+    """Return the share of each channel in what is anomalous about each row, (n, channels).
 
-    Parameters
-    ----------
-    errors : (n, channels)
-        From `Reconstruction.left_out`.
-    expected : (channels,) or None
-        Mean squares of errors under the model; None weighs all channels alike.
-    typical : (channels,), optional
-        Mean squares of errors on normal rows. Where it is NaN or 0, `expected` replaces it.
-
-    Returns
-    -------
-    (n, channels), shares that sum to 1 along each row; all 0 where there is no error.
-
-    Notes
-    -----
-    The reconstruction-based contribution of channel j to the squared Mahalanobis distance x'P x
-    is e_j^2 P_jj, and 1 / P_jj is the mean square of the error e_j under the model. A channel's
-    typical square replaces that mean where it is known.
-
-    References
-    ----------
-    Alcala and Qin, Reconstruction-based contribution for process monitoring, Automatica 45
-    (2009).
+    Shares sum to 1 along a row, and are 0 where there is no error. The contribution of channel j to
+    x'P x is e_j^2 P_jj, e the errors of `Reconstruction.left_out`, and 1 / P_jj is the mean square
+    `expected` of e_j under the model; None weighs all alike. Where it is known, neither NaN nor 0,
+    the mean square on normal rows replaces it, `typical` (Alcala and Qin, Automatica 45, 2009).
     """
     squares = errors**2
     if expected is not None:

@@ -1,20 +1,19 @@
 """restated(): what was learnt of some channels, as a summary of others.
 
-Devices come and go, and what was learnt of the others stays. With K the channels that both schemas
-have, and N those that are new, what is known of K goes over exactly. Rows from before a channel
-came are completed as expectation maximisation would complete them (docs/decisions/0040): by the
-regression of N on K in rows that have all channels, `like`, and by what it leaves unexplained.
-For this pattern of gaps, where a row has either all channels or lacks all new ones, that is the
-maximum likelihood in one step (Little and Rubin 2002, section 7.2):
+With K the channels that both schemas have, and N those that are new, what is known of K goes over
+exactly. Rows from before a channel came are completed as expectation maximisation would complete
+them (docs/decisions/0040): by the regression of N on K in rows that have all channels, `like`. As
+a row has either all channels or lacks all new ones, that is the maximum likelihood in one step
+(Little and Rubin 2002, section 7.2):
 
     S_KN = S_KK B,    S_NN = B' S_KK B + w C
 
 with w the weight, B the coefficients and C the covariance of the residuals. Few rows say little
 of B and C, so as many as `FIRST_ROWS` rows stand beside them in which K varies as ever, and new
-channels vary by one unit and follow nothing. A scaled channel varies by about that.
+channels vary by one unit and follow nothing.
 
-Directions leave out what each channel varies by itself, and so B cannot be found from them, nor
-held by them: a new channel then stands beside the others, with its own mean and variance.
+B cannot be found from directions, which leave out what each channel varies by itself, nor held
+by them: a new channel then stands beside the others, with its own mean and variance.
 """
 
 from __future__ import annotations
@@ -37,12 +36,10 @@ FIRST_ROWS = 10.0
 
 
 def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) -> Piece:
-    """Return a summary under a schema as one under another.
+    """Return a summary under schema `old` as one under `new`, of one family.
 
-    piece : Of schema `old`.
-    old, new : Of one family. Channels are the same if name and unit are; without scaling, numbers
-        are in the channels' units.
-    like : Of schema `new`: rows that have all channels. Without it nothing is known of new ones.
+    Channels are the same if name and unit are; without scaling, numbers are in the channels' units.
+    `like` has all channels, under `new`; without it nothing is known of new ones.
     """
     change = _change(old, new)
     if isinstance(piece, WholeScatter):
@@ -51,13 +48,7 @@ def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) 
 
 
 class _Change(NamedTuple):
-    """How channels go over.
-
-    kept : places of the channels that both have, in the new schema
-    source : their places in the old one
-    came : places of the new channels
-    ratio, shift : what makes old numbers of kept channels new ones: x * ratio + shift
-    """
+    """How channels go over: `kept` places were `source`, and x becomes x * ratio + shift."""
 
     kept: npt.NDArray[np.intp]
     source: npt.NDArray[np.intp]
@@ -82,7 +73,6 @@ def _change(old: Schema, new: Schema) -> _Change:
 
 
 def _units(schema: Schema) -> tuple[Array, Array]:
-    """Return the offsets and scales of all channels."""
     scaling = schema.scaling
     if scaling is None:
         return np.zeros(schema.width), np.ones(schema.width)
@@ -90,11 +80,7 @@ def _units(schema: Schema) -> tuple[Array, Array]:
 
 
 class _Before(NamedTuple):
-    """What rows say that lack the new channels.
-
-    mean, variance : (kept,)
-    unit : the variance that is assumed of a new channel
-    """
+    """What rows say that lack new channels: (kept,) both, and the `unit` variance of these."""
 
     mean: Array
     variance: Array
@@ -102,12 +88,7 @@ class _Before(NamedTuple):
 
 
 class _Expected(NamedTuple):
-    """What is expected of new channels, given kept ones.
-
-    mean : (new,), where the kept ones are at their own means
-    slopes : (kept, new)
-    rest : (new, new), covariance of what is left
-    """
+    """New channels given kept ones: mean (new,) at theirs, slopes (kept, new), covariance left."""
 
     mean: Array
     slopes: Array
@@ -137,10 +118,7 @@ def _expected(like: Piece | None, change: _Change, before: _Before) -> _Expected
 
 
 def _beside(like: Piece | None, change: _Change, unit: float) -> tuple[Array, Array]:
-    """Return mean and variance of new channels, each by itself: (new,) both.
-
-    unit : the variance that is assumed
-    """
+    """Return mean and variance of new channels, (new,), each by itself; `unit` is assumed."""
     came = change.came
     if like is None or not like.weight > 0:
         return np.zeros(len(came)), np.full(len(came), unit)

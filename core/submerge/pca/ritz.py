@@ -1,10 +1,9 @@
 """The leading eigenvectors of a block's Gram matrix, from those of the block before, certified.
 
 Absorbing a block needs the leading k eigenvectors of G = M M', the Gram matrix of m = k + b
-rows M: the past's directions, weighed, above the block. A full eigenproblem of that size takes
-longer than the products with the rows. But the past's directions are nearly the new ones. So
-subspace iteration starts from them and from a few fixed vectors, which find what the past does
-not hold, and a Rayleigh-Ritz step ends it.
+rows M: the past's directions, weighed, above the block. A full eigenproblem takes longer than the
+products with the rows. But the past's directions are nearly the new ones: subspace iteration starts
+from them and a few fixed vectors, which find what the past lacks, and ends in a Rayleigh-Ritz step.
 
 Nothing is taken on trust. For any orthonormal V (m, k), the memory M'VV'M never overstates M'M,
 and what it lacks, M'(I - VV')M, has the eigenvalues of
@@ -12,9 +11,8 @@ and what it lacks, M'(I - VV')M, has the eigenvalues of
     D = (I - VV') G (I - VV').
 
 A Cholesky factorisation of `bound I - D` that succeeds proves that `bound` is at least the
-largest of them. The exact leading eigenvectors lack lambda_(k+1), and no V lacks less. A bound
-beyond `TRIES` times the Ritz value of that eigenvalue, which is never above it, is refused: the
-caller then solves the full eigenproblem.
+largest of them. No V lacks less than lambda_(k+1). A bound beyond `TRIES` times its Ritz value,
+which is never above it, is refused: the caller then solves the full eigenproblem.
 """
 
 from __future__ import annotations
@@ -69,10 +67,9 @@ def vectors_beside(k: int) -> int:
 def block_rows(dim: int, k: int, asked: int | None = None) -> int:
     """Return how many rows a block of the low-rank path has, for `k` directions.
 
-    Without a number `asked` for, these are the fastest. What the eigenproblem and the
-    certificate cost is spread over a block; the Gram matrix takes the more time a row the larger
-    the block is, and in many dimensions that is most. A larger number is cut to what is fast:
-    500 rows at once take several times as long a row, and their memory.
+    If none are `asked` for, the fastest: eigenproblem and certificate are spread over a block, but
+    the Gram matrix takes more a row the larger it is, most of the time in many dimensions. A larger
+    number is cut: 500 rows at once take several times as long a row, and their memory.
     """
     vectors = 3 * (k + vectors_beside(k))
     most = max(100, vectors) - k
@@ -89,15 +86,7 @@ def pays(m: int, k: int) -> bool:
 
 
 def decomposed(stack: Storage, old: int, k: int, *, mix: Mix, cancelled: float) -> Eigen:
-    """Return leading eigenpairs of the Gram matrix of `mix @ stack`.
-
-    stack : (m, dim)
-
-    Notes
-    -----
-    Float32 rows are first multiplied in float32. Where what is wanted comes near the rounding of
-    that, they are multiplied again in float64.
-    """
+    """Return leading eigenpairs of the Gram matrix of `mix @ stack`; float32 if good enough."""
     m, dim = stack.shape
     kept = min(k, m, dim)
     if stack.dtype == np.float32:
@@ -117,23 +106,12 @@ def _eigen(gram: Array, old: int, k: int, dim: int) -> Eigen:
 
 
 def certified(gram: Array, old: int, k: int) -> Eigen | None:
-    """Return nearly the leading `k` eigenpairs of a Gram matrix, if that pays and is sound.
+    """Return nearly the leading `k` eigenpairs of a Gram matrix (m, m), if that pays and is sound.
 
-    gram : (m, m)
-
-    Returns
-    -------
-    Eigen or None
-        Ritz values and vectors, and a proven bound on what they lack; None where the full
-        eigenproblem has to be solved: few rows, a past of fewer directions, rows that are
-        nearly deficient, or a bound that is not proven.
-
-    Notes
-    -----
-    2 m^2 (5 k + spare) + m^3 / 3 flops, the QR of an (m, k + spare) matrix and the
-    eigenproblem of size k + spare. Two products with G come before the QR: more changed the
-    error of no stream that we tried by a tenth, and rounding between them stays below the
-    eigenvalues that `GUARD` lets through.
+    Ritz values and vectors, with a proven bound on what they lack. 2 m^2 (5 k + spare) + m^3 / 3
+    flops, a QR of (m, k + spare) and an eigenproblem of k + spare. Two products with G come before
+    the QR: more changed the error of no stream that we tried by a tenth, and rounding between them
+    stays below the eigenvalues that `GUARD` lets through.
     """
     m, diagonal = len(gram), gram.diagonal()
     largest = float(diagonal.max(initial=0.0))
@@ -154,8 +132,7 @@ def certified(gram: Array, old: int, k: int) -> Eigen | None:
 def _start(gram: Array, old: int) -> Array:
     """Return where the steps begin, (m, old + spare), times a power of G.
 
-    Its columns are the rows' coordinates along the past's directions, G e_i / sigma_i, and
-    fixed combinations of the block's rows, G w, less their share along those.
+    The rows' coordinates along the past's directions, G e_i / sigma_i, and fixed G w less those.
     """
     m = len(gram)
     fixed = _fixed(m - old, vectors_beside(old))
@@ -168,11 +145,7 @@ def _start(gram: Array, old: int) -> Array:
 def _proven(
     gram: Array, values: Array, vectors: Array, images: Array, beyond: float
 ) -> float | None:
-    """Return a bound on what the eigenpairs lack that Cholesky proves, or None.
-
-    values, vectors, images : (k,), (m, k) V, (m, k) G V
-    beyond : the next Ritz value
-    """
+    """Return a bound on what V (m, k) lacks that Cholesky proves, or None; images are G V."""
     m = len(gram)
     # (I - VV') G (I - VV') = G - V H' - H V'  with  H = G V - V diag(values) / 2
     half = images - vectors * (0.5 * values)

@@ -1,10 +1,6 @@
-"""Scatter: the whole (dim, dim) scatter, where the memory budget has room for it.
+"""Scatter: the whole (dim, dim) scatter, exact, where the memory budget has room for it (`budget`).
 
-It is exact, and below some 300 columns faster than directions. It has the interface of
-`LowRank`, so `SAPCA` treats both alike; `budget` has the choice between them.
-
-A float32 engine multiplies rows in float32, after the mean is subtracted, and adds blocks in
-float64.
+A float32 engine multiplies rows in float32, without the mean, and adds blocks in float64.
 """
 
 from __future__ import annotations
@@ -45,13 +41,10 @@ from submerge.pca.whole_scatter import WholeScatter
 class Scatter:
     """The exact scatter about the mean; nothing is ever dropped from it.
 
-    total : (dim, dim). Of the rows absorbed.
-    room : (n, dim). Space for the next block. It grows to the largest block written.
-    gaps : (n, dim) of bool, or None. Which values in the room are guesses; None if none is.
-    prior : By the model that guessed, while rows lack some channel altogether: of all others these
-        rows say more than the model's few directions.
-    lacking : Sums of rows that lack the same channels (`expected.Sums`), beside the total.
-    gapped : Whether a row with gaps has come.
+    `total` (dim, dim) is of rows absorbed; `room` (n, dim) grows to the largest block written, and
+    `gaps` (n, dim) are the guesses in it. `lacking` and `gapped` stand beside the total. `prior` is
+    the model that guessed, while some channel never came: of all others these rows say more than
+    it.
     """
 
     def __init__(

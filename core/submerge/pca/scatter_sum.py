@@ -1,8 +1,7 @@
 """ScatterSum: what branches of a tree hold, laid out so that adding them up takes few calls.
 
-All that is additive stands in one vector, the scatter as its upper triangle. So a branch of a tree
-is a sum of vectors, of half the memory that square matrices take, and one small product for the
-distances between means:
+All that is additive stands in one vector, half the memory of square matrices, and one small
+product gives the distances between means:
 
     sum_i (scatter_i + w_i (mean_i - mean)(mean_i - mean)')
 """
@@ -27,11 +26,10 @@ TOTALS = 3
 
 
 class ScatterSum:
-    """The sum of parts, of one schema.
+    """The sum of parts, of one schema, about its mean (dim,).
 
-    vector : (dim (dim + 1) / 2 + dim + 3,). The scatter's upper triangle, row by row; the energies
-        of channels, NaN where a part has none; energy, spectral bound and weight.
-    mean : (dim,)
+    `vector` (dim (dim + 1) / 2 + dim + 3,) is the scatter's upper triangle, row by row; energies of
+    channels, NaN where a part has none; energy, spectral bound and weight.
     """
 
     __slots__ = ("dim", "mean", "vector", "weight")
@@ -56,10 +54,7 @@ Part = Subspace | WholeScatter | ScatterSum
 
 
 def summed(parts: Sequence[Part], *, center: Center) -> ScatterSum:
-    """Return the sum of parts of one schema: always the same bytes for the same parts in order.
-
-    A `Subspace` counts with the directions that it has. Parts without weight are passed over.
-    """
+    """Return the sum of parts with weight: the same bytes for the same parts in order."""
     parts = [part for part in parts if part.weight > 0] or parts[:1]
     dim = parts[0].dim
     size = dim * (dim + 1) // 2
@@ -95,10 +90,7 @@ def summed(parts: Sequence[Part], *, center: Center) -> ScatterSum:
 
 
 def pooled_mean(means: Sequence[Array], weights: Sequence[float]) -> tuple[Array, Array]:
-    """Return the mean (dim,) of parts with weight, and sqrt(w_i) (mean_i - mean), (n, dim).
-
-    The squares of the second are what the distances between the means add to the energy.
-    """
+    """Return the mean (dim,) of parts with weight, and sqrt(w_i) (mean_i - mean), (n, dim)."""
     # About the first mean, so that an offset common to all costs no digits.
     between = np.array(means)
     between -= means[0]

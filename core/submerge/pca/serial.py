@@ -1,9 +1,7 @@
 """dumps() and loads() write a `SAPCA` as bytes and restore it bit for bit.
 
-A restored engine continues as if it had never stopped: the same rows then give the
-same bytes. The form is NumPy's `.npz` (a zip of arrays, no pickle); docs/saved.md
-lists every entry. A file's contents are checked before they are used. This module alone
-may read a `SAPCA`'s private attributes.
+The form is NumPy's `.npz` (a zip of arrays, no pickle); docs/saved.md lists every entry. Contents
+are checked before they are used. This module alone may read a `SAPCA`'s private attributes.
 """
 
 from __future__ import annotations
@@ -77,7 +75,6 @@ def _arrays(file: zipfile.ZipFile, size: int, names: dict[str, str]) -> dict[str
 
 
 def _array(data: bytes) -> Storage:
-    """Return the array of a .npy file."""
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (1, 0):
         raise PeerError("expected an array of form 1.0")
@@ -298,7 +295,6 @@ def _prior(arrays: dict[str, Storage], dim: int) -> Estimate | None:
 
 
 def _lacking_arrays(lacking: Sums) -> dict[str, Storage]:
-    """Return sums of rows by what they lack, as arrays."""
     parts = list(lacking.values())
     return {
         "lacking": np.array([absent(key, parts[0].dim) for key in lacking]).view(np.uint8),
@@ -309,7 +305,6 @@ def _lacking_arrays(lacking: Sums) -> dict[str, Storage]:
 
 
 def _lacking(arrays: dict[str, Storage], schema: Schema) -> dict[bytes, WholeScatter]:
-    """Return the sums that `_lacking_arrays` made arrays of."""
     if "lacking" not in arrays:
         return {}
     n, dim = len(arrays["lacking"]), schema.dim
@@ -354,10 +349,7 @@ def _totals(arrays: dict[str, Storage], dim: int) -> Totals:
 
 
 def _energies(arrays: dict[str, Storage], dim: int) -> Storage | None:
-    """Return the channels' energies, which a file of an earlier version has not.
-
-    An exact scatter has them as its diagonal, if it is all that was learnt; otherwise None.
-    """
+    """Return channels' energies; an earlier file has them only as an exact scatter's diagonal."""
     if "energies" not in arrays:
         known = "scatter" in arrays and not arrays["totals"][2]
         return np.maximum(arrays["scatter"].diagonal(), 0.0) if known else None
@@ -391,7 +383,6 @@ def _expect(
 
 
 def _expect_scatter(scatter: Array, dtype: Any) -> None:
-    """Refuse a matrix that is no scatter."""
     if not np.abs(scatter).max() <= LARGEST_SUM:
         raise PeerError(f"scatter must be at most {LARGEST_SUM:g}")
     lam = np.linalg.eigvalsh(scatter)

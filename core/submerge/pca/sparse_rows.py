@@ -1,9 +1,8 @@
 """Sparse rows into an engine: their exact scatter by entries, or a block at a time made dense.
 
-Where the engine holds the whole scatter, rows stay sparse: a row with s entries costs s^2 products,
-and a block one pass over the scatter. Elsewhere the engine needs dense rows, and says so. With very
-many channels a `CountSketch` or other feature map goes before the engine: it takes sparse rows, and
-its features are dense and few.
+Where the engine holds the whole scatter, a row with s entries costs s^2 products, and a block one
+pass over the scatter. Elsewhere the engine needs dense rows, and says so: with very many channels
+put a `CountSketch` or other feature map before it.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ AT_ONCE = 2048
 
 
 def checked(X: Any, dim: int | None, largest: float, gaps: object = None) -> Any:
-    """Return sparse rows (n, dim) as CSR of float64, each place stored once.
-
-    Raises ShapeError or UsageError or ValuesError if they have another width or gaps, `as_csr`
-    refuses them, or one is NaN or not below `largest`.
-    """
+    """Return sparse rows (n, dim) as CSR of float64, each place stored once, or raise."""
     if gaps is not None:
         raise UsageError("sparse rows have no gaps: an entry that is absent is zero")
     if X.ndim != 2 or dim not in (None, X.shape[1]):
@@ -70,10 +65,9 @@ def dense_blocks(rows: Any, block: int) -> Iterator[Array]:
 def scatter_of(rows: Any, blend: Blend, mean: Array) -> tuple[Array, Array]:
     """Return the drift (dim,) of a block of CSR rows, and its scatter (dim, dim).
 
-    They are what `Scatter` computes of the same rows made dense, to rounding: with
-    c = mean + pull drift, the scatter about c is X'WX - mass (m c' + c m' - c c'), m the weighted
-    mean of the rows. Digits are lost where c is far larger than the rows' deviations from it; most
-    of sparse rows are zero, and c is small.
+    As `Scatter` of dense rows, to rounding: with c = mean + pull drift, X'WX - mass (m c' + c m' -
+    c c'), m the weighted mean of the rows. Digits are lost where c is far larger than the
+    deviations from it; most of sparse rows are zero, and c is small.
     """
     weights, _, shares, _, mass = blend.ages
     middle = np.asarray(rows.T @ shares)

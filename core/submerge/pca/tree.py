@@ -1,17 +1,14 @@
 """MergeTree: the merge of many children, kept up to date.
 
-It is a trie over the hashes of the keys. Its shape depends on the set of keys alone, and
-children merge in the order of their slots: the same fleet gives the same bytes in
-whatever order its reports came. An update marks the path to the root, and `root` merges
-only what is marked.
+It is a trie over the hashes of the keys. Its shape depends on the set of keys alone, and children
+merge in the order of their slots: the same fleet gives the same bytes in whatever order its reports
+came. An update marks the path to the root, and `root` merges only what is marked.
 
-A child is replaced, never added to: merging is not idempotent, and a child that is
-counted twice turns the merged subspace toward itself.
+A child is replaced, never added to: merging is not idempotent, and a child that is counted twice
+turns the merged subspace toward itself.
 
-With few dimensions the branches hold whole scatters: adding these is cheaper than decomposing
-stacks of directions, and nothing is lost on the way up. The children keep their own form, and
-their scatters are computed again with the branch above them. Directions are computed at the root,
-once.
+With few dimensions branches hold whole scatters: adding these is cheaper than decomposing stacks of
+directions, and loses nothing. Children keep their own form; directions are computed at the root.
 """
 
 from __future__ import annotations

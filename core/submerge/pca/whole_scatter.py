@@ -1,12 +1,9 @@
 """WholeScatter: the summary of a narrow group, whose scatter takes no more than its directions.
 
-With d dimensions and k directions, a packed scatter has d (d + 1) / 2 numbers, and directions have
-d k. Where the first are at most twice the second, all of the scatter is reported.
-
-On its way it is an upper triangle R of float32 numbers with R'R = scatter / energy, row by row.
-Such a product is positive semi-definite whatever the rounding, and its error is 1e-7 of the
-energy; a rounded scatter may have negative eigenvalues. `triangle` computes what its rounding
-changes and returns it as a bound, which the receiver has added to `spectral_bound`. So with C the
+All of the scatter is reported where its d (d + 1) / 2 numbers are at most twice d k. On its way it
+is an upper triangle R of float32 numbers with R'R = scatter / energy, row by row. Such a product is
+positive semi-definite whatever the rounding, and its error is 1e-7 of the energy. `triangle`
+returns what its rounding changes, which the receiver has added to `spectral_bound`. So with C the
 exact scatter and S the one held,
 
     |lambda_i(C) - lambda_i(S)| <= spectral_bound
@@ -36,17 +33,10 @@ def is_narrow(dim: int, k: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class WholeScatter:
-    """The scatter of data that are no longer kept.
+    """The scatter of data that are no longer kept; its other fields are as in `Subspace`.
 
-    schema : The schema's fingerprint.
-    held : (dim, dim) or (dim (dim + 1) / 2,). The scatter about the mean in float64, or the
-        triangle as it travels, in float32: a thousand children take a quarter of the memory. Read
-        `scatter` or `factor`.
-    mean : (dim,)
-    weight : Effective number of samples.
-    energy : Total squared distance to the mean: the trace of the exact scatter.
-    spectral_bound : Most that any eigenvalue may differ from that of the exact scatter.
-    channel_energies : (dim,), optional. As in `Subspace`.
+    `held` is (dim, dim) in float64, or the triangle (dim (dim + 1) / 2,) as it travels, in float32:
+    a thousand children take a quarter of the memory. Read `scatter` or `factor`.
     """
 
     schema: str
@@ -145,10 +135,7 @@ class WholeScatter:
         )
 
     def scaled(self, offset: Array, scale: Array) -> WholeScatter:
-        """Return the scatter of the rows (x - offset) / scale; offset, scale: (dim,).
-
-        It is exact, to rounding, relative to each channel's own size.
-        """
+        """Return the scatter of rows (x - offset) / scale, exact by each channel's own size."""
         # One after the other: the product of two scales may overflow.
         scatter = self.scatter / scale / scale[:, None]
         energies = self.channel_energies
@@ -177,16 +164,11 @@ def scatter_of(subspace: Subspace) -> Array:
 
 
 def triangle(whole: WholeScatter) -> tuple[Storage, float]:
-    """Return the packed triangle of a scatter, and what its rounding may change of an eigenvalue.
+    """Return the packed triangle of a scatter, float32, and what its rounding may change.
 
-    Returns
-    -------
-    packed : (dim (dim + 1) / 2,), float32
-        The upper triangle R, row by row, with R'R = scatter / energy and a diagonal that is not
-        negative. Each entry is at most 1 in size, to rounding.
-    bound : float
-        ||scatter - energy R'R||_2 or a little more, to be added to `spectral_bound`. It is 0 for a
-        scatter that came as a triangle: that one is returned as it is.
+    R (dim (dim + 1) / 2,), row by row, has R'R = scatter / energy, a diagonal that is not negative
+    and entries of at most 1. The bound is ||scatter - energy R'R||_2 or a little more; 0 for a
+    scatter that came as a triangle, which is returned as it is.
     """
     dim, energy = whole.dim, whole.energy
     if whole.held.ndim == 1:

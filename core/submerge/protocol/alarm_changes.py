@@ -21,21 +21,14 @@ only the figures of an open alarm changed; it has left the state."""
 
 
 class AlarmEvent(NamedTuple):
-    """One thing that happened to one alarm.
-
-    kind : AlarmEventKind
-    alarm : the alarm as it is now; as it was, if it is gone
-    """
+    """One thing that happened to an alarm, as it is now; as it was, if it is gone."""
 
     kind: AlarmEventKind
     alarm: Alarm
 
 
 def diff(before: Iterable[Alarm], after: Iterable[Alarm]) -> list[AlarmEvent]:
-    """Return what happened between two states; an alarm that is new and has ended has two events.
-
-    O(n log n) for n alarms. Revisions are computed for alarms that are not equal, and only there.
-    """
+    """Return what happened between two states; a new alarm that has ended has two events."""
     before, after = tuple(before), tuple(after)
     if before == after:
         return []

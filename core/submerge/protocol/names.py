@@ -1,7 +1,4 @@
-"""Names of nodes, groups and fleets, and the last second that a date can be written for.
-
-A name fits a certificate, a topic and a file. All packages import this module; it imports none.
-"""
+"""Names of nodes, groups and fleets: they fit a certificate, a topic and a file. Imports none."""
 
 from __future__ import annotations
 

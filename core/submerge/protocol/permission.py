@@ -1,13 +1,10 @@
-"""Permission: what a certificate allows its node to do, and in which groups.
-
-A certificate says it in alternative names that are URIs of our own, one role and any number of
-groups:
+"""Permission: what a certificate allows its node, in alternative names that are URIs of our own:
 
     submerge:role=client
     submerge:group=room
 
-Without a group it holds for all groups. A certificate without a role was made before there were
-roles; `Permission` is then None here, and what its node may do is decided elsewhere.
+Without a group it holds for all. A certificate without a role was made before there were roles:
+`Permission` is None here, and what its node may do is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -28,23 +25,14 @@ ROLE_URI, GROUP_URI = "submerge:role=", "submerge:group="
 
 
 class Permission(NamedTuple):
-    """What a node may do.
-
-    role : Role
-    groups : names of groups; empty for all
-    """
+    """What a node may do, in these groups; empty: in all."""
 
     role: Role
     groups: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, uris: Iterable[str]) -> Permission | None:
-        """Return what the URIs of a certificate allow; None if they name no role.
-
-        Other URIs are passed over: a certificate may have more purposes than ours.
-
-        Raises UsageError if the role is unknown, if there are two, or if a group is no name.
-        """
+        """Return what a certificate's URIs allow; None without a role, UsageError if wrong."""
         uris = tuple(uris)
         roles = [uri.removeprefix(ROLE_URI) for uri in uris if uri.startswith(ROLE_URI)]
         groups = [uri.removeprefix(GROUP_URI) for uri in uris if uri.startswith(GROUP_URI)]

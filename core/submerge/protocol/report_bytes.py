@@ -1,7 +1,6 @@
-"""The content of a report as bytes: what two reports with equal content share, and how long it is.
+"""What two reports with equal content share, as bytes, and how long it is; the wire is protobuf.
 
-The wire itself is protobuf. Digests are kept on disks: content that an earlier version did not know
-adds bytes only where it is there.
+Digests are on disks: content unknown to an earlier version adds bytes only where it is there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Retry: when to try again without an answer.
+"""Retry: when to try again without an answer: full jitter below a doubling ceiling, for ever.
 
-Full jitter below a doubling ceiling: after a power cut a thousand clients come back at once,
-and must not all reach their parent in the same second. It never stops trying.
+After a power cut a thousand clients come back, and must not reach their parent in one second.
 """
 
 from __future__ import annotations
@@ -12,14 +11,10 @@ from submerge.protocol.names import RandomSource
 
 
 class Retry:
-    """One thing that is tried until it is answered.
+    """One thing that is tried until it is answered, at least every `cap_s`.
 
-    patience_s : How long an answer may take; also the first ceiling of the wait that follows.
-    cap_s : Longest time from one try to the next.
-
-    at : When the next try is due, on the steady clock; `inf` while there is nothing to try.
-    tries : Tries since it was first due.
-    unanswered : The last try may still get an answer.
+    An answer may take `patience_s`, also the first ceiling of the wait. `at` is the next try on the
+    steady clock, `inf` with nothing to try; `unanswered`: the last may still get an answer.
     """
 
     def __init__(self, patience_s: float, cap_s: float) -> None:
@@ -34,9 +29,7 @@ class Retry:
         self.tries, self.at = 0, -math.inf
 
     def again(self) -> None:
-        """Make a first try due, `patience_s` after the last one: two sides that disagree keep that
-        pace.
-        """
+        """Make a first try due, `patience_s` after the last: two that disagree keep the pace."""
         self.tries, self.at = 0, self._tried_at + self._patience
 
     def soon(self, steady: float, rng: RandomSource) -> None:

@@ -1,8 +1,7 @@
-"""ScoreTrail: how close a node's rows came to an alarm, minute by minute: a byte a minute.
+"""ScoreTrail: how close a node's rows came to an alarm, for people: a byte a minute.
 
-A report carries the trail of the last `MINUTES`, longer than two report intervals by default, so
-that an aggregator that misses a report misses nothing of it. Nothing is learnt from it and nothing
-is decided by it: it is for people who look. It is lost with the process, and no store keeps it.
+A report carries `MINUTES`, longer than two report intervals by default, so that one may be missed.
+Nothing is decided by it, no store keeps it, and it is lost with the process.
 """
 
 from __future__ import annotations
@@ -32,12 +31,10 @@ STEPS = 16
 
 
 class ScoreTrail(NamedTuple):
-    """Levels of consecutive minutes.
+    """Levels of consecutive minutes, the oldest first, at most `MINUTES`, none before 1970.
 
-    last : the minute of the last level: wall time at the node, divided by 60 and rounded down;
-        0 to `LAST_MINUTE`
-    levels : one a minute, the oldest first, at most `MINUTES`, none before 1970; the last may
-        still rise. Empty: there is no trail.
+    `last` is the last level's: wall time over 60, rounded down, to `LAST_MINUTE`; it may still
+    rise.
     """
 
     last: int
@@ -49,12 +46,9 @@ class ScoreTrail(NamedTuple):
         return self.last + 1 - len(self.levels)
 
     def add(self, wall: float, level: int) -> ScoreTrail:
-        """Return it with a row of this moment; a clock that goes back a little rewrites no minute.
+        """Return it with a row's `level_of`; a clock that goes back a little rewrites nothing.
 
         One that jumps begins another trail. One that no calendar knows adds nothing.
-
-        wall : seconds
-        level : as `level_of` returns it
         """
         if not 0 <= wall < (LAST_MINUTE + 1) * MINUTE_S:
             return self

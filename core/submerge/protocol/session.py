@@ -1,8 +1,6 @@
-"""ParentSession: when to join a parent, and when to report to it.
+"""ParentSession: when to join a parent, and when to report to it; an aggregator has one a group.
 
-A client has one, and an aggregator one for each group. It holds the newest report without an
-answer, and the times of the next tries. A newer report replaces one that waits: however long the
-parent is away, one report waits.
+A newer report replaces the one that waits: however long the parent is away, one waits.
 """
 
 from __future__ import annotations
@@ -70,14 +68,10 @@ class Contradictions:
 
 
 class ParentSession:
-    """The state of the way to a parent.
+    """The way to a parent: tries of the join, and of the report that is `pending`, without answer.
 
-    join, wait : Tries of the join; tries of the pending report.
-    pending : Sent, and not answered.
-    acked : The newest seq that the parent is known to hold.
-    forced : A report is due now, with news or without.
-    silent_until : Nothing is sent before this time of the steady clock.
-    whole_scatter : Whether the parent takes whole scatters; None before its first answer to a join.
+    The parent is known to hold `acked`; `whole_scatter` is None before it answers a join. A
+    `forced` report is due now, with news or without; until `silent_until` (steady) nothing is sent.
     """
 
     def __init__(self, report_every_s: float, patience_s: float, cap_s: float) -> None:
@@ -132,8 +126,7 @@ class ParentSession:
     def take_hello(self, steady: float, rng: RandomSource, *, first: bool) -> None:
         """Join soon, because the parent has announced itself.
 
-        Not if a first join is on its way and this hello is the `first`: a link that opens brings
-        both at once, and a second join would get an answer that counts as old.
+        Not at the `first` hello, with a first join on its way: a link that opens brings both.
         """
         if not (first and self.joining and self.join.unanswered and self.join.tries == 1):
             self.join.soon(steady, rng)
@@ -148,15 +141,9 @@ class ParentSession:
         return formed(report, summaries, whole=bool(self.whole_scatter))
 
     def take_joined(self, newest: int, *, whole_scatter: bool = False) -> bool:
-        """Note that the parent has accepted the join, and holds `newest`.
+        """Note that the parent holds `newest`; return whether it lost what it once held.
 
-        A report that waits, and that the parent cannot take any more, is made again: under another
-        number, since one number has one content.
-
-        Returns
-        -------
-        bool
-            Whether the parent has lost reports that it once held.
+        A waiting report that it cannot take is made anew: one number has one content.
         """
         self.join.stop()
         self.whole_scatter = whole_scatter

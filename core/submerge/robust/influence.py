@@ -1,8 +1,7 @@
 """Bounded influence: how much a child may count in a merge, by what others like it have.
 
 A plain merge believes every child: one with an honest number of readings and a sigma twenty times
-too large turns the model by 90 degrees. Each child is therefore compared with what an honest node
-could have sent that the parent has heard for as long.
+too large turns the model by 90 degrees. Each is compared with what an honest node could have sent.
 
 1. Readings: the group's row rate times the child's age. The rate is one that several *other*
    nodes reach, so that no node sets its own.
@@ -11,7 +10,7 @@ could have sent that the parent has heard for as long.
 3. A child beyond that is faded as a whole. The factor is exactly 1 for all others.
 4. The result is a pure function of values. It rises with age, and never depends on an order.
 
-It bounds what one node can do. It does not detect a lie within the bounds: docs/mathematics.md.
+It does not detect a lie within the bounds: docs/mathematics.md.
 """
 
 from __future__ import annotations
@@ -49,10 +48,9 @@ FIRST_ROWS = 100.0
 
 
 class Readings(NamedTuple):
-    """What honest nodes of these ages may have reported; all (n,).
+    """What honest nodes of these ages may have reported, (n,).
 
-    most : readings that are counted, with the tolerance
-    usual : readings by which energy and shifts are allowed, without
+    `most` readings are counted, with the tolerance; `usual` ones, without, allow energy and shifts.
     """
 
     most: Array
@@ -69,11 +67,9 @@ class Readings(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """One part of the children's summaries; all (n,), in one order.
+    """Children's effective samples, as of their newest reports, and energy per sample; (n,) all.
 
-    rows : effective samples, as of a child's newest report
-    energy : per sample, about the group's middle
-    offset : squared distance of the mean from the middle, a part of `energy`; zeros without means
+    `energy` is about the group's middle; `offset`, the mean's squared distance from it, is a part.
     """
 
     rows: Array
@@ -82,11 +78,9 @@ class Spread(NamedTuple):
 
 
 class InfluenceBound(NamedTuple):
-    """How far a child is beyond what it may have; a value within is 0.
+    """How far a child is beyond what it may have, times the bounds; 0 within. `factor` fades it.
 
-    factor : what it is faded by, at most 1
-    rows, energy, mean : times the bounds on readings, on total energy, and on the sum of the
-        readings' distances from the group's middle
+    `mean` is by the sum of the readings' distances from the group's middle.
     """
 
     factor: float
@@ -112,16 +106,7 @@ class InfluenceBound(NamedTuple):
 
 
 def spread(parts: Sequence[Subspace | WholeScatter], units: Array, *, means: bool) -> Spread:
-    """Measure one part of all children.
-
-    parts : One of each child, all with weight.
-    units : (n,). The weight of one sample in each, as it has faded.
-    means : Means become part of the merge, and are compared.
-
-    Notes
-    -----
-    O(n dim). The middle is the coordinate-wise median of the means: each child counts once.
-    """
+    """Measure one part of all children about the median of means; `units` (n,) weigh samples."""
     weights = np.array([part.weight for part in parts])
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         energy = np.array([part.energy for part in parts]) / weights
@@ -145,13 +130,9 @@ def row_rates(rows: Array, ages: Array, reported: Array, known: npt.NDArray[np.b
     """Return for each node the rows a second that several others have.
 
     The k-th largest rate of the others with k = 5, or half of them where they are fewer than ten:
-    otherwise one node that stands still would bound a small group.
-
-    rows : (n,)
-    ages : (n,). Effective ages.
-    reported : (n,). Effective ages at each node's newest report: a node that is away keeps its
-        rate. At least half of the age is taken, whatever a clock says.
-    known : (n,) of bool. Nodes that have been heard for long enough; only their rates count.
+    otherwise one node that stands still would bound a small group. `reported` (n,) are effective
+    ages at newest reports: a node that is away keeps its rate. At least half of the age is taken,
+    whatever a clock says. Only rates of `known` nodes, heard for long enough, count.
     """
     rates = rows / np.maximum(np.maximum(reported, ages / 2), TINY)
     count = int(known.sum())
@@ -164,10 +145,7 @@ def row_rates(rows: Array, ages: Array, reported: Array, known: npt.NDArray[np.b
 
 
 def allowed_energy(energy: Array) -> Array:
-    """Return the energy per sample that each node may have: (n,).
-
-    Three times the median; if five others have more than that, their least, with the tolerance.
-    """
+    """Return what each may have a sample, (n,): three times the median, or as five others have."""
     positive = energy[energy > 0]
     typical = SPREAD * float(np.median(positive)) if len(positive) else 0.0
     largest = np.sort(energy)[::-1]

@@ -1,8 +1,6 @@
 """TypicalNoise: the noise level of similar summaries, and which directions stand out from it.
 
-One summary does not show which of its directions are noise, or may be forged. Many similar
-summaries do: beyond the directions that a model shows, a typical one has noise. A few rows
-estimate a direction only if it has more energy than the noise of some samples.
+One summary does not show which of its directions are noise, or forged; a typical one of many does.
 """
 
 from __future__ import annotations
@@ -27,12 +25,7 @@ TINY, HUGE = 1e-300, 1e300
 
 
 class TypicalNoise(NamedTuple):
-    """Medians over summaries; all but `weight` are energies per unit of weight.
-
-    weight, energy : of a whole summary
-    edge : along the first direction beyond the rank; infinite where it is unknown
-    rest : along all directions beyond those that stand out
-    """
+    """Medians per weight; `edge` is along the first direction beyond the rank, or infinite."""
 
     weight: float
     energy: float
@@ -85,7 +78,6 @@ def median(values: Sequence[float]) -> float:
 
 
 def _rest(part: Subspace, rank: int) -> float:
-    """Return the energy beyond the first directions."""
     return max(0.0, part.energy - float(np.sum(part.sigma[:rank] ** 2)))
 
 

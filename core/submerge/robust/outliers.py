@@ -51,11 +51,7 @@ SPARE, PASSES = 8, 4
 
 
 class Projector(NamedTuple):
-    """A subspace given by its projector, basis diag(shares) basis.T.
-
-    basis : (dim, k), orthonormal, float32 or float64
-    shares : (k,), above 0 and at most 1; below 1 for directions that are not certain
-    """
+    """A subspace by its projector, basis diag(shares) basis.T; shares (k,) are in (0, 1]."""
 
     basis: Storage
     shares: Array
@@ -63,11 +59,7 @@ class Projector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Middle:
-    """A geometric median of projectors: span matrix span.T.
-
-    span : (dim, q), orthonormal
-    matrix : (q, q), symmetric, of eigenvalues 0 to 1
-    """
+    """A geometric median of projectors: span matrix span.T; (dim, q), and (q, q) in 0 to 1."""
 
     span: Array
     matrix: Array
@@ -79,19 +71,12 @@ class Middle:
 
 
 def of_projectors(members: Sequence[Projector]) -> Middle:
-    """Return the geometric median of projectors, in the Frobenius norm.
+    """Return the geometric median of projectors, in the Frobenius norm; each counts once.
 
-    It is sought among matrices on the span that many members share. Every direction that a
-    quarter of them have is in that span, since its dimension is the most eigenvalues of that
-    size that the mean projector's trace allows. A member's part beyond the span counts in its
-    distance.
-
-    members : One or more, each with at least one direction. Each counts once.
-
-    Notes
-    -----
-    O(n k dim q) for n members of k directions, where q is four times the k of the mean member,
-    and n k q^2 a round. n = 1000, dim = 512, k = 10 takes about half a second.
+    It is sought among matrices on the span that many members share. Every direction that a quarter
+    of them have is in that span, since its dimension is the most eigenvalues of that size that the
+    mean projector's trace allows. A member's part beyond the span counts in its distance. O(n k dim
+    q), with q four times the k of the mean member, and n k q^2 a round.
     """
     span = _span(members)
     held = np.array([len(each.shares) for each in members])
@@ -160,18 +145,10 @@ def loudness(
 ) -> Array:
     """Return for each part its largest ratio to the mean of the others: (n,).
 
-    parts : Two or more; each counts once.
-    weights : (n,). What their energies are multiplied by, where they speak as others: forged ones
-        count for no more than allowed.
-    span : (dim, q), orthonormal. The directions that many parts share. Beyond it, a part has
-        `floor` along any direction.
-    center : (dim,) or None. The middle of the means; None where they do not count.
-    floor : Energy per sample along a direction of noise.
-
-    Notes
-    -----
-    For a direction u of part i: u' S_i u over the mean of u' S_j u, with
-    S_j = U_j diag(sigma_j^2 / w_j) U_j' + (mean_j - m)(mean_j - m)'. O(n k dim q + n k q^2).
+    For a direction u of part i: u' S_i u over the mean of u' S_j u, with S_j = U_j diag(sigma_j^2 /
+    w_j) U_j' + (mean_j - m)(mean_j - m)'. O(n k dim q + n k q^2). Energies count times `weights`
+    where parts speak as others: forged ones for no more than allowed. Beyond the shared `span`
+    (dim, q), a part has `floor` per sample along any direction.
     """
     # Row by row sigma u' / sqrt(w), and the shift of the mean last: S_j is their Gram matrix.
     stacks = [_rows(part, center) for part in parts]
@@ -221,11 +198,7 @@ be certain of it do not count against it."""
 
 
 class Outlier(NamedTuple):
-    """How far a child is from the others; 0 where that is within limits.
-
-    angle : degrees between the direction that it alone has and the shared ones
-    offset : distance of its mean from theirs, in units of what noise and variation explain
-    """
+    """How far a child is off, 0 within limits: in degrees, and its mean in typical deviations."""
 
     angle: float
     offset: float
@@ -240,11 +213,7 @@ class Outlier(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """Result of comparing children.
-
-    outliers : Children to leave out.
-    factors : Factors, below 1, to fade others by that claim too much weight or energy.
-    """
+    """Outliers to leave out, and factors, below 1, for others with too much weight or energy."""
 
     outliers: Mapping[str, Outlier]
     factors: Mapping[str, float]
@@ -256,22 +225,12 @@ NO_OUTLIERS = Screening({}, {})
 def screen(
     parts: Mapping[str, Subspace], *, rank: int, unit: float = 1.0, means: bool = True
 ) -> Screening:
-    """Compare children with each other.
+    """Compare children with each other, by name; their order does not matter, to the last bit.
 
-    parts : By the children's names. Their order does not matter, to the last bit.
-    rank : Number of directions that are shown, r: those beyond count as noise.
-    unit : Weight of one sample, in parts that have faded.
-    means : Compare means too, because they become part of the merge.
-
-    Returns
-    -------
-    Screening
-        Scaling all readings, or all weights and `unit`, does not change it.
-
-    Notes
-    -----
-    O(n k dim q) for n parts, k directions, and q of some 4 r: n = 1000, dim = 512 and r = 10
-    take about half a second, once after a change.
+    Directions beyond `rank` count as noise; `unit` is the weight of one sample, in parts that have
+    faded. Scaling all readings, or all weights and `unit`, does not change the result. O(n k dim
+    q), q of some 4 rank: n = 1000, dim = 512 and rank = 10 take about half a second, once after a
+    change.
     """
     check_rank(rank)
     names = sorted(name for name, part in parts.items() if part.weight > 0)
@@ -311,11 +270,7 @@ def both(one: Screening, other: Screening, *, of: int) -> Screening:
 def _angles(
     parts: Sequence[Subspace], typical: TypicalNoise, unit: float
 ) -> tuple[Array, Middle | None]:
-    """Return degrees between each part and the median of all (-1: unknown), and what is shared.
-
-    The angle is that of the part's direction that is shared least: the largest principal angle,
-    if all directions were certain.
-    """
+    """Return degrees between each part's least shared direction and the median, -1 if unknown."""
     angles = np.full(len(parts), -1.0)
     clear = [clearness(part, typical, unit) for part in parts]
     votes = [np.clip(each - 0.5, 0.0, 1.0) for each in clear]
@@ -346,8 +301,7 @@ def _offsets(
 ) -> Array:
     """Return each mean's distance from their geometric median, in units of typical deviations.
 
-    The unit is a sample's energy along shared directions, and noise beyond them, where a shift
-    makes a direction of its own.
+    Those are of shared directions, and of noise beyond them, where a shift makes its own.
     """
     points = np.stack([part.mean for part in parts])
     center = of_points(points)
@@ -369,10 +323,7 @@ def _offsets(
 def _factors(
     parts: Sequence[Subspace], middle: Middle | None, typical: TypicalNoise, *, means: bool
 ) -> Array:
-    """Return factors that fade parts with far more weight or energy than the others.
-
-    Energy counts in all, and along each direction that a part has.
-    """
+    """Return factors that fade parts with far more weight, or energy, in all or in a direction."""
     weights = np.array([part.weight for part in parts])
     energies = np.array([energy_of(part) for part in parts])
     usual = median(list(energies[energies > 0]))

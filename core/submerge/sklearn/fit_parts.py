@@ -21,10 +21,7 @@ MOST_STATE = 2**32 - 1
 
 @contextmanager
 def all_or_nothing(estimator: object) -> Iterator[None]:
-    """Restore an estimator's attributes if the body raises.
-
-    scikit-learn's checks write `n_features_in_` and names before anything is learnt.
-    """
+    """Restore an estimator if the body raises: scikit-learn's checks write names first."""
     before = dict(vars(estimator))
     try:
         yield
@@ -80,12 +77,7 @@ def of_same_columns(estimator: Any) -> Any:
 
 
 def check_alike(ours: Schema, theirs: Schema) -> None:
-    """Refuse to merge what differs, and name the differences.
-
-    Raises
-    ------
-    SchemaMismatch
-    """
+    """Refuse to merge what differs, and name the differences (SchemaMismatch)."""
     if ours.fingerprint == theirs.fingerprint:
         return
     lines = [

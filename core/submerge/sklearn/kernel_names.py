@@ -31,25 +31,10 @@ def named_kernel(
     coef0: float = 0.0,
     nu: float = 1.5,
 ) -> Kernel:
-    """Return the kernel that an estimator's parameters name.
+    """Return the kernel that an estimator's parameters name; UsageError for bad ones.
 
-    Parameters
-    ----------
-    kernel : {"gaussian", "laplace", "matern", "polynomial"} or Kernel
-        "rbf" and "poly" are "gaussian" and "polynomial". A `Kernel` brings its own
-        parameters: of the others only `gamma` is used, and only where the kernel's is None.
-    gamma : float or "auto"
-        "auto" leaves gamma None, to be settled.
-    degree, coef0 : int, float
-        For "polynomial" only.
-    nu : {1.5, 2.5}
-        For "matern" only.
-
-    Raises
-    ------
-    UsageError
-        If the name is none of these, a parameter is invalid, or gamma is given for a kernel that
-        has one.
+    A `Kernel` brings its own parameters: of the others only `gamma` is used, where the kernel's is
+    None. "auto" leaves gamma None, to be settled.
     """
     automatic = isinstance(gamma, str) and gamma == "auto"
     # None would be ambiguous: in a kernel it means an open gamma, elsewhere a default.
@@ -89,15 +74,7 @@ AT_ONCE = 64
 
 
 def random_features(kernel: Kernel, *, features: int, kind: Any, seed: int) -> FeatureMap:
-    """Return random features that approximate a kernel; polynomial ones have their own kind.
-
-    Parameters
-    ----------
-    features : int
-        An estimator's `n_random_features`.
-    kind : str
-        An estimator's `feature_map`.
-    """
+    """Return so many random features for a kernel; a polynomial one has its own kind."""
     if isinstance(kernel, Polynomial):
         whole("n_random_features", features, least=2, most=MOST_FEATURES)
         return TensorSketch(kernel, features, seed)

@@ -2,18 +2,13 @@
 
 A block has to outlast what one cause does to the scores: else one bad hour is many blocks, and
 fewer alarms are raised than were promised. A longer block gives fewer maxima, and limits later; and
-where several alarms are raised in it, more come than were promised, so `MOST_S` bounds it. So
-each node estimates for how many rows its scores stay alike, and the root takes the upper quartile
-of the lengths that nodes call for. Whatever length it is, a limit is exceeded in the share of
-blocks that was promised: a node that reports a wrong length delays limits, and does not move them.
+several alarms in it are more than were promised, so `MOST_S` bounds it. Whatever length it is, a
+limit is exceeded in the share of blocks that was promised: a node that reports a wrong length
+delays limits, and does not move them.
 
-Method of batch means: the means of successive spans of 2^j rows are correlated as long as the
-scores within them are. The first span whose successive means are correlated by less than `ALIKE`
-is long enough.
-
-References
-----------
-Law and Kelton, Simulation Modeling and Analysis (McGraw-Hill 2000), section 9.5.3: batch means.
+Method of batch means (Law and Kelton 2000, section 9.5.3): means of successive spans of 2^j rows
+are correlated as long as the scores within them are. The first span whose successive means are
+correlated by less than `ALIKE` is long enough.
 """
 
 from __future__ import annotations
@@ -64,11 +59,7 @@ the mean of a span that waits for its neighbour, else NaN."""
 
 @dataclass(frozen=True, slots=True)
 class ScoreCorrelation:
-    """How long the scores of one node stay alike, as a value.
-
-    rows : Rows seen, without the first of a process, which stand for no time.
-    seen_s : Time that they stand for.
-    """
+    """How long the scores of one node stay alike; `rows` leave out the first, which has no time."""
 
     rows: int = 0
     seen_s: float = 0.0
@@ -147,14 +138,10 @@ def _with_means(levels: tuple[_Level, ...], means: list[float]) -> tuple[_Level,
 
 
 def group_block_s(lengths: Sequence[int], now_s: float) -> float:
-    """Return the length of a group's blocks: 2^i seconds, or 0 for an hour.
+    """Return the length of a group's blocks, `now_s` so far: 2^i seconds, or 0 for an hour.
 
-    It is the upper quartile of what the nodes call for, or less where few nodes would have too few
-    such blocks. It stays what it is unless that differs by `APART`: with every change, nodes count
-    from zero.
-
-    lengths : as in `BlockMaxima`
-    now_s : the present length, 0 for an hour
+    The upper quartile of what nodes call for, or less where few would have too few such blocks. It
+    stays unless that differs by `APART`: with every change, nodes count from zero.
     """
     nodes, seen = sum(lengths), 0
     for i, count in enumerate(lengths[: LONGEST + 1]):

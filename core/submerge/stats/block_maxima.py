@@ -1,13 +1,10 @@
 """Block maxima: the highest score statistic of each block of rows, and limits fitted to them.
 
 Alarm limits allow at most so many false alarms ("1 false per week"). A quantile of single
-scores cannot give such a limit: scores come in runs, and a thousand high ones of one bad
-afternoon are one alarm. So this module counts blocks of rows. A score statistic is the k-th
-largest of the last m scores (k of m), and an alarm is raised when it exceeds the limit. Each
-block of rows contributes one number, its highest statistic: the block maximum. A limit that a
-share q of the block maxima exceeds is exceeded in a share q of the blocks, so there are at most q
-alarms a block, and fewer where an alarm lasts for several blocks. The group chooses how long a
-block is (`block_length`).
+scores cannot give such a limit: a thousand high ones of one bad afternoon are one alarm. A score
+statistic is the k-th largest of the last m scores, and an alarm is raised when it exceeds the
+limit. A limit that a share q of the block maxima exceeds is exceeded in a share q of the blocks, so
+there are at most q alarms a block. The group chooses how long a block is (`block_length`).
 
 1. Block maxima of one length merge exactly, as sketches do: a group measures in a day what takes a
    node a month. Those of another length are never mixed with them.
@@ -159,10 +156,9 @@ NONE = BlockMaxima(_NOTHING, _NOTHING, _NOTHING)
 def pooled(*parts: BlockMaxima) -> BlockMaxima:
     """Return the block maxima of all parts together, exactly.
 
-    Where parts have blocks of several lengths, it is those of the length that was monitored for
-    the longest time, of all parts together; a node counts blocks of a new length until they are
-    (`WatchedBlocks`). No part counts for longer than the median of them, or than a node remembers:
-    one that claims more must not displace the others.
+    Of several lengths of blocks, the one monitored longest counts, by all parts together: a node
+    counts blocks of a new length until they are (`WatchedBlocks`). No part counts for longer than
+    the median of them, or than a node remembers: one that claims more must not displace the others.
     """
     spans: dict[float, float] = {}
     held = sorted(part.span_s for part in parts if part.span_s > 0)
@@ -198,23 +194,11 @@ def enough(sketch: QuantileSketch, share: float, reach: float = REACH) -> bool:
 
 @lru_cache(maxsize=64)
 def limit(sketch: QuantileSketch, share: float, reach: float = REACH) -> float:
-    """Return the limit that a share of the blocks exceeds.
+    """Return the limit that a share of the blocks exceeds, from a fine sketch of block maxima.
 
-    Parameters
-    ----------
-    sketch : QuantileSketch
-        Of block maxima, a fine one.
-    share : float
-        Above 0 and below 1.
-    reach : float
-        `REACH`, or `LONG_REACH` for a limit that was known before.
-
-    Raises NothingLearnt if there are too few maxima: see `enough`.
-
-    Notes
-    -----
-    If n q of n maxima exceed a limit, q is known to a factor of about 1 + 1 / sqrt(n q), one
-    standard deviation of a count. The limit is that of the share over 1 + `CAUTION` / sqrt(n q).
+    `reach` is `LONG_REACH` for a limit that was known before. If n q of n maxima exceed a limit, q
+    is known to a factor of about 1 + 1 / sqrt(n q), one standard deviation of a count. The limit is
+    that of the share over 1 + `CAUTION` / sqrt(n q). Raises NothingLearnt unless `enough`.
     """
     if not 0 < share < 1:
         raise UsageError(f"a share of the blocks is above 0 and below 1, got {share!r}")
@@ -294,12 +278,7 @@ def _windows(n: int, of: int) -> npt.NDArray[np.intp]:
 
 
 class BlockMaximaTally:
-    """One node's block maxima, counted. It is immutable: `after` returns another.
-
-    kept : What `windows` returned. The maximum of an unfinished block is lost.
-    blocks : Blocks since the node's first scores.
-    block_s : As in `BlockMaxima`.
-    """
+    """One node's block maxima, counted; `after` returns another. An unfinished block's are lost."""
 
     def __init__(
         self,
@@ -317,9 +296,7 @@ class BlockMaximaTally:
         return self.after_blocks({kind: np.array([each]) for kind, each in highest.items()}, 1)
 
     def after_blocks(self, highest: Mapping[By, Array], blocks: int) -> BlockMaximaTally:
-        """Return the tally after more blocks, with their maxima of each kind of score, at most one
-        each.
-        """
+        """Return the tally after more blocks, with at most one maximum of each kind for each."""
         new = copy(self)
         new._tallies = dict(self._tallies)
         for kind, maxima in highest.items():

@@ -1,9 +1,7 @@
 """Moments: count, mean and squared deviations of each channel, in the channels' own units.
 
-A fleet whose scaling is not known yet reports only these: pooled, they give center and scale.
-Pooling is exact (Chan, Golub and LeVeque 1983), and old rows count as much as new ones. A fleet
-whose gamma is not known yet reports the moments of scaled readings and a projected sample of
-them, which give `spread`.
+Pooled exactly (Chan, Golub and LeVeque 1983), they give center and scale; those of scaled readings
+and a projected sample of them give `spread`, and so gamma.
 """
 
 from __future__ import annotations
@@ -47,10 +45,7 @@ _KEY = 0x7375626D65726765  # this never changes: points of two keys do not compa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservoir:
-    """The rows with the smallest priorities, projected.
-
-    priorities : Ascending and different; m is at most 64.
-    """
+    """The projected rows with the smallest priorities: at most 64, ascending and different."""
 
     priorities: npt.NDArray[np.uint64]
     points: npt.NDArray[np.float32]
@@ -89,9 +84,8 @@ def merged(*parts: Reservoir) -> Reservoir:
 def typical_square(reservoir: Reservoir) -> float:
     """Return the typical squared distance between two rows, in the rows' own units.
 
-    From at most 64 rows it is, in 18 of 20 cases, off by at most a fifth where rows vary in many
-    directions, and by a factor of at most 2.5 where they vary along one line. It is 0 where
-    there are no distances, or float32 rounding hides them.
+    From 64 rows it is, in 18 of 20 cases, off by at most a fifth where rows vary in many
+    directions, by a factor of 2.5 where along one line; 0 where float32 rounding hides distances.
     """
     squares = []
     for which in range(SETS):
@@ -120,11 +114,7 @@ def _projected(rows: Array, priorities: npt.NDArray[np.uint64]) -> npt.NDArray[n
 
 @lru_cache(maxsize=2 * SETS)
 def _signs(width: int, which: int) -> Array:
-    """Return signs (4, width), -1 or 1, that never change on any machine.
-
-    They are bits of Philox, which NumPy promises not to change: bit i of the stream, the
-    lowest of a word first, is for channel i // 4 and row i % 4.
-    """
+    """Return signs (4, width), fixed for ever: bit i of Philox is for channel i // 4, row i % 4."""
     n = NUMBERS * width
     words = np.random.Philox(key=np.array([_KEY, which], dtype=np.uint64)).random_raw(-(-n // 64))
     bits = np.asarray(words)[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)
@@ -158,12 +148,7 @@ ENOUGH = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Sizes of the channels of `count` rows.
-
-    mean, m2 : (channels,), the mean and the summed squared deviations from it
-    sample : Reservoir or None
-        None without priorities, or if rows are too short.
-    """
+    """Count, mean and summed squared deviations (channels,), and perhaps a sample of the rows."""
 
     count: int
     mean: Array
@@ -172,9 +157,7 @@ class Moments:
 
     @classmethod
     def of(cls, rows: Array, priorities: npt.NDArray[np.uint64] | None = None) -> Moments:
-        """Return the moments of rows (n, channels), n at least 1; with priorities (n,) a sample,
-        too.
-        """
+        """Return the moments of rows (n, channels), n at least 1; with priorities also a sample."""
         mean = rows[0] + (rows - rows[0]).mean(axis=0)
         m2 = ((rows - mean) ** 2).sum(axis=0)
         if priorities is None or rows.shape[1] < LEAST_WIDTH:
@@ -228,9 +211,9 @@ def pooled(*parts: Moments) -> Moments:
 def typical(nodes: Sequence[Moments]) -> Moments:
     """Return moments that no one of several nodes decides: means and variances are medians.
 
-    They are of as many rows as are behind the nodes. A node's variance is about the common mean; of
-    a channel that most nodes have constant it is that of at least two others. Of samples each node
-    has a bounded part, for it draws its own priorities.
+    A node's variance is about the common mean; of a channel that most nodes have constant it is
+    that of at least two others. Of samples each has a bounded part, for it draws its own
+    priorities.
     """
     count = sum(node.count for node in nodes)
     mean = np.median([node.mean for node in nodes], axis=0)
@@ -264,15 +247,11 @@ def movers(nodes: Mapping[str, Moments]) -> list[str]:
 
 
 def spread(moments: Moments) -> float:
-    """Return half the squared distance between two rows: the argument of `Kernel.auto`.
+    """Return half the squared distance between two rows: the argument of `Kernel.auto`; 1 for none.
 
     Its mean is the trace of the covariance, which moments have exactly. Where the sample's
     typical value is less than `SMALL` of that, a few outlying rows dominate the mean, and the
     sample's value is returned. For rows along few directions it may be a third by chance.
-
-    Returns
-    -------
-    float, above 0; 1 where nothing varies.
     """
     trace = float(moments.variance.sum())
     if not trace > 1e-300:  # 1 / trace would overflow

@@ -1,10 +1,7 @@
 """OwnMean: one node's own mean, while the fleet learns how readings vary (center = "own").
 
-Sensors of one make vary alike, each about a slightly different mean. So a node scores with the
-fleet's scatter about its own mean. Ten readings are enough for a mean, though not for fifty
-directions. But they come from one time of day. Until the mean covers a whole day (`settled`),
-limits are wider, T2 (Hotelling's T-squared) is not monitored, and the node's scores do not count
-for the group's limits.
+Ten readings are enough for a mean, but from one time of day. Until it covers a day (`settled`),
+limits are wider, T2 is not monitored, and the node's scores do not count for the group's limits.
 """
 
 from __future__ import annotations
@@ -28,14 +25,7 @@ old no longer holds."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnMean:
-    """A node's running mean, in scaled units; in a kernel group with that of its features.
-
-    rows : (channels,)
-    features : (dim,), or None where features are the rows
-    weight : Readings in the mean, faded as elsewhere.
-    count : Readings in the mean, not faded.
-    span_s : Time that they cover.
-    """
+    """A node's running mean (channels,), scaled, and that of its features; `count` is not faded."""
 
     rows: Array
     features: Array | None

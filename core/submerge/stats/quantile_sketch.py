@@ -1,24 +1,17 @@
 """QuantileSketch: counts of scores that give quantiles, merge exactly and fit in a message.
 
-A limit for `spe` or `hotelling` is a quantile of measured scores. The sketch is a uniformly
-collapsing DDSketch: it counts scores in buckets of equal width in the logarithm. Its rules:
+It is a uniformly collapsing DDSketch, with buckets of equal width in the logarithm (Masson, Rim &
+Lee, PVLDB 12, 2019; the collapse: Epicoco et al., UDDSketch, IEEE Access 8, 2020). Its rules:
 
 1. A bucket is (lo, hi]. Two neighbours collapse into exactly one bucket of the next level.
 2. A sketch has the smallest level of its grain at which it has no more buckets than the grain
    allows. So it depends on the scores alone, and the merge of sketches *is* the sketch of all
    scores.
 3. Empty buckets cost nothing: an outlying score takes one bucket, however far out it lies.
+4. Scores are never removed from a sketch: they age by windows, see `SketchTally`.
 
-There are two grains: COARSE takes a hundred bytes and holds all scores; FINE takes under two
-kilobytes, with buckets two percent wide, and holds the block maxima that alarm limits need.
-
-Scores are never removed from a sketch: they age by windows, see `SketchTally`.
-
-References
-----------
-Masson, Rim & Lee, DDSketch: A Fast and Fully-Mergeable Quantile Sketch with Relative-Error
-Guarantees, PVLDB 12 (2019). Epicoco, Melle, Cafaro, Pulimeno & Morleo, UDDSketch: Accurate
-Tracking of Quantiles in Data Streams, IEEE Access 8 (2020): the uniform collapse.
+COARSE takes a hundred bytes and holds all scores; FINE takes under two kilobytes, with buckets two
+percent wide, and holds the block maxima that alarm limits need.
 """
 
 from __future__ import annotations
@@ -39,11 +32,7 @@ from submerge.errors import NothingLearnt, PeerError, UsageError, whole
 
 
 class Grain(NamedTuple):
-    """Resolution and size of a sketch.
-
-    level : the smallest, with 8 / 2^level buckets an octave
-    bins : most buckets
-    """
+    """The smallest level of a sketch, with 8 / 2^level buckets an octave, and its most buckets."""
 
     level: int
     bins: int
@@ -324,7 +313,6 @@ def _indices(values: Array, grain: Grain) -> list[int] | Indices:
 
 
 def _counts(indices: list[int] | Indices) -> dict[int, int]:
-    """Return how many scores are in each bucket."""
     if isinstance(indices, list):
         return Counter(indices)
     least = int(indices.min())

@@ -1,8 +1,6 @@
-"""ResidualScale: the typical size of each channel's residual at one node.
+"""ResidualScale: the typical size of each channel's residual at one node, over whole days.
 
-A sensor by a sunny window deviates more every noon than one in a corner ever does. So each
-channel's residual is compared with its own scale: the mean square of its errors over days, since
-a night says nothing about noon.
+A sensor by a sunny window deviates more every noon than one in a corner ever does.
 """
 
 from __future__ import annotations
@@ -28,12 +26,7 @@ LEAST = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualScale:
-    """Mean squares of residuals.
-
-    squares : (channels,)
-    weight : (channels,). Rows in each mean, faded; gaps do not count.
-    span_s : Time that they cover.
-    """
+    """Mean squares of residuals, and the faded rows in each, without gaps: (channels,) both."""
 
     squares: Array
     weight: Array

@@ -31,12 +31,9 @@ class LimitSteps(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """Quantiles of the recent scores of a whole group.
+    """Quantiles of a whole group's `n` recent scores: values below which `shares` of them lie.
 
-    spe, t2 : the values below which `shares` of the scores lie
-    n : number of scores
-    linear : as `spe`, of the readings themselves; empty where `spe` is that already
-    distance : as `spe`, of distances by the factors; empty while the model has none
+    `linear` is of the readings, empty where `spe` is; `distance` is empty without factors.
     """
 
     shares: tuple[float, ...]
@@ -47,11 +44,9 @@ class Limits:
     distance: tuple[float, ...] = ()
 
     def above(self, scores: Array, by: By) -> Array:
-        """Return the highest share of recent scores that each score is above: (n,), 0 for none.
+        """Return the highest share of recent scores (n,), corrected for gaps, that each is above.
 
-        Shares up to one half describe typical scores and are not limits.
-
-        scores : (n,), corrected for gaps
+        Shares up to one half describe typical scores and are not limits: there it is 0.
         """
         return self.steps(by).above(scores)
 
@@ -66,12 +61,9 @@ class Limits:
     def anomaly_score(self, scores: Mapping[By, Array]) -> Array:
         """Return how anomalous each row is: 0 at the median of recent rows, 1 at the 99 % limit.
 
-        The score is at most `MOST_ANOMALOUS`. Of several kinds of score it is the largest: that of
-        the features of a kernel group is blind to faults that that of the readings shows, and the
-        other way round. All start at the median, because the distance from median to limit
-        differs, and the kind with the smallest one would otherwise hide the others.
-
-        scores : (n,) each
+        It is the largest of several kinds, at most `MOST_ANOMALOUS`: features are blind to faults
+        that readings show, and the other way round. All start at the median, because the distance
+        from median to limit differs, and the smallest one would hide the others.
         """
         each = [
             self._above(of, values) for kind, of in scores.items() if (values := self._of(kind))

@@ -1,15 +1,9 @@
 """smoothed(): an exponentially weighted moving average (EWMA) of scores, without single wild rows.
 
-A fault that moves every row by little is lost in the scatter of single scores, and shows in their
-mean. One wild row would show in it for ten rows. So each score is first replaced by the median of
-it and the two before: a single wild row leaves no trace, and a fault shows one row later. That
-needs no limit, so that limits can be measured on it.
-
-References
-----------
-Roberts, Control chart tests based on geometric moving averages, Technometrics 1 (1959). Tukey,
-Exploratory Data Analysis (1977): running medians of three. Why medians and not a clip at a
-multiple of a limit: docs/decisions/0034.
+A fault that moves every row by little shows in the mean of scores (Roberts, Technometrics 1, 1959).
+One wild row would show in it for ten rows: the median of it and the two before (Tukey, Exploratory
+Data Analysis, 1977) leaves no trace of it, and shows a fault one row later. That needs no limit, so
+that limits can be measured on it; why not a clip: docs/decisions/0034.
 """
 
 from __future__ import annotations
@@ -30,14 +24,12 @@ MANY = 32
 
 
 def smoothed(scores: Array, before: tuple[float, float] = (0.0, 0.0), last: float = 0.0) -> Array:
-    """Return the moving average after each score, oldest first: (n,).
+    """Return the moving average after each score (n,), oldest first, not negative.
 
     m_i = median(x_(i-2), x_(i-1), x_i) and s_i = WEIGHT m_i + (1 - WEIGHT) s_(i-1)
 
-    scores : (n,). Not negative.
-    before : (float, float). The two scores before the first of them; 0 where there was none. So the
-        first of all scores has the average 0, and the second begins it with the smaller one.
-    last : The average before the first of them; it begins again where that is 0 or infinite.
+    `before` are two scores, 0 where there was none: the first of all has the average 0, and the
+    second begins it with the smaller one. The average begins again where `last` is 0 or infinite.
     """
     medians, averages = _medians(scores, before), list[float]()
     if 0 < last < math.inf and max(medians, default=0.0) < math.inf:
@@ -50,7 +42,6 @@ def smoothed(scores: Array, before: tuple[float, float] = (0.0, 0.0), last: floa
 
 
 def _medians(scores: Array, before: tuple[float, float]) -> list[float]:
-    """Return the median of each score and the two before it."""
     if len(scores) < MANY:
         known = (*before, *scores.tolist())
         return [sorted(known[i : i + 3])[1] for i in range(len(scores))]

@@ -1,19 +1,16 @@
 """StuckDetector: how well other channels predict each channel, and which channels are stuck.
 
-A stuck channel is not always anomalous: it may repeat a normal number, and a model that keeps
-learning it learns that the channel is unrelated to the rest. Two rules find a stuck channel
-from its readings and from their predictions by the other channels:
+A stuck channel may repeat a normal number, and a model that keeps learning it learns that it is
+unrelated to the rest. Two rules find it:
 
-1. It repeats one number, and the prediction has moved by far more than its typical error.
-   This distinguishes a stuck light sensor from night.
+1. It repeats one number, and the prediction by the others has moved by far more than its typical
+   error. This distinguishes a stuck light sensor from night.
 2. It repeats one number inside its range and has never done so for long (`RunLengths`).
    This needs no prediction.
 
-A channel is no longer stuck when it reads another number, or nothing. What is predicted while it
-reads nothing does not count: the channels that predict it best, of the same device, are then mostly
-silent as well. A channel that has read
-one number from the start is not in use, and not stuck. Each channel is treated separately, with
-a few numbers of state.
+It is stuck no longer when it reads another number, or nothing. What is predicted while it reads
+nothing does not count: the channels that predict it best, of the same device, are then mostly
+silent as well. A channel that has read one number from the start is not in use, and not stuck.
 """
 
 from __future__ import annotations
@@ -74,23 +71,15 @@ class RunLengths(NamedTuple):
         return np.asarray(inside & (self.longest < RARE) & (self.run > patience))
 
     def all_move(self, rows: Array) -> bool:
-        """Whether there are rows (n, channels), and no reading repeats the one before or is a gap.
-
-        Then each run is of one reading, wherever rows are cut into calls of `after`.
-        """
+        """Whether there are rows, and no reading of them is a gap or repeats the one before."""
         if not len(rows) or (rows[0] == self.last).any() or (rows[1:] == rows[:-1]).any():
             return False
         return not np.isnan(rows.sum())
 
     def after(self, rows: Array) -> tuple[RunLengths, Flags]:
-        """Return the runs after more rows, and which channels have changed in them.
+        """Return the runs after more rows (n, channels), and which channels have changed in them.
 
-        rows : (n, channels). One or more, oldest first. NaN is no reading: a run neither ends nor
-            grows by it.
-
-        Notes
-        -----
-        The result does not depend on how rows are cut into calls.
+        NaN is no reading: a run neither ends nor grows by it. However rows are cut, it is the same.
         """
         # NaN differs from itself: a channel without readings has no run to continue.
         same = np.empty(rows.shape, dtype=np.bool_)
@@ -148,7 +137,6 @@ class RunLengths(NamedTuple):
         )
 
     def _one_by_one(self, rows: Array) -> tuple[RunLengths, Flags]:
-        """Return the same as `after`, from each single run."""
         gaps = np.isnan(rows)
         values = np.concatenate([self.last[None], rows])
         place = np.where(gaps, 0, np.arange(1, len(values))[:, None])
@@ -195,9 +183,7 @@ class RunLengths(NamedTuple):
 
 
 def _as_long_rows(rows: Array) -> Array:
-    """Return many rows (n, channels) as fewer, longer ones: NumPy reduces them in a third of the
-    time.
-    """
+    """Return many rows (n, channels) as fewer, longer ones, reduced in a third of the time."""
     n, channels = rows.shape
     many = n >= MANY and n % FOLDED == 0 and rows.flags.c_contiguous
     return rows.reshape(-1, FOLDED * channels) if many else rows
@@ -274,21 +260,13 @@ class Habits(NamedTuple):
         return cls(zero, zero, zero, zero, never, unknown, unknown, stuck)
 
     def relocated(self, by: Array | float = 0.0) -> Habits:
-        """Return them where predictions are about another mean: their jump says nothing of a
-        channel.
-        """
+        """Return them for predictions about another mean: their jump says nothing of a channel."""
         unknown = np.full(len(self.mean), np.nan)
         return self._replace(mean=self.mean + by, others=unknown, others_then=unknown)
 
 
 class StuckDetector:
-    """Learns how a node's channels behave, and finds stuck ones.
-
-    channels : Leading columns of a row; lagged columns after them are ignored.
-    run_lengths, habits : State to continue from.
-
-    habits : The whole state. Both are immutable: no array is ever changed.
-    """
+    """Learns how a node's channels behave, and finds stuck ones; lagged columns are ignored."""
 
     def __init__(
         self, channels: int, run_lengths: RunLengths | None = None, habits: Habits | None = None
@@ -304,8 +282,7 @@ class StuckDetector:
     def r2(self) -> Array:
         """(channels,), the measured share of each channel's variance that the others predict.
 
-        NaN before enough readings, and where all are equal. Negative where the channel's own mean
-        predicts better.
+        NaN before enough readings, or where all are equal; negative if worse than the mean.
         """
         known = (self.habits.learnt >= ENOUGH) & (self.habits.scatter > 0)
         return np.asarray(1 - _ratio(self.habits.error, self.habits.scatter, known))
@@ -333,19 +310,12 @@ class StuckDetector:
         learns: Flags | None = None,
         held: Flags | None = None,
     ) -> None:
-        """Process readings, oldest first.
+        """Process scaled readings (n, dim), oldest first; gaps are NaN, not filled.
 
-        rows : (n, dim). Scaled readings; gaps are NaN, not filled.
-        predicted : (n, channels). Predictions by the others: filled rows less
-            `Reconstruction.left_out`.
-        learns : (n,) of bool, optional. Rows with typical errors, by default all: rows of an alarm
-            are not learnt, but checked for stuck channels. Stuck channels are not learnt.
-        held : (n, channels) of bool, optional. Numbers that are repeated because no new one has
-            come: these are no readings of a run.
-
-        Notes
-        -----
-        O(channels) a row. Rows are taken in chunks; `stuck` changes at the end of each.
+        `predicted` (n, channels) is filled rows less `Reconstruction.left_out`. `learns` (n,) are
+        rows with typical errors: those of an alarm, and stuck channels, are not learnt, but
+        checked. `held` (n, channels) are numbers repeated because no new one came: no readings of a
+        run. Rows are taken in chunks; `stuck` changes at the end of each.
         """
         rows = rows[:, : self.channels]
         learns = None if learns is None or learns.all() else learns
@@ -365,7 +335,6 @@ class StuckDetector:
             self._learn(rows[part], predicted[part], which, plain=all_move)
 
     def _watch(self, rows: Array, predicted: Array, held: Flags | None) -> None:
-        """Find stuck channels."""
         was, run = self.habits, self.run_lengths.run
         self.run_lengths, moved = self.run_lengths.after(
             rows if held is None else np.where(held, np.nan, rows)

@@ -16,13 +16,9 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """One column.
+    """One column: what a cell says of a row, escaped, and never broken unless it `folds`.
 
-    cell : What it says of a row. What does not print is escaped.
-    shown : Whether the table has it.
-    right : Whether it is set to the right, as numbers are.
-    folds : Whether a cell may take several lines; otherwise it is never broken.
-    lines : Whether cells have lines of their own; all that they say has to be printable then.
+    Cells with `lines` of their own have to be printable. Numbers are set to the `right`.
     """
 
     heading: str

@@ -72,11 +72,7 @@ class UnixSocket(NamedTuple):
 
 
 class Https(NamedTuple):
-    """An aggregator's address for operators: a token or a certificate says who asks.
-
-    kit : for its authority, and for its certificate if there is no token
-    ca : authorities to trust in place of the kit's, or of the system's
-    """
+    """An aggregator's address; a token or a kit's certificate says who asks, `ca` whom to trust."""
 
     url: str
     token_file: Path | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from submerge import Array, UsageError
+from submerge import UsageError
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
 from submerge.history.detection import FoundAlarm, HistoryDetector, RowPlace, watching
@@ -30,79 +29,12 @@ from submerge_files import model_file
 from submerge_files.console.reading_options import condition_of
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
 from submerge_files.detect.curves import Curves
+from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
 from submerge_files.reader.parts import ONLY_MACHINE, Digests, digests_here
 from submerge_files.reader.selection import some
-
-FAR = 6.0
-"""Standard deviations of the median row beyond which the level is another one."""
-
-FEWEST = 30
-"""Rows that a level is of."""
-
-SHOWN = 3
-"""Channels that the warning names."""
-
-
-class AnotherLevel:
-    """Compares the level of rows with one that was learnt.
-
-    mean, deviation : (channels,). Of the rows that were learnt, in units. A deviation of 0 compares
-        nothing.
-    """
-
-    def __init__(self, names: Sequence[str], mean: Array, deviation: Array) -> None:
-        self._names, self._mean, self._deviation = names, mean, deviation
-        self._medians: list[Array] = []
-        self._rows = 0
-
-    def add(self, rows: Array) -> None:
-        """Take rows (n, channels) into account."""
-        known = np.isfinite(rows).any(axis=0)
-        median = np.full(rows.shape[1], np.nan)
-        median[known] = np.nanmedian(np.where(np.isfinite(rows), rows, np.nan)[:, known], axis=0)
-        self._medians.append(median)
-        self._rows += len(rows)
-
-    @property
-    def medians(self) -> Array:
-        """(m, channels), the medians of what was added."""
-        return np.array(self._medians).reshape(-1, len(self._names))
-
-    def take(self, medians: Array, rows: int) -> None:
-        """Take the medians (m, channels) of so many rows into account."""
-        self._medians += list(medians)
-        self._rows += rows
-
-    def warn(self, stacklevel: int) -> None:
-        """Warn if a channel is far from where it was learnt."""
-        if self.said:
-            warnings.warn(self.said, UserWarning, stacklevel=stacklevel + 1)
-
-    @property
-    def said(self) -> str:
-        """Which channels are far from where they were learnt; empty if none is."""
-        if self._rows < FEWEST:
-            return ""
-        medians = np.array(self._medians)
-        known = np.isfinite(medians).any(axis=0) & (self._deviation > 0)
-        far = np.zeros(len(self._names))
-        level = np.nanmedian(medians[:, known], axis=0)
-        far[known] = (level - self._mean[known]) / self._deviation[known]
-        worst = [i for i in np.argsort(-np.abs(far), kind="stable") if abs(far[i]) > FAR]
-        if not worst:
-            return ""
-        said = [
-            f"{self._names[i]} is {abs(far[i]):.0f} standard deviations"
-            f" {'higher' if far[i] > 0 else 'lower'}"
-            for i in worst[:SHOWN]
-        ]
-        more = f", and {len(worst) - SHOWN} more" if len(worst) > SHOWN else ""
-        where = f"{', '.join(said)}{more}"
-        return f"these rows are at another level than those that were learnt: {where}"
-
 
 PACES = 2.0
 """Factor between two paces of rows from which they are not the same."""

@@ -45,11 +45,7 @@ WITHOUT_PERIOD = 60
 
 @dataclass(frozen=True)
 class FaultsToTry:
-    """What to try.
-
-    within : Rows in which a fault has to be found; None takes an hour's.
-    most_spans : Spans of rows that each fault is tried on, with both signs.
-    """
+    """What to try on so many spans, with both signs, each found `within` rows; None: an hour's."""
 
     settings: AlarmSettings
     within: int | None

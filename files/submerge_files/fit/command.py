@@ -138,7 +138,7 @@ def command(
     report says which faults alarms by the model find. --detect, --labels and --plot read FILEs
     once more; alarms on the history leave the exit status at 0.
 
-    With --dask, workers read FILEs where they lie, and the model is the same, byte for byte.
+    With --dask, workers read FILEs where they lie, and the model is the same to rounding.
 
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """

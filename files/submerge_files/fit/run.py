@@ -52,13 +52,10 @@ MOST_MISSED = 6
 
 @dataclass(frozen=True)
 class Comparison:
-    """What detection finds of known faults.
+    """What detection finds of known faults: seconds to the first alarm, None if one was missed.
 
-    delays : For each fault with rows: seconds from its begin to its first alarm, at least 0; None
-        if it was missed.
-    outside : Faults without rows in the history.
-    false_alarms : Alarms that overlap no fault.
-    weeks : Weeks of rows outside the faults, of all machines together.
+    `outside` faults have no rows; false alarms overlap no fault, in `weeks` of rows of all
+    machines.
     """
 
     delays: tuple[tuple[Label, float | None], ...]
@@ -207,10 +204,7 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class FitDrill:
-    """The answer of a drill on the history.
-
-    channels : As `in_units` makes them; empty if no fault could be tried.
-    """
+    """The answer of a drill on the history, in units; no channels if no fault could be tried."""
 
     channels: list[dict[str, Any]]
     within: int = 0

@@ -26,11 +26,9 @@ from submerge_files.reader.time_order import iso
 
 
 class FrameRows:
-    """Rows of a frame.
+    """Rows (n, channels) of a frame; its time is a column, "none", or by default what is found.
 
-    time : The column of times; by default the index, if it is of times, or the only column of a
-        time type that goes on from row to row. "none": there is none.
-    values : (n, channels)
+    That is the index, if it is of times, or the only column of a time type that goes on.
     """
 
     def __init__(

@@ -19,7 +19,6 @@ from submerge_client.datasets.source import refusal
 from submerge_client.score_outputs.lines import limits_passed
 from submerge_files.console.reading_options import condition_of
 from submerge_files.detect.run import (
-    AnotherLevel,
     Detected,
     DetectRequest,
     ReadableRows,
@@ -28,6 +27,7 @@ from submerge_files.detect.run import (
     detect,
     learnt_of,
 )
+from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
 from submerge_files.python.alarm import AlarmSpan, alarm_span, when_in
 from submerge_files.python.frame_rows import FrameRows
@@ -35,7 +35,7 @@ from submerge_files.python.frames import PLACE, frame_of
 from submerge_files.python.sources import Source, paths_of, source_of
 from submerge_files.reader.selection import some
 from submerge_files.score import model as score_model
-from submerge_files.score.mean import Center, deviations_of
+from submerge_files.score.mean import Center, level_of
 from submerge_files.score.rows import FileRows, FileScorer
 from submerge_files.score.table import lags_of
 
@@ -76,18 +76,9 @@ class FrameScorer:
         return cls(normal, Center(ready, state.residual_scale))
 
     @property
-    def mean(self) -> Array:
-        """(channels,), what rows are measured from, in units."""
-        own = self.center.own
-        scaled = self.normal.summary.parts[-1].mean if own is None else own.rows
-        return in_units(np.asarray(scaled), self.normal.schema)
-
-    @property
-    def deviation(self) -> Array:
-        """(channels,), how much rows vary about the mean, in units."""
-        scaling = self.normal.schema.scaling
-        scale = 1.0 if scaling is None else np.array(scaling.scale)
-        return np.asarray(deviations_of(self.normal) * scale)
+    def level(self) -> AnotherLevel:
+        """What compares the level of rows with the one that was learnt."""
+        return level_of(self.normal, self.center)
 
     def columns(self, rows: Array, when: Condition | None) -> dict[str, npt.NDArray[Any]]:
         """Return the scores of rows (n, channels): columns of n, NaN for rows without a score."""
@@ -200,19 +191,11 @@ class FrameJudge:
         """Return what scores rows of a machine."""
         return FrameScorer.of(self.saved, machine)
 
-    def level(self, scorer: FrameScorer) -> AnotherLevel:
-        """Return what compares the level of rows with the one that was learnt."""
-        mean, deviation = scorer.mean, scorer.deviation
-        if self.learnt.moments is not None:
-            # A channel that stood still has no deviation; its scale is 1.
-            deviation = np.where(self.learnt.moments.variance > 0, deviation, 0.0)
-        return AnotherLevel(self.channels, mean, deviation)
-
     def level_of(self, machine: str | None) -> AnotherLevel | None:
-        """Return the same for a machine; None if each has its own, and this one's is not known."""
+        """Return the level of a machine; None if each has its own, and this one's is not known."""
         if self.saved.schema.center == "own" and machine not in dict(self.learnt.monitors):
             return None
-        return self.level(self.scorer(machine))
+        return self.scorer(machine).level
 
     def condition(self, when: str | None) -> Condition | None:
         """Return the state that rows have to be in."""

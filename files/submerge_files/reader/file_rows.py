@@ -21,14 +21,10 @@ Names = npt.NDArray[np.object_]
 
 
 class Span(NamedTuple):
-    """Rows of a file that follow one another.
+    """Rows (n, channels) of a file that follow one another; times (n,) since 1970, or None.
 
-    rows : (n, channels)
-    times : (n,) in seconds since 1970, or None
-    machines : (n,) names, or None if the file is of one machine
-    keys : (n,) names of channels, of a long table; else None
-    places : (n,), the line or row of each, as a person counts
-    numbers : (n,), the number of each in its file, from 1
+    Names (n,) are of machines, or None for one, and of channels in a long table. A person counts
+    `places`, lines or rows; `numbers` are in the file, from 1.
     """
 
     rows: Array
@@ -53,12 +49,7 @@ def joined(spans: Sequence[Span]) -> Span:
 
 @dataclass(frozen=True)
 class FileReading:
-    """How one file is read.
-
-    machine : the place of the column that names machines, if there is one
-    key : of a long table, the place of the column that names channels
-    zero_is_missing : whether 0 is a gap
-    """
+    """How one file is read: places of columns that name machines or, in a long table, channels."""
 
     file: TableFile
     channels: tuple[int, ...]

@@ -34,11 +34,7 @@ def digests_here(readings: Sequence[FileReading]) -> Sequence[bytes]:
 
 @dataclass(frozen=True)
 class MachinePart:
-    """One file's rows of one machine.
-
-    first : its first time; None if it has none
-    whole : whether all rows of the file are this machine's
-    """
+    """One file's rows of one machine from a first time on, if any; `whole`: all its rows are."""
 
     machine: str
     reading: FileReading

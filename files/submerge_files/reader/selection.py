@@ -32,10 +32,7 @@ FOLDED = 8
 
 
 class _Edge:
-    """The outermost value of each channel, how often it came, and the next one.
-
-    sign : 1 for the least values, -1 for the greatest, which are held with that sign.
-    """
+    """The outermost value of each channel (sign 1: least, -1: greatest), how often, the next."""
 
     def __init__(self, n: int, sign: float) -> None:
         self.value: Array = np.full(n, np.inf)

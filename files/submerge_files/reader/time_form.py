@@ -49,12 +49,7 @@ EXCEL_1970, DAY_S = 25569, 86400
 
 
 class TimeForm(NamedTuple):
-    """How values become times.
-
-    numeric : whether they are read as numbers; else as text
-    seconds : makes values (n,) seconds since 1970, NaN for what is no time
-    typed : whether the column's type says so
-    """
+    """How values (n,) become seconds since 1970, NaN for no time: from numbers or text."""
 
     numeric: bool
     seconds: Callable[[Any], Array]

@@ -10,7 +10,7 @@ each channel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,12 +19,13 @@ import numpy as np
 from submerge import Array, PeerError, Schema, UsageError
 from submerge.client.monitor_state import MonitorState
 from submerge.client.node import MONITOR
-from submerge.judge.prepare import Block
+from submerge.judge.prepare import Block, in_units
 from submerge.stats.node_mean import READY, OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge_client.checkpoint import state_of
 from submerge_client.datasets.table import counted
 from submerge_files.console.units import printable
+from submerge_files.level import AnotherLevel
 from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.score.model import Normal
 from submerge_files.score.table import lags_of
@@ -210,14 +211,6 @@ class Centers:
         return known
 
 
-FAR = 3.0
-"""Standard deviations from which a file is said to be at another level."""
-
-MOST = 10.0
-"""Most standard deviations that one row counts: with 30 % of such rows a file is at another level,
-and not with less."""
-
-
 def deviations_of(normal: Normal) -> Array:
     """Return the standard deviation of each channel by the model, lags left out; scaled."""
     linear = normal.summary.parts[-1]
@@ -234,56 +227,27 @@ def deviations_of(normal: Normal) -> Array:
     return deviations[: normal.schema.width // lags_of(normal.schema.names)]
 
 
-class Levels:
-    """How far files are from the means that their rows are measured from."""
+def level_of(normal: Normal, center: Center) -> AnotherLevel:
+    """Return what compares the level of rows with the one that they are measured from."""
+    schema, deviations = normal.schema, deviations_of(normal)
+    width, own = len(deviations), center.own
+    mean = normal.summary.parts[-1].mean if own is None else own.rows
+    if normal.still is not None:
+        deviations = np.where(normal.still[:width], 0.0, deviations)
+    if schema.scaling is not None:
+        deviations = deviations * np.array(schema.scaling.scale[:width])
+    return AnotherLevel(schema.names[:width], in_units(mean, schema)[:width], deviations)
 
-    def __init__(self, normal: Normal) -> None:
-        self._normal = normal
-        self._deviations = deviations_of(normal)
-        self._paths: set[Path] = set()
-        self._furthest: tuple[float, str, Path] = (0.0, "", Path())
-        self._files = 0
 
-    def begin(self, center: Center) -> None:
-        """Begin a file whose rows are measured from this mean."""
-        mean = self._normal.summary.parts[-1].mean if center.own is None else center.own.rows
-        self._mean: Array = mean[: len(self._deviations)]
-        self._sum = np.zeros(len(self._mean))
-        self._count = np.zeros(len(self._mean))
-        self._files += 1
-
-    def add(self, block: Block) -> None:
-        """Take rows into account; what was filled says nothing."""
-        width = len(self._mean)
-        # A channel that never varied has no level that another one could be compared with.
-        unit = np.where(self._deviations > 0, self._deviations, np.inf)
-        off = np.clip((block.rows[:, :width] - self._mean) / unit, -MOST, MOST)
-        known = np.ones(off.shape, bool) if block.gaps is None else ~block.gaps[:, :width]
-        self._sum += np.where(known, off, 0.0).sum(axis=0)
-        self._count += known.sum(axis=0)
-
-    def end(self, path: Path) -> None:
-        """End a file."""
-        off = np.abs(self._sum) / np.maximum(self._count, 1)
-        channel = int(off.argmax())
-        if off[channel] >= FAR:
-            self._paths.add(path)
-            found = float(off[channel]), self._normal.schema.names[channel], path
-            self._furthest = max(self._furthest, found)
-
-    @property
-    def warning(self) -> str | None:
-        """One line about files at another level, with what to do; None if there are none."""
-        if not self._paths:
-            return None
-        off, channel, path = self._furthest
-        of = f"{printable(str(path))} is"
-        if len(self._paths) > 1:
-            of = f"{len(self._paths)} of {self._files} files are"
-            channel = f"in {printable(str(path))} {channel}"
-        own = " or its own mean (--mean own)" if self._normal.schema.center == "own" else ""
-        return (
-            f"{of} at another level than the model: {printable(channel)} is off by {off:.1f}"
-            " standard deviations on average; if that is normal there, measure from the first"
-            f" rows (--mean first:400){own}"
-        )
+def elsewhere(far: Mapping[Path, str], files: int, schema: Schema) -> str:
+    """Return one line about files at another level than the model's, with what to do."""
+    path, channels = next(iter(far.items()))
+    of = f"{printable(str(path))} is"
+    if len(far) > 1:
+        of = f"{len(far)} of {files} files are"
+        channels = f"in {printable(str(path))} {channels}"
+    own = " or its own mean (--mean own)" if schema.center == "own" else ""
+    return (
+        f"{of} at another level than the model: {channels}; if that is normal there, measure from"
+        f" the first rows (--mean first:400){own}"
+    )

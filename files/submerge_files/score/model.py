@@ -13,6 +13,7 @@ from pathlib import Path
 
 from submerge import PeerError, Schema, UsageError, loads
 from submerge.client.monitor_state import MonitorState
+from submerge.judge.decision import Mask
 from submerge.pca.factor import Factors
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
@@ -32,6 +33,7 @@ class Normal:
     limits : None if none were measured.
     factors : Empty where they are not known.
     states : What a fitted model knows of each machine of its history.
+    still : (channels,) of bool, with lags. Channels that stood still in its history.
     """
 
     about: str
@@ -42,6 +44,7 @@ class Normal:
     factors: tuple[Factors, ...] = ()
     notes: tuple[str, ...] = ()
     states: Mapping[str, MonitorState] = field(default_factory=dict)
+    still: Mask | None = None
 
 
 def of_file(path: Path, rank: int | None) -> Normal:
@@ -91,7 +94,9 @@ def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> N
     about = f"{printable(model.group)}, version {model.version}, {named.whence}"
     scoring = summary, model.limits, _summaries(shown), model.factors
     states = {} if named.learnt is None else dict(named.learnt.monitors)
-    return Normal(about, named.schema, *scoring, tuple(notes), states)
+    moments = None if named.learnt is None else named.learnt.moments
+    still = None if moments is None else moments.variance <= 0
+    return Normal(about, named.schema, *scoring, tuple(notes), states, still)
 
 
 def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:

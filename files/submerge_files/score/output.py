@@ -41,11 +41,7 @@ Column = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class ScoreHeadings:
-    """The columns of scores.
-
-    kernel : Whether `linear`, `anomaly_score` and `over_linear` are there.
-    factors : Whether `distance` is there.
-    """
+    """The columns of scores; of a kernel group, and with factors `distance`."""
 
     names: tuple[str, ...]
     kernel: bool

@@ -37,12 +37,7 @@ from submerge_files.reader.time_order import iso
 
 
 class Carried(NamedTuple):
-    """What some rows bring along beside their readings.
-
-    times : n texts; "" where a row has none; empty if the file has no times
-    kept : of each kept column, its n texts
-    form : how the texts of times become seconds
-    """
+    """What n rows bring beside readings: texts of times, "" without one, and of kept columns."""
 
     times: Sequence[str] = ()
     kept: tuple[Sequence[str], ...] = ()
@@ -68,10 +63,9 @@ class TableRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """One file, opened but not yet read.
+    """One file, opened but not yet read; its columns are `x0, x1, ...` if it has no names.
 
-    names : of the columns; `x0, x1, ...` if the file has none
-    taken : places of columns that are carried along and are no channels
+    Columns in places that are `taken` are carried along, and are no channels.
     """
 
     path: Path
@@ -204,12 +198,7 @@ def _long(path: Path, options: TableOptions) -> ScoredFile:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a file that are read, and their channels.
-
-    used : places in the file
-    filled : the channel of each, before lags
-    width : channels before lags
-    """
+    """Places of columns that are read, the channel `filled` by each, and channels before lags."""
 
     used: tuple[int, ...]
     filled: tuple[int, ...]

@@ -35,11 +35,11 @@ from submerge_proto.wire.fields import (
     PLAIN,
     Part,
     choice,
+    count,
     form,
     number,
     several,
     size,
-    whole,
     within,
 )
 from submerge_proto.wire.parts import MOST_CLIENTS, NAME, READINGS, text
@@ -151,14 +151,14 @@ _ALARM = form(
     pb.Alarm,
     Alarm,
     node=NAME,
-    number=whole("an alarm's number"),
+    number=count("an alarm's number"),
     began=_time("began_s"),
     peaked=_time("peaked_s"),
     ended=_time("ended_s", math.ulp(0.0)),
     worst=size("worst"),
     cause=_CAUSE,
     top=_SHARES,
-    version=whole("model_version", HIGHEST).at("model_version"),
+    version=count("model_version", HIGHEST).at("model_version"),
     withheld=READINGS,
     verdict=_VERDICT,
     first=_SHARES,
@@ -213,7 +213,7 @@ def _silent_nodes(message: pb.AlarmStatus) -> tuple[tuple[str, int], ...]:
 _STATE_FIELDS = ("learning", "armed", "alarm", "paused", "stale")
 """The message's field for each of `STATES`, in the order of these."""
 
-_NODES = whole("nodes", MOST_CLIENTS)
+_NODES = count("nodes", MOST_CLIENTS)
 
 
 def _states(value: Sequence[int]) -> pb.AlarmStatus.States:
@@ -229,7 +229,7 @@ _TYPICAL = form(
     pb.AlarmStatus.Typical,
     TypicalAlarms,
     promised=size("promised", LONGEST_S),
-    unconfirmed=whole("alarms"),
+    unconfirmed=count("alarms"),
     nodes=_NODES,
 )
 
@@ -246,8 +246,8 @@ _WAITING = form(
     pb.AlarmStatus.Waiting,
     Waiting,
     what=_AWAITED,
-    rows=whole("rows"),
-    of=whole("rows"),
+    rows=count("rows"),
+    of=count("rows"),
 )
 
 
@@ -269,13 +269,13 @@ _STATUS = form(
         lambda alarms: list(map(_alarm, alarms[:MOST_ALARMS])),
         several(ALARM, "alarms", MOST_ALARMS).read,
     ),
-    open=whole("open alarms", MOST_CLIENTS),
+    open=count("open alarms", MOST_CLIENTS),
     watched_s=size("watched_s", LONGEST_S),
     allowed=size("allowed", LONGEST_S),
-    raised=whole("alarms"),
-    confirmed=whole("alarms"),
+    raised=count("alarms"),
+    confirmed=count("alarms"),
     armed_in_s=Part(_WAIT.made, lambda sent: sent if sent == -1.0 else _WAIT.read(sent)),
-    desired=whole("a desired state"),
+    desired=count("a desired state"),
     typical=Part(lambda value: _TYPICAL.made(value) if any(value) else None, _TYPICAL.read),
     provisional_rows=size("provisional_rows", LONGEST_S),
     waiting=_WAITING_OR_NONE.maybe,
@@ -327,11 +327,11 @@ DESIRED_STATE = form(
     pb.DesiredState,
     DesiredState,
     node=NAME,
-    number=whole("a desired state"),
+    number=count("a desired state"),
     paused=PLAIN.maybe,
     verdicts=Part(_verdicts, _verdicts_of),
     banned=PLAIN.maybe,
-    drill=whole("a drill"),
+    drill=count("a drill"),
     quarantined=PLAIN.maybe,
-    forget=whole("an order"),
+    forget=count("an order"),
 )

@@ -54,28 +54,25 @@ class Part(Generic[T]):
 
 
 def form(message: Any, value: Callable[..., T], /, **parts: Part[Any]) -> Part[T]:
-    """Return how a value with these attributes is a message."""
-    known = [(name, part.field or name, part) for name, part in parts.items()]
+    """Return how a value with these attributes is a message; an attribute of None sets no field."""
+    known = [
+        (name, each.field or name, each.made, each.read, each.optional)
+        for name, each in parts.items()
+    ]
 
     def made(held: T) -> Any:
-        values = ((field, part, getattr(held, name)) for name, field, part in known)
-        return message(
-            **{
-                field: part.made(each)
-                for field, part, each in values
-                if each is not None or not part.optional
-            }
-        )
+        fields = {}
+        for name, field, written, _, _ in known:
+            each = getattr(held, name)
+            if each is not None:
+                fields[field] = written(each)
+        return message(**fields)
 
     def read(sent: Any) -> T:
-        return value(
-            **{
-                name: None
-                if part.optional and not sent.HasField(field)
-                else part.read(getattr(sent, field))
-                for name, field, part in known
-            }
-        )
+        has, held = sent.HasField, {}
+        for name, field, _, reader, optional in known:
+            held[name] = None if optional and not has(field) else reader(getattr(sent, field))
+        return value(**held)
 
     return Part(made, read, message=message)
 
@@ -95,12 +92,9 @@ def several(part: Part[T], what: str = "", most: int | None = None) -> Part[tupl
     return Part(lambda values: list(map(part.made, values)), read)
 
 
-def or_empty(part: Part[T]) -> Part[T | None]:
+def or_empty(part: Part[Any]) -> Part[Any]:
     """Return how a value is bytes, of which there are none for None."""
-    return Part(
-        lambda value: b"" if value is None else part.made(value),
-        lambda sent: part.read(sent) if sent else None,
-    )
+    return replace(part, read=lambda sent: part.read(sent) if sent else None)
 
 
 def choice(what: str, numbers: Mapping[T, int], unknown: T | None = None) -> Part[T]:
@@ -117,7 +111,12 @@ def choice(what: str, numbers: Mapping[T, int], unknown: T | None = None) -> Par
 
 
 def whole(what: str, most: int = MOST) -> Part[int]:
-    """Return how a count is a number that is at most `most`; a sum is cut to that."""
+    """Return how a number that is at most `most` is a field."""
+    return Part(PLAIN.made, lambda sent: number(what, sent, most))
+
+
+def count(what: str, most: int = MOST) -> Part[int]:
+    """Return how a count is a field; one of many nodes is cut to `most`, which peers accept."""
     return Part(lambda value: min(value, most), lambda sent: number(what, sent, most))
 
 

@@ -35,7 +35,17 @@ from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import summary_pb2 as v1_pb
 from submerge_proto.wire import alarms, parts, scores, summaries
 from submerge_proto.wire.columns import MOST_RANK, bytes_of
-from submerge_proto.wire.fields import PLAIN, Part, finite, form, real, several, whole, within
+from submerge_proto.wire.fields import (
+    PLAIN,
+    Part,
+    count,
+    finite,
+    form,
+    real,
+    several,
+    whole,
+    within,
+)
 
 # Noise that float32 cannot hold is brought within its range first. An honest root gives each
 # channel a noise of at least a ten-thousandth of its variance (`LEAST` of `pca.factor`), and what
@@ -250,8 +260,8 @@ _REPORT_FIELDS: Part[Any] = form(
     counts=parts.COUNTS,
     as_of=finite("as_of_s").at("as_of_s"),
     synced=PLAIN,
-    version=whole("model_version", HIGHEST).at("model_version"),
-    lifetime=whole("lifetime"),
+    version=count("model_version", HIGHEST).at("model_version"),
+    lifetime=count("lifetime"),
     census=parts.CENSUS.maybe,
     scores=scores.SCORES.maybe,
     certified_until=Part(PLAIN.made, _certified_until, "certified_until_s"),
@@ -345,7 +355,7 @@ _MODEL_FIELDS: Part[Any] = form(
     schema=PLAIN,
     limits=scores.LIMITS.maybe,
     counts=parts.COUNTS,
-    nodes=whole("nodes"),
+    nodes=count("nodes"),
     created=finite("created_s").at("created_s"),
     expires=finite("expires_s").at("expires_s"),
     maxima=scores.MAXIMA.maybe,

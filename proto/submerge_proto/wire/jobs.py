@@ -16,7 +16,7 @@ from submerge.jobs.machine import PARCEL, JobMessage, JobPiece, JobPieceTaken
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge_proto.v1 import jobs_pb2 as pb
 from submerge_proto.wire import bounds, parts
-from submerge_proto.wire.fields import PLAIN, Part, form, number
+from submerge_proto.wire.fields import PLAIN, Part, form, number, whole
 
 OVERHEAD = 512
 """Most bytes of a piece beside its data: a header, two names and numbers."""
@@ -85,17 +85,13 @@ _OF_ANY: dict[str, Part[Any]] = {
 }
 
 
-def _at_most(what: str, most: int) -> Part[int]:
-    return Part(PLAIN.made, lambda sent: number(what, sent, most))
-
-
 _PIECE = form(
     pb.JobPiece,
     _piece,
     **_OF_ANY,
-    weight=_at_most("a weight", MOST_MEMBERS),
+    weight=whole("a weight", MOST_MEMBERS),
     number=PLAIN,
-    total=_at_most("pieces", MOST_PIECES),
+    total=whole("pieces", MOST_PIECES),
     data=Part(PLAIN.made, _data),
 )
 

@@ -196,7 +196,7 @@ def test_what_cannot_be_kept_is_refused_before_it_is_ordered(house, day, monkeyp
     def fails(_):
         raise UsageError("cannot be kept")
 
-    monkeypatch.setattr(admin.kept, "history", fails)
+    monkeypatch.setattr(admin.kept, "HISTORY", replace(admin.kept.HISTORY, made=fails))
     assert 400 == house.asks("POST", HISTORIES, histories.file_of(day)).status
     assert [] == house.asks("GET", HISTORIES).json
 

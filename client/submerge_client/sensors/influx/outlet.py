@@ -58,13 +58,9 @@ GRACE_S = 2.0
 
 
 class MetricOutlet:
-    """A pipe to write to.
+    """A pipe, socket, file or terminal to write to; `gone` says why nothing more can be written.
 
-    descriptor : Of a pipe, a socket, a file or a terminal. The first two are written without
-        blocking.
-
-    waker : Rings when ours are there to be written.
-    gone : Why nothing more can be written; "" while it can.
+    The first two are written without blocking; `waker` rings when ours are there.
     """
 
     def __init__(self, descriptor: int, *, steady: Callable[[], float] = time.monotonic) -> None:

@@ -63,14 +63,9 @@ class _OpenRow:
 
 
 class TimedRows:
-    """Puts rows together.
+    """Puts rows together, of which `most` may be open; a longer `wait_s` catches slower devices.
 
-    wait_s : How long a row waits for its readings. Raising it catches slower devices, and scores
-        later.
-    most : Rows that may be open.
-
-    counts : Readings "late" and "repeated", rows "out_of_order", and "crowded": those that had to
-        close because too many were open.
+    It counts readings "late" and "repeated", rows "out_of_order", and "crowded": closed early.
     """
 
     def __init__(self, channels: int, wait_s: float, *, most: int = MOST_OPEN) -> None:
@@ -148,11 +143,7 @@ MOST_SERIES = 4096
 
 
 class Series(NamedTuple):
-    """What the fields of a series are.
-
-    places : the channel of each field that has one
-    before, behind : of the names of its fields; None if it has none
-    """
+    """What the fields of a series are: each one's channel, if any, and what its name is made of."""
 
     places: dict[str, int]
     before: str | None
@@ -164,10 +155,9 @@ class Series(NamedTuple):
 
 
 class SeriesNames:
-    """Finds the channels of series.
+    """Finds the channels of series; `ignored` tags are no part of a device.
 
-    template : As in the rules of this module; `series_names.wrong_with` accepts it.
-    ignored : Keys of tags that are no part of a device.
+    `series_names.wrong_with` accepts the template.
     """
 
     def __init__(
@@ -224,10 +214,7 @@ MOST_NAMES = 1000
 
 
 class MetricDecoder:
-    """Reads lines.
-
-    wall_ns : The time of arrival, in nanoseconds since 1970.
-    """
+    """Reads lines; `wall_ns` is the time of arrival, in nanoseconds since 1970."""
 
     def __init__(
         self,
@@ -301,12 +288,7 @@ MOST_NAMED = 20
 
 
 class InfluxReadings:
-    """Rows from metrics.
-
-    stream : A pipe, file or terminal; standard input by default.
-    outlet : Where all bytes go on to; None: nowhere.
-    gather_s : How long a row waits for its lines.
-    """
+    """Rows from metrics of a stream; all bytes go on to an outlet, if any; rows wait `gather_s`."""
 
     def __init__(
         self,

@@ -30,15 +30,10 @@ MOST_NAMES = 2048
 
 @dataclass(slots=True)
 class HeardField:
-    """A field of a device.
+    """A field of a device, `device/field`, as heard, in seconds on the caller's clock.
 
-    name : `device/field`.
-    changes : Readings that differed from the one before.
-    first_s, last_s : When the first and the last came, in seconds on the caller's clock.
-    lowest, highest, last : Of its values.
-    falls : Readings that were lower than the one before.
-    longest_s : The longest time between two readings.
-    mean, squares : Of its values, and the sum of their squared differences from it.
+    `changes` and `falls` count readings other and lower than the one before; `longest_s` is the
+    longest time between two; `squares` is the sum of squared differences from the mean.
     """
 
     name: str
@@ -67,12 +62,7 @@ class HeardField:
 
 
 class Heard:
-    """The fields that were heard.
-
-    most : Names that are remembered.
-
-    crowded : Readings of names beyond `most`.
-    """
+    """The fields that were heard, at most so many names; readings of others are `crowded` out."""
 
     def __init__(self, most: int = MOST_NAMES) -> None:
         self._most = most
@@ -129,10 +119,7 @@ AWAY = {
 
 
 class Departed(NamedTuple):
-    """Devices that are away.
-
-    scopes : how the names of their channels begin, each with the separator that follows
-    """
+    """Devices that are away: how the names of their channels begin, with the separator."""
 
     scopes: tuple[str, ...]
 
@@ -172,12 +159,7 @@ class MalformedMessage(PeerError):
 
 
 class ChannelReading(NamedTuple):
-    """A number of a channel.
-
-    channel : its index in the schema
-    value : the number; None if the device says that it has none
-    time : seconds since 1970; None for the time of arrival
-    """
+    """A number of a channel, by index; None if the device has none. Time: None on arrival."""
 
     channel: int
     value: float | None

@@ -166,8 +166,7 @@ _STEP = re.compile(r"\.(\w+)|\[\s*'([^'\]]+)'\s*\]|\[\s*(\d+)\s*\]")
 def bridges_of(topics: Sequence[str]) -> tuple[str, ...]:
     """Return where Zigbee2MQTT describes the devices of such patterns: `zigbee2mqtt/+`.
 
-    No other descriptions: some brokers end the connection of a client that asks for more than it
-    may read.
+    Nothing else: some brokers disconnect a client that asks for more than it may read.
     """
     bases = [topic.rpartition("/") for topic in topics]
     return tuple(
@@ -178,13 +177,10 @@ def bridges_of(topics: Sequence[str]) -> tuple[str, ...]:
 
 
 class DescribedField(NamedTuple):
-    """A field of a device, as the device or its gateway describes it.
+    """A field as the device or its gateway describes it, at a topic and a path in its JSON, or "".
 
-    topic : where it is published
-    path : its place in the message's JSON, or ""
-    kind : "number", "state" for words and booleans, "" if it is not said
-    is_minor : whether it is a setting, or about the device instead of what it measures
-    away : topics where the device says that it is away, each with the word for it
+    The kind is "number", "state" for words and booleans, or "". It `is_minor` as a setting, or if
+    it is about the device. `away`: topics where the device says so, each with the word for it.
     """
 
     topic: str

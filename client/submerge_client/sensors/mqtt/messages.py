@@ -55,23 +55,17 @@ PLACE = "{channel}"
 
 
 class PublishedValue(NamedTuple):
-    """The reading in a message.
-
-    value : None for a message that says that there is no value
-    time : seconds since 1970; None without a time
-    """
+    """The reading in a message, None for no value; seconds since 1970, None without a time."""
 
     value: float | None
     time: float | None
 
 
 class Published:
-    """Reads messages.
+    """Reads messages: paths of the number and the time in JSON, such as "reading.celsius".
 
-    value : The path of the number in a message's JSON: "value", "reading.celsius"; "" if the
-        message is a bare number.
-    time : The path of its time, in seconds since 1970 or ISO 8601 (UTC without an offset); "" if
-        messages have none.
+    "" is a bare number, or no time; times are seconds since 1970 or ISO 8601, UTC without an
+    offset.
     """
 
     def __init__(self, channels: Sequence[str], *, topic: str, value: str, time: str) -> None:
@@ -120,10 +114,7 @@ class Published:
 
 
 class SingleDecoder:
-    """A `Decoder` of such messages.
-
-    timed : Whether messages have a time. Without, retained ones may be days old, and are left out.
-    """
+    """A `Decoder` of such messages; without times, retained ones may be days old: left out."""
 
     def __init__(self, published: Published, tally: ProblemTally, *, timed: bool) -> None:
         self._published, self._tally, self._timed = published, tally, timed
@@ -191,12 +182,7 @@ TIMESTAMP = "timestamp"
 
 
 class NamedReading(NamedTuple):
-    """A number in a message.
-
-    name : `device/field`
-    value : None if the device says that it has none
-    time : seconds since 1970; None without one
-    """
+    """A number `device/field`, None if the device has none; seconds since 1970, or None."""
 
     name: str
     value: float | None
@@ -210,12 +196,10 @@ class NamedReading(NamedTuple):
 
 
 class MessageDecoder:
-    """Reads the messages of devices.
+    """Reads the messages of devices; `heard` has all numbers that pass the patterns.
 
-    rebirth : Whether edge nodes of Sparkplug B are asked for their births: that publishes messages.
-    whole : Whether all names are those of all levels.
-
-    heard : All numbers that pass the patterns.
+    `rebirth` publishes: edge nodes of Sparkplug B are asked for births. `whole` names have all
+    levels.
     """
 
     def __init__(

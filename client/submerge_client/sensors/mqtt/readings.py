@@ -190,10 +190,7 @@ MOST_NAMED = 20
 
 
 class MqttReadings:
-    """A sensor that makes rows of published values.
-
-    habits : The file that keeps how long channels are usually silent; None keeps nothing.
-    """
+    """A sensor that makes rows of published values; `habits` keeps usual silences, None nothing."""
 
     def __init__(
         self,

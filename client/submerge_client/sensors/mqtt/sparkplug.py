@@ -48,11 +48,7 @@ SESSION, REBIRTH = "bdSeq", "Node Control/Rebirth"
 
 
 class MetricReading(NamedTuple):
-    """A number of a device.
-
-    value : the number; None if the device says that it has none
-    time : seconds since 1970; None without one
-    """
+    """A number of a device, None if it has none; seconds since 1970, None without a time."""
 
     device: str
     field: str

@@ -34,13 +34,9 @@ Value = int | float | str | bool | None
 
 
 class Metric(NamedTuple):
-    """A metric, as it was sent.
+    """A metric as sent: name or alias, and a value, None if of no type that is read.
 
-    name, alias : either may be None
-    value : None for a type that is no number, boolean or text
-    time : seconds since 1970, or None
-    is_historical : whether it is of an earlier time
-    is_gone : whether it says that it has no value: it is null, or not good
+    `time` is seconds since 1970; it `is_gone` if it is null, or not good.
     """
 
     device: str

@@ -25,10 +25,7 @@ from submerge_client.config.topic_patterns import DEVICE, FIELD, PLACES
 
 
 class NamePatterns:
-    """Names, by patterns as of a shell: `*` is any text, `?` any character.
-
-    include, exclude : A name has to fit one of the first, and none of the second.
-    """
+    """Names by patterns as of a shell: one of `include` has to fit, and none of `exclude`."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
         self._include, self._exclude = _any_of(include), _any_of(exclude)

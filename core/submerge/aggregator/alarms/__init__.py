@@ -1,5 +1,1 @@
-"""The alarms of all nodes below: which are believed, and what follows from them for the group.
-
-The limits widen from them, and answers to drills say what they would miss. No alarm is raised or
-ended here, and nothing is sent to people (`submerge_aggregator.notify`).
-"""
+"""The alarms of all nodes below: which are believed. None is raised or sent to people here."""

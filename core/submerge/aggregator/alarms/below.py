@@ -3,16 +3,14 @@
 An aggregator cannot know which nodes are below its child, so it holds children against each other:
 
 1. A node that reports here itself is believed about its own alarms, and no other child is.
-2. Otherwise an alarm is open while any child says so, and over when none does: an end by one child
-   does not count against another that reports the alarm as open.
+2. Otherwise an alarm is open while any child says so, and over when none does.
 3. Rules 1 and 2 hold while a child is heard. A child from which nothing of a node was heard for
    three report intervals, of ours or of its own if they are longer, is believed only where no
    other reports: the node has moved.
 4. A node has nine alarms at most, and an aggregator has none.
 
-These rules need no memory, so that a restart changes nothing. Whatever one child says, an open
-alarm that another child reports stays open. A child can still report alarms of nodes that report
-nowhere else: each alarm says by which child it came.
+They need no memory, so a restart changes nothing. A child can still report alarms of nodes that
+report nowhere else: each alarm says by which child it came.
 """
 
 from __future__ import annotations
@@ -85,12 +83,9 @@ def widening(status: AlarmStatus | None) -> float:
 
 
 class ReportedAlarm(NamedTuple):
-    """An alarm as one child reports it.
+    """An alarm as one child reports it, whose node was `heard` in the last three report intervals.
 
-    by : the child
-    silent_s : since its node was heard, as far as that is known
-    heard : whether that is no more than three report intervals
-    denied_by : other children that report it otherwise, and are not believed
+    Children in `denied_by` report it otherwise, and are not believed.
     """
 
     alarm: Alarm
@@ -101,12 +96,7 @@ class ReportedAlarm(NamedTuple):
 
 
 class AlarmsBelow(NamedTuple):
-    """The alarms that all children of a group report.
-
-    believed : each alarm once
-    left_out : alarms that are not believed, and contradict those that are
-    disputed : whether time alone may change this, because children report of the same node
-    """
+    """The alarms that all children of a group report; if `disputed`, time alone may change them."""
 
     believed: tuple[ReportedAlarm, ...]
     left_out: tuple[LeftOutAlarm, ...]
@@ -114,11 +104,7 @@ class AlarmsBelow(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """What a child reports of one node.
-
-    heard : whether something of the node was heard from there lately
-    itself : whether the child is the node
-    """
+    """What a child reports of one node, heard of lately or not, that may be `itself`."""
 
     by: str
     alarms: tuple[ReportedAlarm, ...]

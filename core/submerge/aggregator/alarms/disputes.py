@@ -27,10 +27,7 @@ NAMED = 3
 
 
 class LeftOutAlarm(NamedTuple):
-    """An alarm as a child reports it, and why it is left out.
-
-    by : the child
-    """
+    """An alarm as the child `by` reports it, and why it is left out."""
 
     alarm: Alarm
     by: str
@@ -38,11 +35,7 @@ class LeftOutAlarm(NamedTuple):
 
 
 class AlarmDisputes:
-    """What the children of one group report that is not believed.
-
-    contradicted : Alarms that were left out since the start of the process, each counted once for
-        as long as it stays left out.
-    """
+    """What a group's children report that is not believed; an alarm counts once while left out."""
 
     def __init__(self) -> None:
         self.contradicted = 0

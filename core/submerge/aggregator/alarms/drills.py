@@ -1,10 +1,8 @@
 """Drills: the newest answer of each node to a drill, in memory, and their way up.
 
-1. A child answers for itself, an aggregator for nodes below it: a node that reports here itself is
-   not answered for by another child.
+1. A child answers for itself, an aggregator for nodes below it that do not report here themselves.
 2. An answer of an earlier drill replaces none of a later one.
-3. Answers are in no store: a restart forgets them. There are at most `MOST_ANSWERS`, of
-   `MOST_BYTES`; of more the oldest are dropped.
+3. A restart forgets them. There are at most `MOST_ANSWERS`, of `MOST_BYTES`; the oldest go first.
 """
 
 from __future__ import annotations
@@ -30,10 +28,7 @@ PATIENCE_S = 10.0
 
 @dataclass(slots=True)
 class DrillAnswers:
-    """The answers of one group's nodes.
-
-    by_node : The newest answer of each, the oldest arrival first.
-    """
+    """The newest answer of each of a group's nodes, the oldest arrival first."""
 
     by_node: dict[str, DrillReport] = field(default_factory=dict)
     _bytes: int = 0

@@ -1,9 +1,8 @@
 """What a parent answers a child's report, and what it sends a child between two reports.
 
-Orders go down as desired states in answers (`submerge.protocol.desired_state`). An answer may come
-again at any time, for brokers deliver messages twice. So a new order is sent at once, as the newest
-answer once more, with the order in it. A child that takes it reports soon, and that confirms it. An
-answer that gets lost costs nothing but time: the next one has the order, too.
+Orders go down as desired states in answers. Brokers deliver messages twice, so an answer may come
+again: a new order is sent at once, in the newest answer once more, and the child's next report
+confirms it. If an answer gets lost, the next one has the order, too.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ class AnsweringGroup(Protocol):
 
 
 class Child(NamedTuple):
-    """A child as an answer names it.
-
-    heard : number of the newest desired state that it has confirmed
-    """
+    """A child as an answer names it; `heard` is the newest desired state that it has confirmed."""
 
     stamp: Stamp
     fence: bytes

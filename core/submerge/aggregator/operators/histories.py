@@ -104,10 +104,7 @@ def _schema_of(group: Group, ledger: Ledger, history: History) -> Schema:
 
 
 def _check_size(schema: Schema, summary: Summary) -> None:
-    """Refuse sums that no rows have: a model of them could be read or scored by no node.
-
-    A root would then look for the cause among its nodes, and quarantine them.
-    """
+    """Refuse sums that no rows have: no node could read the model; some would be quarantined."""
     largest = LARGEST_SCALED if schema.scaling is not None else LARGEST_UNSCALED
     for part in summary.pieces:
         most = 4 * part.dim * part.weight * largest**2
@@ -173,10 +170,9 @@ def _check_nodes(ledger: Ledger, history: History, now: Now) -> None:
 
 
 def _check_earlier_root(group: Group, ledger: Ledger, history: History, root: Incarnation) -> None:
-    """Refuse what this fleet has learnt under a root that was lost.
+    """Refuse what this fleet learnt under a lost root: its nodes come with all rows (`binds`).
 
-    Its nodes go over to this root with all their rows (`messages.binds`): they are older than the
-    model, and this root is younger.
+    They are older than the model, and this root is younger.
     """
     made = history.model.created * 1000
     if history.origin.rpartition(" ")[0] != group.name or root.created_ms <= made:

@@ -2,8 +2,7 @@
 
 1. A question comes from the parent that this store is pinned to, or from an operator here.
 2. A reply is taken from the child that was asked, once, and within `PATIENCE_S`.
-3. There are at most `MOST_OPEN` at a time, and `BURST` at once, then `PER_S` a second: who asks
-   more is refused in one line. Nothing of it is in a store.
+3. At most `MOST_OPEN` at a time, `BURST` at once, then `PER_S` a second. No store has any of it.
 """
 
 from __future__ import annotations
@@ -35,12 +34,7 @@ BURST, PER_S = 64.0, 32.0
 
 
 class OpenQuestion(NamedTuple):
-    """A question that was passed on.
-
-    child : whose reply is taken
-    here : whether an operator asked here; else the parent did
-    until : on the steady clock
-    """
+    """A question passed on to a child, for an operator `here` or the parent."""
 
     child: str
     group: str
@@ -49,12 +43,7 @@ class OpenQuestion(NamedTuple):
 
 
 class Asker(NamedTuple):
-    """Who this aggregator is to those that it asks and answers.
-
-    ours : its stamp in the question's group
-    pin : its parent
-    has : whether a child of that name reports in the group
-    """
+    """Who this aggregator is to those that it asks; `has` tells of a child in the group."""
 
     ours: Stamp
     pin: Pin | None

@@ -1,9 +1,7 @@
 """What an operator orders, applied to an aggregator's groups.
 
-A ban is the node's, not a group's: it holds in every group, of which an aggregator below may serve
-only some. So it is set in the desired states of all groups, and an aggregator that receives it
-with one group's applies it to all of its own. Quarantine and forgetting are a group's, and go down
-in its desired states: an order may be given at any aggregator above the one where a node reports.
+A ban is the node's: it is set in all groups, of which an aggregator below may serve only some, and
+one that receives it with one group's applies it to all. Quarantine and forgetting are a group's.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """Quarantine: which nodes of a group are kept out of the model, and why.
 
-The reports of a client's incarnation only grow, and two different reports never share a number:
-a restart begins another incarnation, and a card that is copied or restored brings back only what
-was reported before. So an incarnation that contradicts itself is run by two processes, by a
-machine that was restored with its memory, or by a liar. Its node is quarantined: its rows are
-accepted and kept, but no model is made of them until a person releases it. An operator may
-quarantine any node.
+Reports of a client's incarnation only grow, and two different ones never share a number. One that
+contradicts itself is run by two processes, by a machine restored with its memory, or by a liar: its
+rows are kept, but no model is made of them until a person releases it. An operator may quarantine
+any node. An aggregator never is for a contradiction: its store may be a backup, of a whole site.
 
-An aggregator is never quarantined for a contradiction: its rows may shrink, its store may be a
-backup, and a whole site is below it. The first equivocation may be chance: our own software may
-change a digest. The same report again does not count: brokers deliver messages twice.
+A first equivocation may be chance: our own software may change a digest. The same report again does
+not count: brokers deliver messages twice.
 """
 
 from __future__ import annotations
@@ -47,10 +44,7 @@ class Slip(NamedTuple):
 
 
 class Quarantine:
-    """Nodes of one group that are quarantined, or have equivocated once.
-
-    slips : A store keeps both: they are replaced, never changed.
-    """
+    """Nodes of one group that are quarantined, or have equivocated once (`slips`)."""
 
     def __init__(self) -> None:
         self.quarantined: Mapping[str, QuarantineEntry] = {}
@@ -72,9 +66,7 @@ class Quarantine:
         )
 
     def judge_refused(self, report: Report, why: Reason, digest: bytes, now: Now) -> Cause | None:
-        """Return a cause to quarantine the node of a refused report with this digest, if there is
-        one.
-        """
+        """Return why to quarantine the node of a refused report with this digest, if at all."""
         node = report.stamp.node
         if report.fence or node in self.quarantined:
             return None

@@ -1,4 +1,1 @@
-"""What only a root does: it settles what the schema leaves open and the rank, and makes models.
-
-It does not hold rows (`ledger`), and sends nothing.
-"""
+"""What only a root does: settle what a schema leaves open and the rank, and make models of rows."""

@@ -1,10 +1,8 @@
 """Landmarks that a root has its fleet choose: when it asks for them, and the schema that follows.
 
-A group may leave its landmarks open (`features.OpenLandmarks`). Until they are chosen its nodes
-measure, as while scaling or gamma is open. Once there are enough readings the root's driver opens a
-job of kind `landmarks` over rows as nodes hold them, and hands the answer back: scaling, gamma and
-landmarks are then settled at once. An answer that is lost is asked for again. Landmarks are chosen
-again only when an operator says so: then they replace those that the schema has.
+While a group leaves them open (`features.OpenLandmarks`) its nodes measure. With enough readings
+the root's driver opens a job of kind `landmarks`; its answer settles scaling, gamma and landmarks
+at once, and is asked for again if it is lost. Only an operator has landmarks chosen again.
 """
 
 from __future__ import annotations
@@ -22,11 +20,7 @@ from submerge.schema import Schema
 
 
 class LandmarksWanted(NamedTuple):
-    """A choice that a group waits for.
-
-    schema : of the rows that nodes hold
-    settings : of the job
-    """
+    """A choice that a group waits for: of rows that nodes hold under a schema, by a job."""
 
     schema: Schema
     settings: dict[str, int | float | str | bool | None]

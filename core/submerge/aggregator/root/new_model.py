@@ -58,12 +58,10 @@ def known_noise(
     *,
     even: bool,
 ) -> Summary | None:
-    """Return a merge of all rows as it is; with energies of channels if the group has had factors.
+    """Return a merge of all rows; with energies of channels if the group has had factors.
 
-    One row without energies would take them from all.
-
-    before : the newest model; rows that are scored with factors say it after a restart, too
-    even : as in `Pool.with_energies`
+    One row without energies would take them from all. After a restart, scored rows and the model
+    `before` say whether there were factors; `even` is as in `Pool.with_energies`.
     """
     had = before is not None and bool(before.factors)
     had = had or (recent is not None and recent.distance is not None)

@@ -1,8 +1,7 @@
 """What a root settles once: center, scale and gamma, which a schema may leave open, and the rank.
 
-The rank is the configured one, or it is chosen from the rows below by held-out likelihood
-(`pca.choice`): each child's summary is held against the model of all others. A choice from few rows
-is low, for each direction has to earn its place; until there are enough, the configured rank holds.
+The rank is configured, or chosen by held-out likelihood (`pca.choice`), each child's summary
+against the model of all others; until there are enough rows, the configured rank holds.
 """
 
 from __future__ import annotations
@@ -33,11 +32,7 @@ is scored."""
 
 
 class Settled(NamedTuple):
-    """What rows have settled.
-
-    schema : as it was, or with what it left open
-    rank : that was chosen; 0 while there is none
-    """
+    """What rows have settled: the schema, and the rank that was chosen, 0 while there is none."""
 
     schema: Schema
     rank: int

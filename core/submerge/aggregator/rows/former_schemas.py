@@ -1,12 +1,9 @@
 """FormerSchemas: the schemas that a group had before, and sums under one of them in its rows.
 
-Below the root it is not known that a schema is open, and rows of earlier ones wait (`Pool`). What a
-report had of them until then would be gone from the parent's row, and with the store that has them
-if that is lost. So a report has the sums of all rows that wait, as of the newest earlier schema
-with a scale (`protocol.messages.EarlierSums`). A parent takes them for what they are: a part of its
-child's row, under that schema.
-
-Sums of a schema that a parent does not know are not kept: it could not check them.
+Rows of earlier schemas wait below the root, where it is not known that a schema is open (`Pool`).
+So that they are not lost with one store, a report has the sums of all that wait, as of the newest
+earlier schema with a scale (`protocol.messages.EarlierSums`); a parent takes them as a part of its
+child's row. Sums of a schema that a parent does not know are not kept: it could not check them.
 """
 
 from __future__ import annotations
@@ -26,10 +23,7 @@ MOST = 64
 
 
 class FormerSchemas:
-    """The former schemas of one group.
-
-    changes : Takes records to keep, None to delete.
-    """
+    """The former schemas of one group; `changes` takes records to keep, None to delete."""
 
     def __init__(self, group: str, changes: dict[Key, Any]) -> None:
         self._group, self._changes = group, changes

@@ -1,12 +1,11 @@
 """Histories: what was learnt of files, or of another fleet, in one group of a root.
 
-They stand beside the rows: outside incarnations, floors and ages. A history enters the merge as the
-row of an aggregator does, and in full: no bound holds for it, since an operator has ordered it.
+They stand beside the rows, outside incarnations, floors and ages. A history enters the merge as an
+aggregator's row does, and in full: no bound holds for it, since an operator has ordered it.
 
 Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are held
-already changes nothing; one that holds all chunks of another takes its place, as a later model of a
-fleet does that of an earlier one; and one that shares some of them is refused
-(`operators.histories`).
+changes nothing; one with all chunks of another takes its place, as a fleet's later model does an
+earlier one's; and one that shares some is refused (`operators.histories`).
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ MOST_HISTORIES = 64
 
 
 class Histories:
-    """The histories of one group.
-
-    changes : Records to keep, None to delete.
-    """
+    """The histories of one group; `changes` takes records to keep, None to delete."""
 
     def __init__(self, group: str) -> None:
         self.changes: dict[Key, Any] = {}

@@ -1,8 +1,7 @@
 """ChildBounds: which children of an aggregator are bounded, by their summaries and ages.
 
-The formulas are in `submerge.robust.influence`. Here they meet an aggregator's children: clients
-are bounded by age, energy and mean, aggregators by energy per sample. What does not change with
-time is measured once.
+The formulas are in `submerge.robust.influence`. Clients are bounded by age, energy and mean,
+aggregators by energy per sample. What does not change with time is measured once.
 """
 
 from __future__ import annotations
@@ -43,23 +42,16 @@ KEPT_EVERY_S = 3600.0
 
 
 class GroupTime(NamedTuple):
-    """The time of a group, as a store keeps it.
-
-    elapsed : seconds since the group began here
-    wall : wall time at that moment; 0 if it was not synchronized
-    """
+    """A group's time in a store: seconds since it began, and the wall time then, 0 if unsure."""
 
     elapsed: float
     wall: float
 
 
 class NodeAges:
-    """When each node of a group was first heard.
+    """When each node of a group was first heard; `created` is the store's wall time.
 
-    created : Wall time at which the store was created.
-    changes : Receives the records to keep.
-
-    elapsed : The time of the group, in seconds.
+    `elapsed` is the time of the group, in seconds; `changes` receives the records to keep.
     """
 
     def __init__(self, group: str, created: float, changes: dict[Key, Any]) -> None:
@@ -127,11 +119,9 @@ class NodeAges:
 
 
 class _Down(NamedTuple):
-    """Downtime that is not known yet.
+    """Downtime that is not known yet, from a wall and a group time on, of `most` seconds at most.
 
-    wall, elapsed : when it began, by the wall clock and in the group's time
-    most : the most of it that is believed
-    heard : nodes that were first heard since
+    `heard` are nodes that were first heard since.
     """
 
     wall: float
@@ -143,9 +133,8 @@ class _Down(NamedTuple):
 class InfluenceRule(NamedTuple):
     """How the influence of children is bounded.
 
-    trusted : Patterns of names (`*`, `?`) of children that count in full, also in a robust group.
-    first_rows : Readings that a node's first report may have.
-    known_s : For how long a node has to be heard before its row rate counts.
+    `trusted` are patterns (`*`, `?`) of names that count in full, also in a robust group; a first
+    report may have `first_rows`; a node is heard for `known_s` before its row rate counts.
     """
 
     trusted: tuple[str, ...] = ()
@@ -158,12 +147,7 @@ class InfluenceRule(NamedTuple):
 
 
 class ChildSummary(NamedTuple):
-    """What a child has reported.
-
-    client : whether a client sent it
-    unit : the weight of one of its readings, when it is fresh
-    as_of : wall time of its newest reading
-    """
+    """What a child has reported; `unit` is the weight of one of its readings, when it is fresh."""
 
     summary: Summary
     client: bool
@@ -227,10 +211,7 @@ class ChildBounds:
 
 
 class _Population(NamedTuple):
-    """Children of one kind, in the order of their names.
-
-    parts : of each piece of their summaries, one or two
-    """
+    """Children of one kind by name; `parts`: of each piece of their summaries, one or two."""
 
     names: list[str]
     as_of: Array
@@ -265,11 +246,10 @@ def _most(excesses: Iterable[Array]) -> Array:
 
 
 class ChildPlacement:
-    """Decides which children are in a tree, and how much each counts.
+    """Decides which children are in a tree, and how much each counts; no rule bounds no child.
 
-    tree : Without children; only the placement puts children into it.
-    robust : Leave out outliers.
-    rule : None bounds no child.
+    The tree comes without children: only the placement puts some into it. `robust` leaves out
+    outliers.
     """
 
     def __init__(

@@ -28,11 +28,10 @@ def time_of(report: Report, now: Now, max_age_s: float) -> float:
 
 
 def seen_from(now: Now, rows: Iterable[Row]) -> float:
-    """Return the wall time as of which the rows are read.
+    """Return the wall time as of which the rows are read: now, by a synchronized clock.
 
-    Now, by a synchronized clock. Another clock may be years behind synchronized children, and rows
-    must not gain weight by coming from its future. Then it is at least the median time of the rows:
-    a single wrong one moves it little.
+    Another may be years behind synchronized children, and rows must not gain weight by coming from
+    its future: then at least the median time of the rows, which a single wrong one moves little.
     """
     if now.synced:
         return now.wall
@@ -43,10 +42,8 @@ def seen_from(now: Now, rows: Iterable[Row]) -> float:
 def alarms_begun(report: Report, held: Iterable[Report], now: Now) -> Report:
     """Return a report whose alarms are not of the future: their times are now + 30 s at most.
 
-    A clock ahead costs no alarm: it keeps its number, and so its name. What was set to an earlier
-    now stays, so that a report after it brings no news.
-
-    held : the reports of the node that are held
+    A clock ahead costs no alarm: it keeps its number, and so its name. What was set earlier in a
+    `held` report of the node stays, so that a report after it brings no news.
     """
     status, latest = report.alarm_status, now.wall + AHEAD_S
     if status is None or not now.synced:
@@ -100,12 +97,7 @@ SILENT_INTERVALS = 3.0
 
 
 class Presence:
-    """Incarnations that may still report; all times are of the steady clock.
-
-    interval_s : A report interval.
-    heard : When each was last heard.
-    turns : Which incarnations of a node go on at once.
-    """
+    """Incarnations that may still report: when each was last heard, on the steady clock."""
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
@@ -183,10 +175,7 @@ class Presence:
         return max(0.0, steady - self.heard[key]) + self._silent_s.get(key, 0.0)
 
     def is_silent(self, node: str, incarnation: Incarnation, steady: float) -> bool:
-        """Return whether nothing was heard of an incarnation for three report intervals.
-
-        A child that reports less often has longer intervals: the longer of the last two counts.
-        """
+        """Return whether nothing was heard for three intervals: ours, or its longer of two."""
         interval_s = max(self.interval_s, *self._gaps.get((node, incarnation), (0.0, 0.0)))
         return self.unheard(node, incarnation, steady) > SILENT_INTERVALS * interval_s
 

@@ -1,8 +1,7 @@
 """Evidence: which channels the rows of an alarm speak against, and by how much in their units.
 
-The rows that raise an alarm may have come before the block in which it is raised: their errors are
-remembered, of - 1 rows of them. Which channels are to blame may change after the alarm's highest
-row, so that row's values are kept for all channels (`PeakRow`).
+Errors of the `of` - 1 rows before a block are remembered: they may be of the alarm. Blame may
+change after its highest row, so that row is kept for all channels (`PeakRow`).
 """
 
 from __future__ import annotations
@@ -21,12 +20,9 @@ from submerge.schema import Scaling
 
 
 class PeakRow(NamedTuple):
-    """The highest row of an alarm, of the rows over a limit whose channels are predicted.
+    """The highest of an alarm's rows over a limit; channels in their units, NaN where not known.
 
-    ratio : float
-        Its score over its limit; 0 before there is one.
-    values, expected : (channels,)
-        In the channels' units; NaN where they are not known.
+    `ratio` is its score over its limit; 0 before there is one.
     """
 
     ratio: float
@@ -55,10 +51,9 @@ class PeakRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The errors of a block's rows, and of rows before it.
+    """The errors of a block's rows (n, channels), scaled, NaN for a gap, and of `before` rows.
 
-    scores : Whose `errors` are (before + n, channels); those before are the earlier rows.
-    rows : (n, channels). The block's rows, scaled; NaN for a gap.
+    `scores.errors` are (before + n, channels).
     """
 
     scores: RowScores
@@ -70,9 +65,7 @@ class Evidence:
     def of(
         cls, earlier: tuple[Array, ...], block: Block, scores: RowScores, scaling: Scaling | None
     ) -> Evidence | None:
-        """Return the evidence of a block after `earlier` errors; None where nothing predicts
-        channels.
-        """
+        """Return the evidence of a block after `earlier` errors, if anything predicts channels."""
         if scores.expected is None:
             return None
         errors = np.concatenate((*earlier, scores.errors))

@@ -3,12 +3,10 @@
 Its maxima are its part of the group's, from which limits follow. Reports show the allowed alarms
 beside the raised ones: an alarm that no person confirmed as a fault counts as false.
 
-The group says how long a block is. When it changes that, the node counts blocks of the new length
-from zero. It goes on reporting those of the old length until the new ones cover as much time, or
-are enough for limits (`ENOUGH_S`, and `AlarmLimits.enough_s`): the group does not lose its limits.
-
-After a person has accepted an alarm, scores may go as high as they went (`spared`) until they have
-come down again; the blocks until then are not counted as normal blocks of the group.
+When the group changes the length of a block, the node counts from zero, and reports those of the
+old length until the new ones cover as much time, or are enough for limits (`ENOUGH_S`, and
+`AlarmLimits.enough_s`). After a person has accepted an alarm, scores may go as high as they went
+(`spared`) until they have come down again; blocks until then are not counted as normal.
 """
 
 from __future__ import annotations
@@ -43,11 +41,9 @@ from submerge.stats.quantile_sketch import QuantileSketch
 
 
 class InAlarm(NamedTuple):
-    """Which rows belong to an alarm.
+    """Which rows belong to an alarm; those `later` are without the first of each, (n,) of bool.
 
-    rows : (n,) of bool
-    later : (n,) of bool, without the first row of each
-    believed : whether an alarm that ends here counts as high as it went
+    `believed`: an alarm that ends here counts as high as it went.
     """
 
     rows: Mask
@@ -62,11 +58,7 @@ class InAlarm(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmPeak:
-    """What the block of an open alarm will count; empty while none is open.
-
-    begun : The maxima of that block, as they were when the alarm was raised.
-    highest : The highest statistics since then.
-    """
+    """What an open alarm's block will count: maxima as the alarm began, and the highest since."""
 
     begun: Mapping[By, float] = field(default_factory=dict)
     highest: Mapping[By, float] = field(default_factory=dict)
@@ -136,15 +128,12 @@ class KeptBlocks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WatchedBlocks:
-    """The blocks that have ended, and the current one.
+    """The blocks that have ended, in `tally`, and the current one; the rest as in `KeptBlocks`.
 
-    tally : Of blocks that have ended.
-    spared, watched_s, allowed, before : As in `KeptBlocks`.
-    highest : The k-of-m maxima of the current block.
-    near : The largest spared scores over their limits in it.
-    passed_s, row : The time and the rows of it that have passed.
-    peak : Of the open alarm; a restart forgets it.
-    correlation : How long scores stay alike: from which length of a block the group has to choose.
+    `highest` are the k-of-m maxima of the current block, `near` its largest spared scores over
+    their limits, `passed_s` and `row` how much of it has passed. A restart forgets the `peak` of
+    the open alarm. By `correlation`, how long scores stay alike, the group chooses a block's
+    length.
     """
 
     tally: BlockMaximaTally
@@ -237,13 +226,11 @@ class WatchedBlocks:
         scores: Array | None = None,
         alarm: InAlarm | None = None,
     ) -> WatchedBlocks:
-        """Return them after n more rows.
+        """Return them after n more rows, which stand for `passed_s`.
 
-        statistics : (kinds, n) or None. k-of-m statistics; None if none raises a maximum.
-        passed_s : The time that the rows stand for.
-        young : Whether the node's own mean has not seen a day: its blocks have no maxima, but pass.
-        scores : (n,), optional. By which the length of a block is chosen.
-        alarm : All but the first row of an alarm is left to `AlarmPeak`.
+        k-of-m statistics (kinds, n) are None if none raises a maximum. A `young` mean has not seen
+        a day: its blocks have no maxima, but pass. By scores (n,) the length of a block is chosen.
+        All but the first row of an alarm is left to `AlarmPeak`.
         """
         correlation = self.correlation
         if scores is not None:
@@ -290,9 +277,7 @@ class WatchedBlocks:
         *,
         young: bool,
     ) -> WatchedBlocks:
-        """Return them after whole blocks of (kinds, blocks times rows) statistics, none in an
-        alarm.
-        """
+        """Return them after whole blocks of (kinds, blocks times rows), none in an alarm."""
         maxima: dict[By, Array] = {}
         seen = np.zeros(blocks, dtype=bool)
         if statistics is not None:
@@ -316,9 +301,7 @@ class WatchedBlocks:
     def _with_statistics(
         self, kinds: Sequence[By], statistics: Array, later: Mask | None, limits: AlarmLimits
     ) -> WatchedBlocks:
-        """Return them with the statistics of rows of the current block; `later` ones are of an
-        alarm.
-        """
+        """Return them with statistics of the current block; `later` rows are of an alarm."""
         if later is None or not later.any():
             return self._with_highest(kinds, statistics.max(axis=1).tolist(), limits)
         now, peak = self, self.peak
@@ -349,9 +332,7 @@ class WatchedBlocks:
     def _closed(
         self, limits: AlarmLimits, settings: AlarmSettings, *, young: bool, waits: bool
     ) -> WatchedBlocks:
-        """Return them with the current block ended; `waits`: it counts once the open alarm has
-        ended.
-        """
+        """Return them with the current block ended, which `waits` for the open alarm to end."""
         seen = self.highest or self.near
         watched_s = self.passed_s if seen and limits.promised else 0.0
         spared = {

@@ -1,9 +1,8 @@
 """ChannelState: the typical prediction error of each channel of a node, and which ones are stuck.
 
-Every channel is predicted from all the others (`pca.reconstruct`). Its error, over its typical
-error, is a statistic of its own: the fault of one sensor is lost in the sum of fifty, and shows
-in its own error. A channel that repeats one value although the others predict changes is stuck
-(`stats.stuck`).
+Each is predicted from all others (`pca.reconstruct`). Its error over its typical one is a statistic
+of its own: one sensor's fault is lost in the sum of fifty. One that repeats a value although the
+others predict changes is stuck (`stats.stuck`).
 """
 
 from __future__ import annotations
@@ -25,12 +24,7 @@ GATHERED, NUMBERS = 128, 8192
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChannelState:
-    """What a node knows of its channels.
-
-    gathered : Rows that are not processed yet.
-    waiting : How many these are.
-    passed_s : The time that these stand for.
-    """
+    """What a node knows of its channels; rows that are `gathered` are not processed yet."""
 
     run_lengths: RunLengths
     habits: Habits
@@ -71,9 +65,7 @@ class ChannelState:
         passed_s: float,
         factors: Array | None = None,
     ) -> ChannelState:
-        """Return the state after a block; typical errors follow from `normal` rows, clipped by
-        factors.
-        """
+        """Return the state after a block: errors are of `normal` rows, clipped by factors."""
         n = len(self.residual_scale.squares)
         rows, errors = block.rows[:, :n], scores.errors
         shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)

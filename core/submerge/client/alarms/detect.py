@@ -289,15 +289,10 @@ BLAME_ROWS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exceedance:
-    """The scores of rows over the limits of the moment.
+    """The scores of rows over the limits of the moment, and the `causes` of the largest ratios.
 
-    over : (n,) of bool. Rows at which an alarm begins, if none is open.
-    high : (n,) of bool. Rows at which an open alarm stays open.
-    ratio : (of - 1 + n,). The largest of each row's scores, divided by its limit; also of the rows
-        before.
-    causes : Which statistic that is.
-    times : (n,). Wall time of each row.
-    of : Rows that an alarm is raised by.
+    At rows that are `over` an alarm begins, at `high` ones an open one stays open, (n,) of bool.
+    Ratios are (of - 1 + n,), those of the rows before first; `times` are the rows' wall times.
     """
 
     over: Mask

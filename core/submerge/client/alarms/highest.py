@@ -49,10 +49,9 @@ stated must not rise when a statistic is new."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HighestSoFar:
-    """The highest value of each k-of-m statistic.
+    """The highest of each k-of-m statistic of so many rows, and the mean score.
 
-    rows : Rows that it is the highest of.
-    means : The mean score: half of the k-of-m statistics are below it, or more.
+    Half of the k-of-m statistics are below the mean, or more.
     """
 
     rows: Mapping[By, int] = field(default_factory=dict)
@@ -72,9 +71,7 @@ class HighestSoFar:
         return cls(rows, values, means)
 
     def after(self, scores: Mapping[By, Array], statistics: Array | None) -> HighestSoFar:
-        """Return it after n more scores of each kind; statistics (kinds, n) or None: no new
-        highest.
-        """
+        """Return it after n more scores of each kind; without statistics (kinds, n), no highest."""
         rows, means = dict[By, int](), dict[By, float]()
         for kind, each in scores.items():
             rows[kind] = self.rows.get(kind, 0) + len(each)

@@ -64,18 +64,12 @@ MATURE = ("t2", "channel")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmLimits:
-    """The limits of one node.
+    """The limits of one node: of each known statistic, with the median of the group's maxima.
 
-    known : The limit of each statistic; empty while none is known.
-    ordinary : The median of the maxima of the group's blocks.
-    armed_in_s : As in `AlarmStatus`.
-    provisional_s : Mean time between two false alarms by these limits, if they are provisional;
-        else 0.
-    of_node : Whether they are from the node's own rows in its present state.
-    nodes : Nodes that have measured the group's maxima, on average over the time of these; 0 while
-        there are none.
-    needed_s : Time of the blocks, of all nodes together, that promised limits need.
-    counted : Whether enough maxima are beyond each limit to count them; others are extrapolated.
+    `provisional_s` is the mean time between two false alarms by them, if they are provisional, else
+    0. They may be `of_node`, of its own rows. On average `nodes` have measured the group's maxima;
+    promised limits need blocks of `needed_s` in all. Limits that are not `counted` are
+    extrapolated.
     """
 
     known: Mapping[By, float] = field(default_factory=dict)
@@ -98,9 +92,8 @@ class AlarmLimits:
     ) -> AlarmLimits:
         """Return the limits by a group's maxima, at the rate of false alarms that a node allows.
 
-        among : kinds of which alarms are raised; others get no limit
-        row_s : time that a row stands for; 0 while it is not known
-        held : kinds that had promised limits: they keep them when half of their maxima are gone
+        Kinds not `among` these get none; those `held` keep promised ones with half of their maxima.
+        A row stands for `row_s`; 0 while it is not known.
         """
         kinds = [kind for kind in among if maxima is not None and maxima.of(kind).n]
         often = settings.often_per_s(row_s)
@@ -149,9 +142,7 @@ class AlarmLimits:
         return of_all_s / self.nodes if self.nodes else math.inf
 
     def limit(self, kind: By, spared: Mapping[By, float], *, settled: bool) -> float:
-        """Return the limit of a k-of-m statistic now, spared scores aside; infinite if not
-        monitored.
-        """
+        """Return the limit of a statistic, spared scores aside; infinite if not monitored."""
         settled |= self.of_node
         if not settled and kind in MATURE:
             return math.inf

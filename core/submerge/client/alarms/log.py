@@ -1,7 +1,4 @@
-"""AlarmLog: the alarms of one node, as a value: how one begins, worsens, withholds and ends.
-
-One alarm is open at a time: everything that goes wrong meanwhile is part of it.
-"""
+"""AlarmLog: the alarms of one node, as a value. One is open at a time, with all else in it."""
 
 from __future__ import annotations
 
@@ -26,15 +23,9 @@ limits know little of what takes longer."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmLog:
-    """The alarms of one node.
+    """The alarms of one node, the open one first; the rest as in `DetectorState`.
 
-    max_withheld_s : As in `AlarmSettings`.
-    alarms : The open one first, then those that ended last.
-    held_s, frozen, blame, raised, confirmed : As in `DetectorState`.
-    excused : Likewise.
-    peak : Of the open alarm.
-    provisional_s : Mean time between false alarms by the limits now; infinite while it is not
-        known.
+    `provisional_s` is infinite while it is not known.
     """
 
     node: str
@@ -111,9 +102,7 @@ class AlarmLog:
         return replace(log, held_s=held_s), held
 
     def accuse(self, shares: Array, rows: int) -> AlarmLog:
-        """Return it with the channels to blame for more rows of the open alarm, in shares
-        (channels,).
-        """
+        """Return it with blame for more rows of the open alarm, in shares (channels,)."""
         alarm = self.alarms[0]
         blame = max(0.0, 1 - rows / BLAMED) * self.blame + rows * shares
         whole, log = float(blame.sum()), replace(self, blame=blame)

@@ -12,8 +12,6 @@ an open alarm have a mean of their own, and their scores about it are compared w
    it may settle from then on: after that time its rows are learnt as all are.
 4. Then the alarm ends as settled, if its rows are no longer withheld. It has been raised, and
    it stays unconfirmed: a machine gets no other limits by a change of its level.
-
-Nothing of this is sent. What it costs is a second score for each row of an open alarm.
 """
 
 from __future__ import annotations
@@ -43,12 +41,9 @@ LONGEST_S = 4 * SETTLED_S
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevel:
-    """Where the rows of an open alarm are.
+    """Where the rows of an open alarm are: their mean, scaled, and as it was at `half` of the time.
 
-    mean : Of its rows, scaled.
-    half : The mean when it first covered half of the time that a level lasts.
-    calm_s : Time since a statistic about the mean was over its limit.
-    recent : Scores about the mean; they do not outlive the process.
+    `calm_s`: since a statistic about it was over its limit. `recent` do not outlive the process.
     """
 
     mean: OwnMean
@@ -59,9 +54,7 @@ class NewLevel:
     def after(
         self, block: Block, alarmed: Mask, scores: RowScores | None, detector: AlarmDetector
     ) -> NewLevel:
-        """Return it after a block in which the alarm was open to the end; scores are about the
-        mean.
-        """
+        """Return it after a block with the alarm open to the end; scores are about the mean."""
         n, lasts_s = len(block), lasting_s(detector)
         others = np.flatnonzero(~alarmed)
         first = int(others[-1]) + 1 if len(others) else 0

@@ -1,8 +1,8 @@
-"""KernelScores: the map of an answer of `cluster`, from rows to the scores that its centers are of.
+"""KernelScores: the map of an answer of `cluster`, from rows to the scores of its centers.
 
     scores = (features of the rows - mean) @ basis          (n, clusters - 1)
 
-It is what participants need to score their rows, and what a client keeps of the answer.
+Participants need it to score their rows, and clients keep it of the answer.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ OFF = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelScores:
-    """A feature map, the mean of the features, and the directions that are used.
+    """A feature map, the features' mean (dim,), and a basis (dim, clusters - 1), float32.
 
-    mean : (dim,)
-    basis : (dim, clusters - 1), float32; columns of zeros where the data have no more directions
+    Columns are zeros where the data have no more directions.
     """
 
     features: FeatureMap

@@ -118,13 +118,10 @@ class LandmarkSettings(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What has gone down; None where nothing has yet.
+    """What has gone down, None where nothing has yet: the last phase, for what comes twice.
 
-    phase : the last that has gone down; what comes twice is taken once
-    kernel : its gamma settled after the first round
-    offset, scale : (width,), of the rows before the kernel sees them
-    limit : how many rows one node may supply to the present choice
-    points : (m, width), of the choices that are over
+    `kernel` has gamma after the first round; offset and scale (width,) come before it. One node may
+    supply `limit` rows to the present choice; points (m, width) are of choices that are over.
     """
 
     of: LandmarkSettings
@@ -194,11 +191,9 @@ def stage_of(phase: str) -> int:
 
 
 class RowsOffered(NamedTuple):
-    """A participant's memory.
+    """A participant's memory: rows (n, width), and those `taken` as landmarks already.
 
-    rows : (n, width)
-    offered, keys : rows of the present choice, by ascending key
-    taken : rows that are landmarks already
+    `offered` rows of the present choice are by ascending key.
     """
 
     rows: Array

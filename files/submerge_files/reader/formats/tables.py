@@ -38,11 +38,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ColumnHead:
-    """A column, and its first values.
+    """A column and its first `HEAD_ROWS` values as text, "" for a gap, none for OTHER.
 
-    name : as in the heading, or `x0, x1, ...`
-    values : the first `HEAD_ROWS` values as text, "" for a gap; none for OTHER
-    typed : whether its type says that it holds times; then it is read as numbers, in seconds
+    `typed` columns hold times by their type, and are read as numbers, in seconds.
     """
 
     name: str
@@ -58,12 +56,7 @@ class ColumnHead:
 
 
 class RawRows(NamedTuple):
-    """Some rows of a file.
-
-    numbers : (n, columns read as numbers)
-    texts : of each column read as text, its n fields
-    places : (n,), the line or row of each, as a person counts
-    """
+    """Rows of a file: numbers (n, columns), the n fields of each text column, places as counted."""
 
     numbers: Array
     texts: tuple[list[str], ...]

@@ -99,13 +99,9 @@ def coefficients_of(answer: Arrays) -> Array:
 
 
 class KernelModel(NamedTuple):
-    """A model of an answer.
+    """A model of an answer: a schema with its points as landmarks, and limits of rows held out.
 
-    schema : of what is scored, with the answer's points as landmarks
-    summary : directions of the features, and of the scaled readings
-    rank : directions that SPE and T2 are of
-    rows : that were learnt
-    limits : of rows that were held out, or None
+    The summary has directions of features and scaled readings; SPE and T2 are of `rank` directions.
     """
 
     schema: Schema

@@ -158,10 +158,7 @@ def _check_projected(of: KpcaSettings, m: int, up: Arrays, rows: int, square: fl
 
 
 def _check_of_rows(up: Arrays, rows: int, square: float) -> None:
-    """Refuse what does not come from `rows` rows at most, the squared length of each `square`.
-
-    All that is compared adds up, so that a merge of what passes does, too.
-    """
+    """Refuse what `rows` rows, of squared length `square` each, cannot sum to; sums may merge."""
     if (up["sums"] < 0).any():
         raise PeerError("counts and energies are not negative", kind="range")
     check_counts(up["sums"][:1], rows)

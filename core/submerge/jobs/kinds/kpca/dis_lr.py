@@ -33,13 +33,10 @@ ROUNDED = 1e-12
 
 
 class LeadingAxes(NamedTuple):
-    """The answer of disLR.
+    """The answer of disLR: orthonormal axes (m, r) in the points' coordinates, largest first.
 
-    axes : (m, r), orthonormal columns in the points' coordinates
-    eigenvalues : (r,), of the scatter, largest first
-    mean : (m,), of the coordinates; zeros unless centered
-    inside : the coordinates' squared distances from their mean, or from zero
-    outside : squared distances of the features from the span
+    `mean` (m,) is zeros unless centered. Squared distances are `inside` from it, and `outside` from
+    the span.
     """
 
     axes: Array
@@ -50,11 +47,7 @@ class LeadingAxes(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """Rows in the points' span.
-
-    inside : (n, m)
-    outside : squared distances of their features from it, summed
-    """
+    """Rows (n, m) in the points' span; their features' squared distances from it, summed."""
 
     inside: Array
     outside: float

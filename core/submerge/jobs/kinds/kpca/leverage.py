@@ -1,11 +1,10 @@
 """disLS: which rows the leading directions depend on, from one small triangle for all rows.
 
-A participant embeds its rows as E (n, t) and sends R of E = QR. The R of two R's on top of one
-another is that of all rows, so parents merge by QR, in any tree. A row's score is its leverage
-|e R^+|^2 in the pooled E: t scores in all. Packed, R has t (t + 1) / 2 numbers.
+A participant embeds its rows as E (n, t) and sends R of E = QR, t (t + 1) / 2 numbers; parents
+merge by QR, in any tree. A row's score is its leverage |e R^+|^2 in the pooled E: t scores in all.
 
-The paper sends E sketched from the left, by random sums of rows; `summed` is that sketch. It saves
-no numbers here, and the scores are then off (tests/core/jobs/kpca/test_leverage.py).
+The paper sends E sketched by random sums of rows (`summed`). That saves no numbers here, and the
+scores are then off (tests/core/jobs/kpca/test_leverage.py).
 """
 
 from __future__ import annotations

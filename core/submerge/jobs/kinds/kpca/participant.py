@@ -40,13 +40,10 @@ def stage_of(phase: str) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """What has gone down; None where nothing has yet.
+    """What has gone down, None where nothing has yet: the last phase, for what comes twice.
 
-    phase : the last that has gone down; what comes twice is taken once
-    kernel : its gamma settled after the first round
-    limit : how many points one node may supply to the present choice
-    triangle : (t, t), of leverage
-    points : (m, d), of the choices that are over
+    `kernel` has gamma after the first round. One node may supply `limit` points to the present
+    choice. The triangle (t, t) is of leverage; points (m, d) are of choices that are over.
     """
 
     of: KpcaSettings

@@ -1,15 +1,13 @@
 """Points of a fleet: rows by weight, the smallest keys of all, and at most so many of one node.
 
 A row has a score, and the key -log(u) / score; u in (0, 1) follows from the job's seed, its node,
-its number and the choice. The rows with the smallest keys of all are the points: that is to draw
-them one after the other without putting back, in proportion to their scores. The smallest of a
-whole are among the smallest of its parts, so the choice does not depend on the tree. Keys of two
-choices never meet: each has its own numbers u.
+its number and the choice. The rows with the smallest keys are the points: drawn one by one without
+putting back, in proportion to scores. The smallest of a whole are among those of its parts, so the
+choice does not depend on the tree; each choice has its own u.
 
-Keys go up first. The root answers with the largest that is taken, and then rows leave their nodes:
-those which are points, and no others. With a row go its number and its node. A parent computes
-score, u and key again from these, and refuses a row whose key is larger than what was taken. So a
-node cannot push rows in, but for lies about them; and it has at most `limit` points.
+Keys go up first. The root answers with the largest that is taken, and only rows which are points
+leave their nodes, with number and node. A parent computes the key again, and refuses a larger one:
+a node cannot push rows in, but for lies about them; and it has at most `limit` points.
 
 References
 ----------
@@ -46,12 +44,7 @@ SLACK = 1e-8
 
 
 class PointChoice(NamedTuple):
-    """One choice of points.
-
-    seed, stage : of the job, and which of its choices this is
-    size : how many points
-    limit : how many of one node
-    """
+    """One choice of points, of the job's seed: `size` of them, at most `limit` of one node."""
 
     seed: int
     stage: int
@@ -93,12 +86,9 @@ def own_squares(rows: Array, kernel: Kernel) -> Array:
 
 
 def residuals(rows: Array, points: Landmarks) -> Array:
-    """Return squared distances of the rows' features from the span of points: (n,).
+    """Return squared distances (n,) of the rows' features from the span of points; 0 below `CUT`.
 
-    Notes
-    -----
-    Implicit Gram-Schmidt: the coordinates in an orthonormal basis of the span are those of a
-    `Landmarks` map, from kernel values alone. What is less than `CUT` is 0.
+    Implicit Gram-Schmidt: coordinates in an orthonormal basis are those of a `Landmarks` map.
     """
     found = [np.empty(0)]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -191,10 +181,9 @@ def check_rows(up: Arrays, width: int, choice: PointChoice) -> None:
 def check_chosen(
     up: Arrays, choice: PointChoice, scores: Array, slack: Array, largest: float
 ) -> None:
-    """Refuse a point whose key, computed again, is larger than what was taken.
+    """Refuse a point whose key, computed again, is larger than the largest that was taken.
 
-    scores, slack : (m,). Scores of the points, and by how much another machine's may differ.
-    largest : The largest key that was taken.
+    Scores are (m,); another machine's may differ by `slack` (m,).
     """
     start = 0
     for node, supplied in zip(up["nodes"].tolist(), up["supplied"].tolist(), strict=True):

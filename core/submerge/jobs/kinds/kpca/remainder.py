@@ -1,10 +1,8 @@
 """What the answer's directions leave of rows that they were not learnt from, as merging sketches.
 
 SPE (squared prediction error) is a row's squared distance in feature space from the directions
-through the mean's projection; "inside" is the part of it in the points' span, which is what a model
-of the coordinates scores. T2 (Hotelling's) sums squared coordinates on the directions, each over
-its variance; "readings" is the SPE of the readings themselves. Sketches merge exactly, so limits do
-not depend on the tree.
+through the mean's projection; "inside" is its part in the points' span, which a model scores. T2
+(Hotelling's) sums squared coordinates, each over its variance; "readings" is their own SPE.
 """
 
 from __future__ import annotations
