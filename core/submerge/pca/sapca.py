@@ -55,7 +55,7 @@ from submerge.schema import Schema
 
 
 class SAPCA(Projections):
-    """Streaming PCA with adaptive rank.
+    """Streaming PCA, of a fixed rank or of one that a rule adapts (SPCA, SAPCA).
 
     Parameters
     ----------

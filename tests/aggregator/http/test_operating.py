@@ -1,4 +1,4 @@
-"""docs/operating.md: each number and word that pages an operator is explained there."""
+"""docs/watching.md: each number and word that pages an operator is explained there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from submerge_aggregator.refusals import REASONS
 from support.scraped import scraped
 
-GUIDE = Path(__file__).parents[3] / "docs" / "operating.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "watching.md"
 
 
 @pytest.fixture(scope="module")
