@@ -1,7 +1,7 @@
 """Apprise: one service that it knows (Slack, e-mail, ...) as a sink of alarms.
 
 A `WebhookDelivery` decides what is sent and when, as for webhooks; this module sends. Apprise
-takes about 30 MiB (docs/alarm-messages.md); `open_service` loads it, so only where it is configured.
+takes about 30 MiB (docs/alarm-messages.md); `open_service` loads it, only where it is configured.
 
 1. Only services on the network: nothing here runs a program, writes a file, or is third-party
    code that Apprise found. Services that Apprise adds later are refused until they are known.

@@ -23,19 +23,8 @@ from dataclasses import replace
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import Alarm, Cause, Deviation, parse_alarm_name
+from submerge.protocol.alarm_status import CAUSES, Alarm, Deviation, parse_alarm_name
 from submerge.protocol.names import LAST_SECOND
-
-CAUSES: dict[Cause, str] = {
-    "spe": "readings do not go together as they do when all is well",
-    "t2": "readings go together, and further than they do when all is well",
-    "linear": "readings do not go together as they do when all is well",
-    "distance": "readings are further from normal than they are when all is well",
-    "smoothed": "readings stay further from normal than they do when all is well",
-    "channel": "a channel is not where it is when all is well",
-    "stuck": "a channel says the same for too long",
-}
-"""Each cause, in words for the person who is woken."""
 
 
 def facts(alarm: Alarm, group: str) -> dict[str, Any]:

@@ -27,11 +27,16 @@ STATES: tuple[State, ...] = get_args(State)
 paused its learning, and it still detects; its model has expired."""
 
 Cause = Literal["spe", "t2", "linear", "channel", "stuck", "distance", "smoothed"]
-CAUSES: tuple[Cause, ...] = get_args(Cause)
-"""What was over its limit: SPE (squared prediction error: how far rows are off the subspace); T2
-(Hotelling's T-squared: how far out within it); in a kernel group the SPE of the readings; the error
-of a single channel, over its typical error; a channel repeats one value for too long; the distance
-of a row by the factors of the model, or the smoothed mean of distances."""
+CAUSES: dict[Cause, str] = {
+    "spe": "channels disagree more than usual (squared prediction error)",
+    "t2": "channels agree, but lie further out than usual (Hotelling's T2)",
+    "linear": "channels disagree more than usual, in the readings themselves",
+    "distance": "readings lie further from normal than usual",
+    "smoothed": "readings stay a little further from normal, row after row",
+    "channel": "one channel differs from what the others predict",
+    "stuck": "a channel keeps its value while the others move",
+}
+"""What was over its limit, in words for the person who is woken."""
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""

@@ -286,7 +286,7 @@ class Forger:
         ended = 0.0 if self._likely(0.5) else max(began, wall)
         number = self._number() if self._likely(0.3) else int(wall * 1000)
         worst = self._one(SIZES)
-        cause = self._one(CAUSES)
+        cause = self._one(tuple(CAUSES))
         return Alarm(node, max(1, number), began, began, ended, worst, cause, (), self._number())
 
     # -- chance ----------------------------------------------------------------

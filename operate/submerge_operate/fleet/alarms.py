@@ -25,7 +25,7 @@ from submerge_files.console.options import (
 )
 from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet.alarms_table import (
-    CAUSES,
+    CAUSE_LINES,
     line_of,
     lines_of,
     table_of,
@@ -184,7 +184,7 @@ def command() -> None:
 
 
 @command.command(
-    "list", epilog=f"{CAUSES}\n\nExample: submerge alarms list --open --config root.toml"
+    "list", epilog=f"{CAUSE_LINES}\n\nExample: submerge alarms list --open --config root.toml"
 )
 @aggregator_options("Of this group only.")
 @flag_option("--open", "Only open alarms.", "open_only")

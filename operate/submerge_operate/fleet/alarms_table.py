@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from submerge.protocol.alarm_status import CAUSES
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
@@ -15,15 +16,9 @@ if TYPE_CHECKING:
     from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
     from submerge_aggregator.questions.views import NodeView
 
-CAUSES = """\b
-In the column cause:
-  spe      squared prediction error: channels disagree more than usual
-  t2       Hotelling's T-squared: they agree, but lie further out than usual
-  linear   as spe, of the readings themselves where the model is of features
-  distance  rows lie further from normal than usual, whichever way
-  smoothed  they do so little by little: the mean of recent distances
-  channel  one sensor differs from what the others predict: look there first
-  stuck    a channel keeps its value while others move"""
+CAUSE_LINES = "\n".join(
+    ["\b", "In the column cause:", *(f"  {cause:<9} {words}" for cause, words in CAUSES.items())]
+)
 
 NEWS = 2.0
 """Least evidence that is shown: less is no evidence of anything."""

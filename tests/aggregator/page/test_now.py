@@ -43,7 +43,7 @@ def test_an_open_alarm_says_who_since_when_and_what(paged, page):
 
     assert "1 open alarm" == page.inner_text("#state")
     assert "for 2 h, up to 13.2× its limit" in card.inner_text()  # noqa: RUF001 - as it says
-    assert "Channels disagree more than usual." in card.inner_text()
+    assert "Channels disagree more than usual (squared prediction error)." in card.inner_text()
     assert ["alarm", "provisional"] == card.locator(".badge").all_inner_texts()
     row = card.locator("tbody tr").first
     assert ["27.93", "22", "+5.93", "75 %"] == row.locator("td").all_inner_texts()

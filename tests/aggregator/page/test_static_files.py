@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from submerge.protocol.alarm_status import CAUSES
 from submerge_aggregator.page.drawing import FOLDER, TEMPLATES, StaticFiles
 from submerge_aggregator.page.fleet_tree import STATES
 
@@ -43,6 +44,13 @@ def test_no_file_names_another_host(path):
     urls = re.findall(r"""(?:\w+:)?//[\w-]+\.[\w.-]+[^\s"')]*""", path.read_text())
 
     assert [] == [url for url in urls if not url.startswith(NAMESPACE)]
+
+
+def test_causes_have_the_words_of_messages():
+    """A person who was woken finds the same sentence on the page."""
+    lines = (FOLDER / "shared" / "causes.js").read_text()
+
+    assert dict(re.findall(r'^  (\w+): "(.*)",$', lines, re.MULTILINE)) == CAUSES
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.iterdir()), ids=named)

@@ -292,7 +292,7 @@ def test_a_person_reads_what_is_wrong_and_where():
     end = sentence(AlarmEvent("end", alarm(0, over=True)))
 
     assert sentence(AlarmEvent("start", alarm(0))) == (
-        "Readings do not go together as they do when all is well: 3.21 times the limit."
+        "Channels disagree more than usual (squared prediction error): 3.21 times the limit."
         " Most of it: flow 81%, temp [°C] 12%.\n"
         f"Began 2026-01-01T00:00:00.000Z. {NAMES[0]}"
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from typing import get_args
 
 import pytest
 
 from submerge import __version__
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import CAUSES
+from submerge.protocol.alarm_status import CAUSES, Cause
 from submerge_client.alarms import event
 from submerge_client.alarms.event import event_facts, stamp
 from submerge_client.alarms.over_mqtt import configs, state
@@ -192,7 +193,7 @@ def test_a_request_does_not_print_what_is_secret():
 
 def test_there_are_words_for_every_cause():
     """Whoever adds one has to say what it means."""
-    assert set(CAUSES) == set(event.CAUSES)
+    assert {*get_args(Cause)} == {*CAUSES}
 
 
 # -- Home Assistant ----------------------------------------------------------------------------

@@ -2,22 +2,13 @@
 
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
+import { CAUSES } from "../shared/causes.js";
 import { named, nodeLink } from "../shared/named.js";
 import { orderButton } from "../shared/orders.js";
 import { table } from "../shared/table.js";
 import { ago, count, figure, moment } from "../shared/words.js";
 
 const SILENT_S = 900;
-
-const CAUSES = {
-  spe: "squared prediction error: channels disagree more than usual",
-  t2: "Hotelling's T-squared: channels agree, but lie further out than usual",
-  linear: "squared prediction error of the readings themselves",
-  distance: "rows lie further from normal than usual, whichever way",
-  smoothed: "rows differ from normal little by little: the mean of recent distances",
-  channel: "one sensor differs from what the others predict",
-  stuck: "a channel keeps its value while others move",
-};
 
 /**
  * Return a table of alarms.

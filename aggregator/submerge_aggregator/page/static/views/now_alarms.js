@@ -2,18 +2,9 @@
 
 import { pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
+import { CAUSES } from "../shared/causes.js";
 import { shown } from "../shared/text.js";
 import { ago, figure, moment } from "../shared/words.js";
-
-const CAUSES = {
-  spe: "Channels disagree more than usual.",
-  t2: "Channels agree, but lie further out than usual.",
-  linear: "Channels disagree more than usual, in the readings themselves.",
-  distance: "Readings lie further from normal than usual.",
-  smoothed: "Readings move away from normal little by little.",
-  channel: "One sensor differs from what the others predict.",
-  stuck: "A channel keeps its value while others move.",
-};
 
 // Three reports are missing, unless a configuration says otherwise.
 const SILENT_S = 900;
@@ -62,6 +53,11 @@ export function alarmCards(place, about) {
   };
 }
 
+function cause(alarm) {
+  const words = CAUSES[alarm.cause];
+  return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : shown(alarm.cause);
+}
+
 function content(alarm, about) {
   const query = { group: about.group, path: about.under(alarm.node), node: alarm.node };
   const name = make("bdi", {}, shown(alarm.node));
@@ -81,7 +77,7 @@ function content(alarm, about) {
       ", for ", make("span", { class: "lasted" }),
       ...(alarm.worst ? [", up to ", make("strong", {}, `${figure(alarm.worst)}×`), " its limit"] : []),
     ),
-    make("p", {}, CAUSES[alarm.cause] ?? shown(alarm.cause)),
+    make("p", {}, cause(alarm)),
     channels(alarm, about.unit),
     ...doubts(alarm).map((each) => make("p", { class: "doubt" }, each)),
     make("p", { class: "quiet" }, make("a", { href: pathOf(["alarms"], { group: about.group, find: alarm.id }) }, "To its verdict")),

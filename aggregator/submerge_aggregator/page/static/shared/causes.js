@@ -1,0 +1,11 @@
+// What was over its limit, in words: as `submerge.protocol.alarm_status` has it (a test compares).
+
+export const CAUSES = {
+  spe: "channels disagree more than usual (squared prediction error)",
+  t2: "channels agree, but lie further out than usual (Hotelling's T2)",
+  linear: "channels disagree more than usual, in the readings themselves",
+  distance: "readings lie further from normal than usual",
+  smoothed: "readings stay a little further from normal, row after row",
+  channel: "one channel differs from what the others predict",
+  stuck: "a channel keeps its value while the others move",
+};
