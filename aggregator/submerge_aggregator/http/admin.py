@@ -20,10 +20,8 @@ needs. A change is answered after it is committed.
 The last two, and forget, go down to aggregators below; with `anyway=1` also for a node that is
 unknown here.
 
-`admin_alarms` has the paths for alarms, `admin_bans` those for bans, `admin_histories` those for
-histories, `admin_backup` those for copies of the store, `admin_history` those for what was,
-`admin_jobs` those for jobs, `admin_landmarks` one for landmarks,
-`admin_tree` and `admin_asked` those for nodes further down.
+Paths for alarms, bans, histories, landmarks and copies of the store are further down here;
+`admin_jobs` has those for jobs, `admin_tree` those for nodes further down and for what was.
 """
 
 from __future__ import annotations
@@ -74,11 +72,13 @@ from submerge_proto.files import learnt as learnt_file
 from submerge_proto.kept import aggregator as kept
 from submerge_proto.wire import codec
 
-# GET /histories/G what group G merges beside the rows of its nodes POST
-# /histories/G?weight=ROWS&anyway=1 take the model file in the request's body, so that it counts
-# for so many rows at most; anyway: also rows that a node may have reported POST
-# /histories/G/NAME/forget remove one A file is read beside the event loop, and the machine is
-# asked whether it would take it before it is ordered to.
+# GET  /histories/G                      what group G merges beside the rows of its nodes
+# POST /histories/G?weight=ROWS&anyway=1  take the model file in the request's body, for so many
+#                                        rows at most; anyway: also rows that a node may report
+# POST /histories/G/NAME/forget          remove one
+#
+# A file is read beside the event loop, and the machine is asked whether it would take it before it
+# is ordered to.
 
 
 def histories_routes(server: Server) -> list[Route]:

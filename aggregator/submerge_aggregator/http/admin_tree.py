@@ -154,11 +154,12 @@ def routes(server: Server) -> list[Route]:
     return [Route("/tree/{group}", nodes)]
 
 
-# GET /scores/G?path=site-1/room-2&node=NODE&after=NAME&since=UNIX_S&step=S how close the nodes
-# that report there came to alarms, step by step GET /past-alarms/G?before=UNIX_S&after=ID alarms
-# that have ended or are judged, the newest first GET /versions/G versions of the group's model,
-# one in five minutes, the newest first The path names the aggregators below this one, the last of
-# which is asked, as for `/tree`.
+# GET /scores/G?path=site-1/room-2&node=NODE&after=NAME&since=UNIX_S&step=S
+#                                          how close nodes there came to alarms, step by step
+# GET /past-alarms/G?before=UNIX_S&after=ID  alarms that are over or judged, the newest first
+# GET /versions/G                          versions of the group's model, the newest first
+#
+# The path names the aggregators below this one, the last of which is asked, as for `/tree`.
 
 
 DAY_S, STEP_S = 86_400, 900

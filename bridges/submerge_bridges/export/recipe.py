@@ -17,7 +17,7 @@ Of a row x (d,), in its units, a program outside Python computes
 
 `interpreter.py` computes exactly that, row by row; the tests compare it with `judge.score`.
 
-1. `exported_model.recipe_of` makes it of a model file alone; it has no reference to the file.
+1. `command.recipe_of` makes it of a model file alone; it has no reference to the file.
 2. Loadings are turned so that their columns are orthogonal: then z needs `gains` alone, and no
    matrix beside the loadings. Distances and errors do not change by that.
 
