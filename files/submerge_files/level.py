@@ -1,7 +1,7 @@
 """AnotherLevel: whether rows are at another level than those that were learnt.
 
-A level is the median of a channel, so that a short fault is none. `fit`, `score`, `detect` and the
-Python class decide it alike.
+A level is the median of a channel, so that a short fault is none. `score`, `detect` and the Python
+class decide it alike.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ FEWEST = 30
 SHOWN = 3
 """Channels that the warning names."""
 
+AT_ONCE = 4096
+"""Rows whose median is taken together: the level is the median of these, by their rows."""
+
 
 class AnotherLevel:
     """Compares the level of rows with one that was learnt.
@@ -33,56 +36,83 @@ class AnotherLevel:
 
     def __init__(self, names: Sequence[str], mean: Array, deviation: Array) -> None:
         self._names, self._mean, self._deviation = names, mean, deviation
-        self._medians: list[Array] = []
-        self._rows = 0
+        self._waiting: list[Array] = []
+        self._parts: list[Array] = []
 
     def add(self, rows: Array) -> None:
         """Take rows (n, channels) into account; lags beside them say nothing new."""
-        rows = rows[:, : len(self._names)]
-        known = np.isfinite(rows).any(axis=0)
-        median = np.full(rows.shape[1], np.nan)
-        median[known] = np.nanmedian(np.where(np.isfinite(rows), rows, np.nan)[:, known], axis=0)
-        self._medians.append(median)
-        self._rows += len(rows)
+        self._waiting.append(rows[:, : len(self._names)])
+        if sum(map(len, self._waiting)) >= AT_ONCE:
+            self._close()
 
     @property
-    def medians(self) -> Array:
-        """(m, channels), the medians of what was added."""
-        return np.array(self._medians).reshape(-1, len(self._names))
+    def parts(self) -> Array:
+        """(m, 2, channels), medians of what was added, and the readings in each."""
+        self._close()
+        return np.array(self._parts).reshape(-1, 2, len(self._names))
 
-    def take(self, medians: Array, rows: int) -> None:
-        """Take the medians (m, channels) of so many rows into account."""
-        self._medians += list(medians)
-        self._rows += rows
+    def take(self, parts: Array) -> None:
+        """Take `parts` of other rows into account."""
+        self._parts += list(parts)
 
     def warn(self, stacklevel: int) -> None:
         """Warn if a channel is far from where it was learnt."""
-        if self.said:
-            warnings.warn(self.said, UserWarning, stacklevel=stacklevel + 1)
+        said = self.said
+        if said:
+            warnings.warn(said, UserWarning, stacklevel=stacklevel + 1)
 
     @property
     def said(self) -> str:
         """Which channels are far from where they were learnt; empty if none is."""
-        far = self.far
+        far = self.far[1]
         return f"these rows are at another level than those that were learnt: {far}" if far else ""
 
     @property
-    def far(self) -> str:
-        """How far the furthest channels are; empty if none is."""
-        if self._rows < FEWEST:
-            return ""
-        medians = np.array(self._medians)
-        known = np.isfinite(medians).any(axis=0) & (self._deviation > 0)
-        far = np.zeros(len(self._names))
-        level = np.nanmedian(medians[:, known], axis=0)
-        far[known] = (level - self._mean[known]) / self._deviation[known]
-        worst = [i for i in np.argsort(-np.abs(far), kind="stable") if abs(far[i]) > FAR]
-        if not worst:
-            return ""
+    def far(self) -> tuple[float, str]:
+        """The largest deviation, and how far the furthest channels are; 0 and "" if none is."""
+        deviations = self._deviations()
+        worst = np.argsort(-np.abs(deviations), kind="stable")
+        worst = worst[np.abs(deviations[worst]) > FAR]
+        if not len(worst):
+            return 0.0, ""
         said = [
-            f"{printable(self._names[i])} is {abs(far[i]):.0f} standard deviations"
-            f" {'higher' if far[i] > 0 else 'lower'}"
-            for i in worst[:SHOWN]
+            f"{printable(self._names[i])} is {abs(deviations[i]):.0f} standard deviations"
+            f" {'higher' if deviations[i] > 0 else 'lower'}"
+            for i in worst[:SHOWN].tolist()
         ]
         more = f", and {len(worst) - SHOWN} more" if len(worst) > SHOWN else ""
-        return f"{', '.join(said)}{more}"
+        return float(abs(deviations[worst[0]])), f"{', '.join(said)}{more}"
+
+    def _close(self) -> None:
+        """Take the medians of what waits."""
+        if not self._waiting:
+            return
+        rows = np.concatenate(self._waiting)
+        self._waiting.clear()
+        finite = np.isfinite(rows)
+        counts, median = finite.sum(axis=0), np.full(rows.shape[1], np.nan)
+        if finite.all() and len(rows):
+            median = np.median(rows, axis=0)
+        elif counts.any():
+            known = counts > 0
+            held = np.where(finite[:, known], rows[:, known], np.nan)
+            median[known] = np.nanmedian(held, axis=0)
+        self._parts.append(np.stack([median, counts]))
+
+    def _deviations(self) -> Array:
+        """Return by how many standard deviations each channel is off; 0 where that is not known."""
+        far, parts = np.zeros(len(self._names)), self.parts
+        for i in np.flatnonzero((parts[:, 1].sum(axis=0) >= FEWEST) & (self._deviation > 0)):
+            some = parts[parts[:, 1, i] > 0, :, i]
+            median = _weighted_median(some[:, 0], some[:, 1])
+            far[i] = (median - self._mean[i]) / self._deviation[i]
+        return far
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    """Return the median of values (n,), each of which counts so many times."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    half = below[-1] / 2
+    first, last = np.searchsorted(below, half), np.searchsorted(below, half, side="right")
+    return float((values[order[first]] + values[order[min(last, len(values) - 1)]]) / 2)

@@ -225,11 +225,16 @@ def command(
     It does not fill gaps, learn, or follow drift: docs/export.md says what is left out.
     """
     options = ExportOptions(single, prefix)
-    writer = cast("ExportWriter", plugin("submerge.exports", language))
+    writer = _writer(language)
     _check_options(language, writer, options)
     _check_target(output)
     recipe = _recipe(model, statistic, machine, at_most)
     data = writer.write(recipe, options)
+    if MADE_BY.encode() not in data[:HEAD]:  # it could never be written over
+        raise UsageError(
+            f"expected {MADE_BY!r} in the first {HEAD} bytes of --as {language}, got none: its"
+            " package has to begin with `about_lines` (docs/extending.md)"
+        )
     _write(output, data)
     notes = _notes(recipe)
     if as_json:
@@ -247,6 +252,18 @@ def _recipe(model: Path, statistic: str | None, machine: str | None, at_most: st
     saved = model_file.read(model)
     recipe = recipe_of(saved, machine=machine, alarms=alarms_at(at_most), at_most=at_most)
     return recipe if statistic is None else recipe.only(cast("By", statistic))
+
+
+def _writer(language: str) -> ExportWriter:
+    try:
+        found = plugin("submerge.exports", language)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"--as {language} cannot be loaded ({error}): repair or remove its package"
+        ) from error
+    if not isinstance(found, ExportWriter):
+        raise UsageError(f"--as {language} is no ExportWriter: repair or remove its package")
+    return found
 
 
 def _check_options(language: str, writer: ExportWriter, options: ExportOptions) -> None:

@@ -48,13 +48,19 @@ SCORES: tuple[By, ...] = ("distance", "spe", "t2")
 class AlarmRecipe:
     """When rows raise an alarm.
 
-    The statistic of a row is the `after`-th largest of the last `of` scores of a kind, 0 before the
-    first. `smoothed` is s = weight m + (1 - weight) s', m the median of the newest three distances,
-    s' the value before, 0 at first; s = m where s' is 0 or not finite.
+    The statistic of a row is the `after`-th largest of the last `of` scores of a kind, where scores
+    before the first row are 0. `smoothed` is its own statistic: s = weight m + (1 - weight) s', m
+    the median of the newest three distances and s' the value before; s = m where s' is 0 or not
+    finite. At first s' is 0.
 
-    An alarm begins where a statistic is above its limit, and ends at the last of `ends_after` rows
-    in which none was above its `calm` value; refused rows change nothing. Provisional limits are
-    exceeded about once in `provisional_rows`; else 0.
+    A row is over where a statistic is above its limit. An alarm begins there, and ends at the last
+    of `ends_after` rows in which no statistic was above its `calm` value. Rows that are refused
+    change nothing.
+
+    limits, calm : Of the kinds that alarms are raised by, in their order; all finite.
+    provisional_rows : Rows in which such limits are exceeded about once, if they are provisional;
+        else 0.
+    weight : Of the newest median, in `smoothed`.
     """
 
     after: int = SOON.after
@@ -81,10 +87,18 @@ class AlarmRecipe:
 class Recipe:
     """Everything that scoring a row needs; the module says how it is used.
 
-    Loadings are (d, k), gains (k,), the basis (d, r), t2_weights (r,), all others (d,).
-    channel_weights are None where typical errors of a day are not known: there is no `channel`. A
-    row stands for `period_s`, 0 without times. Limits are shares of normal rows and the scores that
-    they are below, ascending. If `complete`, the basis spans all, and SPE is 0.
+    period_s : Time that a row stands for, seconds; 0 without times.
+    offset, scale, mean : (d,)
+    inverse_roots : (d,)
+    loadings, gains : (d, k), (k,)
+    basis, t2_weights : (d, r), (r,)
+    error_weights, blame_weights : (d,)
+    channel_weights : (d,) or None. None where typical errors of a day are not known; then there is
+        no `channel`.
+    limits : Shares of normal rows, and the scores that they are below, ascending; of each of
+        `scores`.
+    complete : Whether the basis spans all: SPE is 0.
+    largest : Scaled numbers have to be smaller in size.
     """
 
     group: str

@@ -44,12 +44,12 @@ class MachineRows:
 
 @answering
 def find(asked: DetectRequest, rows: MachineRows) -> tuple[JudgedFiles, Array]:
-    """Return the alarms on a machine, and what else came of its rows; and medians of a level."""
+    """Return the alarms on a machine, and what else came of its rows; and parts of a level."""
     names, level = Schema.parse(asked.model.schema).names, None
     if asked.level is not None:
         level = AnotherLevel(names, np.zeros(len(names)), np.ones(len(names)))
     found = judged_rows(replace(asked, recordings=rows, level=level))
-    return found, np.empty((0, len(names))) if level is None else level.medians
+    return found, np.empty((0, 2, len(names))) if level is None else level.parts
 
 
 def detect_on(
@@ -63,11 +63,11 @@ def detect_on(
         for _, stretches in groupby(rows.stretches, lambda each: each.machine)
     ]
     asked = cluster.share(replace(request, recordings=every[0]))
-    for found, medians in cluster.answers(find, [Call((asked, each)) for each in every]):
+    for found, parts in cluster.answers(find, [Call((asked, each)) for each in every]):
         _take(whole, found)
         advance(found.rows)
         if request.level is not None:
-            request.level.take(medians, found.rows)
+            request.level.take(parts)
     return finished(request, whole)
 
 

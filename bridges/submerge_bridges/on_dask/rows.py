@@ -35,10 +35,12 @@ MOST_ROWS = 16 * ROWS
 
 
 class Stretch(NamedTuple):
-    """Rows of one machine in one file that follow one another, from 0 to before `end`, or -1.
+    """Rows of one machine in one file that follow one another.
 
-    `column` names machines, if any; `order`: days first in slashed dates; `whole`: all are its
-    rows.
+    column : place of the column that names machines, if there is one
+    order : whether days come first in slashed dates, where the files say it together
+    whole : whether all rows of the file are this machine's
+    begin, end : rows of the file, from 0; `end` is -1 for its end
     """
 
     machine: str

@@ -1,8 +1,8 @@
 """What installed packages add to this one, found by their entry points: nothing here names them.
 
-Groups: `submerge.commands`, `submerge.sensors`, `submerge.sinks`, `submerge.clusters` and
-`submerge.roots`; docs/extending.md says what the first three are. `importlib.metadata` finds the
-same, and would hold 4 MiB of every client for ever.
+Groups: `submerge.commands`, `submerge.sensors`, `submerge.sinks`, `submerge.exports`,
+`submerge.clusters` and `submerge.roots`; docs/extending.md says what the first four are.
+`importlib.metadata` finds the same, and would hold 4 MiB of every client for ever.
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ CAUSES: dict[Cause, str] = {
     "channel": "one channel differs from what the others predict",
     "stuck": "a channel keeps its value while the others move",
 }
-"""What was over its limit, in words for the person who is woken."""
+"""What was over its limit, in words for the person who is woken: the SPE of features, or in a
+kernel group (`linear`) of the readings; `channel` is an error over its typical one; `distance` is
+by the factors of the model, `smoothed` the mean of recent ones."""
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from submerge import UsageError
 from submerge.condition import Condition
 from submerge.headings import called, heading_of
@@ -35,6 +33,8 @@ from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
 from submerge_files.reader.parts import ONLY_MACHINE, Digests, digests_here
 from submerge_files.reader.selection import some
+from submerge_files.score.mean import Center, level_of
+from submerge_files.score.model import of_saved
 
 PACES = 2.0
 """Factor between two paces of rows from which they are not the same."""
@@ -183,8 +183,8 @@ def request_of(
         order, holds = [names.index(name) for name in schema.names], condition.holds
         recordings.note_only(lambda rows: holds(rows[:, order]))
     level = None
-    if schema.center != "own" and learnt.moments is not None:
-        level = AnotherLevel(schema.names, learnt.moments.mean, np.sqrt(learnt.moments.variance))
+    if schema.center != "own":
+        level = level_of(of_saved(saved), Center())
     alarms = alarms_at(at_most)
     return DetectRequest(recordings, model, learnt, alarms, condition, level=level)
 

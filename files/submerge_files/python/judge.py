@@ -75,9 +75,8 @@ class FrameScorer:
         ready = state.own if own and state.own is not None and state.own.ready else None
         return cls(normal, Center(ready, state.residual_scale))
 
-    @property
     def level(self) -> AnotherLevel:
-        """What compares the level of rows with the one that was learnt."""
+        """Return what compares the level of rows with the one that was learnt."""
         return level_of(self.normal, self.center)
 
     def columns(self, rows: Array, when: Condition | None) -> dict[str, npt.NDArray[Any]]:
@@ -195,7 +194,7 @@ class FrameJudge:
         """Return the level of a machine; None if each has its own, and this one's is not known."""
         if self.saved.schema.center == "own" and machine not in dict(self.learnt.monitors):
             return None
-        return self.scorer(machine).level
+        return self.scorer(machine).level()
 
     def condition(self, when: str | None) -> Condition | None:
         """Return the state that rows have to be in."""

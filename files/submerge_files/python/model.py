@@ -197,7 +197,7 @@ class HistoryModel:
             If the rows are at another level than those that were learnt.
         """
         framed, scorer = self.judge.frame(rows, time, names), self.judge.scorer(machine)
-        level = scorer.level
+        level = scorer.level()
         condition = self.judge.condition(when)
         level.add(framed.values[... if condition is None else condition.holds(framed.values)])
         found = scorer.columns(framed.values, condition)

@@ -239,9 +239,9 @@ def level_of(normal: Normal, center: Center) -> AnotherLevel:
     return AnotherLevel(schema.names[:width], in_units(mean, schema)[:width], deviations)
 
 
-def elsewhere(far: Mapping[Path, str], files: int, schema: Schema) -> str:
+def level_warning(far: Mapping[Path, tuple[float, str]], files: int, schema: Schema) -> str:
     """Return one line about files at another level than the model's, with what to do."""
-    path, channels = next(iter(far.items()))
+    path, (_, channels) = max(far.items(), key=lambda each: each[1][0])
     of = f"{printable(str(path))} is"
     if len(far) > 1:
         of = f"{len(far)} of {files} files are"

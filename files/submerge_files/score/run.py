@@ -21,7 +21,7 @@ from submerge_files.console.reading_options import condition_of, reading_options
 from submerge_files.reader.formats.remote_path import source_of
 from submerge_files.reader.paths import files_of
 from submerge_files.reader.selection import matching
-from submerge_files.score.mean import Centers, Mean, elsewhere, level_of, parsed
+from submerge_files.score.mean import Centers, Mean, level_of, level_warning, parsed
 from submerge_files.score.model import Normal
 from submerge_files.score.output import (
     SUFFIX,
@@ -111,7 +111,7 @@ def score(
     """Score all rows of all files, a block at a time."""
     # Text and Parquet are streamed; logs, packed `.npy` and long tables' names are held in memory,
     # one file at a time. Warnings, unlike notes, say that scores may not mean what they seem to.
-    centers, far = Centers(normal, wanted.mean, note), dict[Path, str]()
+    centers, far = Centers(normal, wanted.mean, note), dict[Path, tuple[float, str]]()
     for path in files:
         file, columns = opened(path, normal, wanted)
         for remark in (*file.notes, *columns.notes):
@@ -124,19 +124,20 @@ def score(
             blocks = row_blocks(file, columns, normal, wanted, advance)
             return (scorer.prepare(block.rows) for block in first_rows(blocks, most))
 
-        center, known = centers.of(path, prepared)
+        center, from_elsewhere = centers.of(path, prepared)
         scorer, number = FileScorer(normal, wanted.when, center), 1
         level = level_of(normal, center)
         for block in row_blocks(file, columns, normal, wanted, advance):
             scored = scorer.score(block.rows, number, block.lead, block.carried)
             number += len(scored.why)
-            if known:
+            if from_elsewhere:
                 level.add(block.rows[scored.block.which])
             yield path, scored
-        if level.far:
-            far[path] = level.far
+        off = level.far
+        if off[0]:
+            far[path] = off
     if far:
-        warn(elsewhere(far, len(files), normal.schema))
+        warn(level_warning(far, len(files), normal.schema))
 
 
 def row_blocks(

@@ -205,7 +205,10 @@ _LEVEL = form(pb.NewLevel, NewLevel, mean=OWN_MEAN, half=OWN_MEAN.maybe, calm_s=
 
 def _of_channels(none: Callable[[int], Known]) -> Part[Any]:
     """Return how what is known of each channel is a repeated field."""
-    return Part(_columns, lambda sent: _columns_of(sent, none))
+    return Part(
+        lambda value: () if value is None else _columns(value),
+        lambda sent: _columns_of(sent, none),
+    )
 
 
 def _monitor(**fields: Any) -> MonitorState:

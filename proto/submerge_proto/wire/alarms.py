@@ -34,8 +34,8 @@ from submerge_proto.wire.fields import (
     MOST,
     PLAIN,
     Part,
+    capped,
     choice,
-    count,
     form,
     number,
     several,
@@ -151,14 +151,14 @@ _ALARM = form(
     pb.Alarm,
     Alarm,
     node=NAME,
-    number=count("an alarm's number"),
+    number=capped("an alarm's number"),
     began=_time("began_s"),
     peaked=_time("peaked_s"),
     ended=_time("ended_s", math.ulp(0.0)),
     worst=size("worst"),
     cause=_CAUSE,
     top=_SHARES,
-    version=count("model_version", HIGHEST).at("model_version"),
+    version=capped("model_version", HIGHEST).at("model_version"),
     withheld=READINGS,
     verdict=_VERDICT,
     first=_SHARES,
@@ -213,7 +213,7 @@ def _silent_nodes(message: pb.AlarmStatus) -> tuple[tuple[str, int], ...]:
 _STATE_FIELDS = ("learning", "armed", "alarm", "paused", "stale")
 """The message's field for each of `STATES`, in the order of these."""
 
-_NODES = count("nodes", MOST_CLIENTS)
+_NODES = capped("nodes", MOST_CLIENTS)
 
 
 def _states(value: Sequence[int]) -> pb.AlarmStatus.States:
@@ -229,32 +229,28 @@ _TYPICAL = form(
     pb.AlarmStatus.Typical,
     TypicalAlarms,
     promised=size("promised", LONGEST_S),
-    unconfirmed=count("alarms"),
+    unconfirmed=capped("alarms"),
     nodes=_NODES,
 )
 
-_AWAITED: Part[Awaited] = choice(
-    "thing to wait for",
-    {
-        "report": pb.AlarmStatus.Waiting.WHAT_REPORT,
-        "model": pb.AlarmStatus.Waiting.WHAT_MODEL,
-        "mean": pb.AlarmStatus.Waiting.WHAT_MEAN,
-    },
-)
+_AWAITED: dict[Awaited, int] = {
+    "report": pb.AlarmStatus.Waiting.WHAT_REPORT,
+    "model": pb.AlarmStatus.Waiting.WHAT_MODEL,
+    "mean": pb.AlarmStatus.Waiting.WHAT_MEAN,
+}
 
 _WAITING = form(
     pb.AlarmStatus.Waiting,
     Waiting,
-    what=_AWAITED,
-    rows=count("rows"),
-    of=count("rows"),
+    what=choice("thing to wait for", _AWAITED),
+    rows=capped("rows"),
+    of=capped("rows"),
 )
 
 
 def _waiting_of(message: pb.AlarmStatus.Waiting) -> Waiting | None:
     """Return what a node waits for; None for what a later version knows."""
-    known = message.what in pb.AlarmStatus.Waiting.What.values()
-    return _WAITING.read(message) if known and message.what else None
+    return _WAITING.read(message) if message.what in _AWAITED.values() else None
 
 
 _WAITING_OR_NONE: Part[Any] = Part(_WAITING.made, _waiting_of)
@@ -269,13 +265,13 @@ _STATUS = form(
         lambda alarms: list(map(_alarm, alarms[:MOST_ALARMS])),
         several(ALARM, "alarms", MOST_ALARMS).read,
     ),
-    open=count("open alarms", MOST_CLIENTS),
+    open=capped("open alarms", MOST_CLIENTS),
     watched_s=size("watched_s", LONGEST_S),
     allowed=size("allowed", LONGEST_S),
-    raised=count("alarms"),
-    confirmed=count("alarms"),
+    raised=capped("alarms"),
+    confirmed=capped("alarms"),
     armed_in_s=Part(_WAIT.made, lambda sent: sent if sent == -1.0 else _WAIT.read(sent)),
-    desired=count("a desired state"),
+    desired=capped("a desired state"),
     typical=Part(lambda value: _TYPICAL.made(value) if any(value) else None, _TYPICAL.read),
     provisional_rows=size("provisional_rows", LONGEST_S),
     waiting=_WAITING_OR_NONE.maybe,
@@ -327,11 +323,11 @@ DESIRED_STATE = form(
     pb.DesiredState,
     DesiredState,
     node=NAME,
-    number=count("a desired state"),
+    number=capped("a desired state"),
     paused=PLAIN.maybe,
     verdicts=Part(_verdicts, _verdicts_of),
     banned=PLAIN.maybe,
-    drill=count("a drill"),
+    drill=capped("a drill"),
     quarantined=PLAIN.maybe,
-    forget=count("an order"),
+    forget=capped("an order"),
 )

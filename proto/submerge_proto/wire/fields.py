@@ -54,7 +54,7 @@ class Part(Generic[T]):
 
 
 def form(message: Any, value: Callable[..., T], /, **parts: Part[Any]) -> Part[T]:
-    """Return how a value with these attributes is a message; an attribute of None sets no field."""
+    """Return how a value with these attributes is a message, each with its part."""
     known = [
         (name, each.field or name, each.made, each.read, each.optional)
         for name, each in parts.items()
@@ -62,9 +62,9 @@ def form(message: Any, value: Callable[..., T], /, **parts: Part[Any]) -> Part[T
 
     def made(held: T) -> Any:
         fields = {}
-        for name, field, written, _, _ in known:
+        for name, field, written, _, optional in known:
             each = getattr(held, name)
-            if each is not None:
+            if each is not None or not optional:
                 fields[field] = written(each)
         return message(**fields)
 
@@ -94,7 +94,10 @@ def several(part: Part[T], what: str = "", most: int | None = None) -> Part[tupl
 
 def or_empty(part: Part[Any]) -> Part[Any]:
     """Return how a value is bytes, of which there are none for None."""
-    return replace(part, read=lambda sent: part.read(sent) if sent else None)
+    return Part(
+        lambda value: b"" if value is None else part.made(value),
+        lambda sent: part.read(sent) if sent else None,
+    )
 
 
 def choice(what: str, numbers: Mapping[T, int], unknown: T | None = None) -> Part[T]:
@@ -115,8 +118,8 @@ def whole(what: str, most: int = MOST) -> Part[int]:
     return Part(PLAIN.made, lambda sent: number(what, sent, most))
 
 
-def count(what: str, most: int = MOST) -> Part[int]:
-    """Return how a count is a field; one of many nodes is cut to `most`, which peers accept."""
+def capped(what: str, most: int = MOST) -> Part[int]:
+    """Return how a number is a field that is cut to `most`, which peers accept, when it is sent."""
     return Part(lambda value: min(value, most), lambda sent: number(what, sent, most))
 
 

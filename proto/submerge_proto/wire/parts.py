@@ -20,7 +20,7 @@ from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import header_pb2, summary_pb2
 from submerge_proto.wire import bounds
 from submerge_proto.wire.columns import MOST_DIM
-from submerge_proto.wire.fields import PLAIN, Part, count, form, number, several, whole
+from submerge_proto.wire.fields import PLAIN, Part, capped, form, number, several, whole
 
 VERSION = 1
 """Version of the protocol."""
@@ -168,7 +168,7 @@ def schema_of(text: bytes) -> Schema | None:
     return schema
 
 
-READINGS = count("readings", MOST_READINGS)
+READINGS = capped("readings", MOST_READINGS)
 
 COUNTS = form(
     summary_pb2.Counts, Counts, learnt=READINGS, withheld=READINGS, lost=READINGS, moved=READINGS
@@ -241,7 +241,7 @@ def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
 
 MOMENTS = Part(_moments, _moments_of)
 
-CLIENTS = count("clients", MOST_CLIENTS)
+CLIENTS = capped("clients", MOST_CLIENTS)
 
 CENSUS = form(summary_pb2.Census, Census, nodes=CLIENTS, ages=several(CLIENTS, "ages", 64))
 

@@ -20,7 +20,7 @@ from submerge.protocol.messages import (
 from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts
-from submerge_proto.wire.fields import PLAIN, Part, count, finite, form, several, whole
+from submerge_proto.wire.fields import PLAIN, Part, capped, finite, form, several, whole
 
 MOST_CHANNELS = 65_536
 """Channels of one answer."""
@@ -54,7 +54,7 @@ DRILL = form(
     node=parts.NAME,
     fingerprint=parts.FINGERPRINT,
     at=finite("as_of_s").at("as_of_s"),
-    number=count("a drill"),
+    number=capped("a drill"),
     rows=whole("rows"),
     spans=whole("spans"),
     within=whole("rows"),

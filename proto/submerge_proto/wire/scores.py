@@ -21,7 +21,7 @@ from submerge.stats.quantile_sketch import (
 )
 from submerge.stats.score_limits import Limits
 from submerge_proto.v1 import summary_pb2
-from submerge_proto.wire.fields import PLAIN, Part, count, form, number, or_empty, real, several
+from submerge_proto.wire.fields import PLAIN, Part, capped, form, number, or_empty, real, several
 from submerge_proto.wire.parts import MOST_CLIENTS, MOST_READINGS
 
 
@@ -60,9 +60,9 @@ _HIGHEST = Part(
 MAXIMA = form(
     summary_pb2.BlockMaxima,
     BlockMaxima,
-    longest=count("blocks"),
+    longest=capped("blocks"),
     block_s=BLOCK_S,
-    lengths=several(count("nodes", MOST_CLIENTS), "lengths", LONGEST + 1),
+    lengths=several(capped("nodes", MOST_CLIENTS), "lengths", LONGEST + 1),
     **dict.fromkeys(KINDS, _HIGHEST),
 )
 
@@ -103,7 +103,7 @@ LIMITS = form(
     shares=_NUMBERS,
     spe=_NUMBERS,
     t2=_NUMBERS,
-    n=count("scores"),
+    n=capped("scores"),
     linear=_NUMBERS,
     distance=_NUMBERS,
 )

@@ -131,6 +131,18 @@ def test_a_file_at_another_level_is_one_warning(submerge, tmp_path):
     assert "warning" not in first.err
 
 
+def test_the_warning_names_the_file_that_is_furthest(submerge, tmp_path):
+    """Not the first."""
+    path = kept(tmp_path / "m", SCHEMA, summary=learnt(), limits=LIMITS)
+    rows = some_rows(300)
+    near, far = rows.copy(), rows.copy()
+    near[:, 3] += 9 * LEARNT[:, 3].std()
+    far[:, 3] += 90 * LEARNT[:, 3].std()
+    files = [written(tmp_path / f"{i}.csv", each) for i, each in enumerate((near, far))]
+
+    assert f"in {files[1]} {NAMES[3]} is 9" in submerge("score", *files, "--model", path).err
+
+
 def test_a_level_that_changes_after_the_first_rows_is_no_warning(submerge, tmp_path):
     """The first rows were asked for; what comes later is for the scores to say."""
     path = kept(tmp_path / "m", SCHEMA, summary=learnt(), limits=LIMITS)
