@@ -1,8 +1,4 @@
-"""AnotherLevel: whether rows are at another level than those that were learnt.
-
-A level is the median of a channel, so that a short fault is none. `score`, `detect` and the Python
-class decide it alike.
-"""
+"""AnotherLevel: whether median rows, not short faults, are far from those that were learnt."""
 
 from __future__ import annotations
 

@@ -76,7 +76,6 @@ from submerge_proto.wire import codec
 # POST /histories/G?weight=ROWS&anyway=1  take the model file in the request's body, for so many
 #                                        rows at most; anyway: also rows that a node may report
 # POST /histories/G/NAME/forget          remove one
-#
 # A file is read beside the event loop, and the machine is asked whether it would take it before it
 # is ordered to.
 

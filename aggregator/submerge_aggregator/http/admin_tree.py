@@ -158,7 +158,6 @@ def routes(server: Server) -> list[Route]:
 #                                          how close nodes there came to alarms, step by step
 # GET /past-alarms/G?before=UNIX_S&after=ID  alarms that are over or judged, the newest first
 # GET /versions/G                          versions of the group's model, the newest first
-#
 # The path names the aggregators below this one, the last of which is asked, as for `/tree`.
 
 
