@@ -143,7 +143,7 @@ def test_a_second_process_of_a_node_chases_the_first_off_and_both_hear_of_it(mos
         openings = sum(isinstance(heard, Opened) for heard in ear.heard + other.heard)
 
     assert "another process is connected as submerge:f:a:c" in why
-    assert 14 > openings  # once every 20 ms would be 50; doubled, 2 * log2(1 s / 20 ms)
+    assert 25 > openings  # once every 20 ms would be 50; doubled, 2 * log2(1 s / 20 ms), and jitter
 
 
 def test_what_a_broker_keeps_of_a_node(mosquitto):
