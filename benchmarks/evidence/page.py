@@ -42,7 +42,7 @@ TOLD = {
     ),
     "time, loop, beside PyOD": "a cooling loop: µs to learn and score a row",
 }
-"""The claims of README in words, by name: what a user asks, whoever wins. The page has the rest."""
+"""The claims of README in words, by name: what a user asks first. The page has the rest."""
 
 CAPTION = "Times better than the best peer, or than what is promised, of every claim"
 CAPTION_BRIEF = "Every claim as a dot, section by section: right of 1 ours is better, left the peer"

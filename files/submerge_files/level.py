@@ -35,6 +35,10 @@ class AnotherLevel:
         self._waiting: list[Array] = []
         self._parts: list[Array] = []
 
+    def fresh(self) -> AnotherLevel:
+        """Return the same without rows."""
+        return AnotherLevel(self._names, self._mean, self._deviation)
+
     def add(self, rows: Array) -> None:
         """Take rows (n, channels) into account; lags beside them say nothing new."""
         self._waiting.append(rows[:, : len(self._names)])

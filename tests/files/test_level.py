@@ -54,7 +54,9 @@ def test_parts_of_workers_are_the_level_of_all():
     """Few rows of a worker are few in the sum, too."""
     rows = np.full((FEWEST - 1, 2), 50.0)
     whole = level()
-    whole.take(level(rows).parts)
+    worker = whole.fresh()
+    worker.add(rows)
+    whole.take(worker.parts)
     few = whole.far
     whole.take(level(rows[:1]).parts)
 

@@ -235,7 +235,7 @@ def free_port() -> int:
     """Return a port of 127.0.0.1 that nobody listens on.
 
     No two workers of pytest-xdist are given the same: each has a share of its own; and none
-    is given twice, for whoever asked may not listen on it yet.
+    is given twice, because the program that asked may not listen on it yet.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
     share = PORTS[worker::WORKERS]

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-import numpy as np
-
-from submerge import Array, Schema
+from submerge import Array
 from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Call, Cluster, answering
 from submerge_bridges.on_dask.rows import AnyStretch, ClusterRows, RowReader
@@ -22,7 +20,6 @@ from submerge_files.detect.run import (
     finished,
     judged_rows,
 )
-from submerge_files.level import AnotherLevel
 from submerge_files.reader.time_order import TimeOrder
 
 
@@ -43,13 +40,11 @@ class MachineRows:
 
 
 @answering
-def find(asked: DetectRequest, rows: MachineRows) -> tuple[JudgedFiles, Array]:
+def find(asked: DetectRequest, rows: MachineRows) -> tuple[JudgedFiles, Array | None]:
     """Return the alarms on a machine, and what else came of its rows; and parts of a level."""
-    names, level = Schema.parse(asked.model.schema).names, None
-    if asked.level is not None:
-        level = AnotherLevel(names, np.zeros(len(names)), np.ones(len(names)))
+    level = None if asked.level is None else asked.level.fresh()
     found = judged_rows(replace(asked, recordings=rows, level=level))
-    return found, np.empty((0, 2, len(names))) if level is None else level.parts
+    return found, None if level is None else level.parts
 
 
 def detect_on(
@@ -66,7 +61,7 @@ def detect_on(
     for found, parts in cluster.answers(find, [Call((asked, each)) for each in every]):
         _take(whole, found)
         advance(found.rows)
-        if request.level is not None:
+        if request.level is not None and parts is not None:
             request.level.take(parts)
     return finished(request, whole)
 
