@@ -9,15 +9,16 @@ import numpy as np
 
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.alarms.highest import HighestSoFar
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor_state import MonitorState
 from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
-from submerge.history.folds import Folds, HeldOut, folds_of
+from submerge.history.folds import Folds, HeldOut, HistorySpan, folds_of, spans_of
 from submerge.history.layout import LaidOut, Layout
 from submerge.history.models import model_of, summaries_of
 from submerge.history.recording import Recorded
-from submerge.history.second_pass import JudgedHistory, NewestRows, SecondPass
+from submerge.history.second_pass import JudgedHistory, NewestRows, Peaks, SecondPass
 from submerge.history.settings import MOST_CHANNELS, FitSettings
 from submerge.judge.prepare import none_left
 from submerge.pca.whole_scatter import WholeScatter
@@ -25,6 +26,13 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Counts, Model, ScoreSketches
 from submerge.schema import Channel
+
+FAR_ABOVE = 5.0
+"""Times a usual block's highest score from which limits are said to be far above it: where rows
+are alike, they are 2 to 4 times that."""
+
+RAISING = 0.5
+"""Share of the highest score of all cells from which a cell has raised the limits."""
 
 Read = Callable[[], Iterable[Recorded]]
 """Reads a history from its start."""
@@ -41,7 +49,8 @@ Advance = Callable[[int], None]
 class Fitted:
     """A history that was learnt: a model to score with, the scatter of all, scaled, and its pass.
 
-    `states` are of each machine, `newest` the last rows that were learnt, to try faults on.
+    `states` are of each machine, `newest` the last rows that were learnt, to try faults on, and
+    `peaks` the largest scores of each cell.
     """
 
     model: Model
@@ -52,12 +61,32 @@ class Fitted:
     states: Mapping[str, MonitorState]
     chunks: tuple[Chunk, ...] = ()
     newest: NewestRows = field(default_factory=NewestRows)
+    peaks: Peaks = field(default_factory=dict)
 
     @property
     def explained(self) -> float:
         """Share of the variance along the directions that SPE and T2 are of."""
         shown = self.scatter.directions(self.folds.rank)
         return float(np.square(shown.sigma).sum()) / self.scatter.energy
+
+    def raised(self, limits: AlarmLimits) -> tuple[float, tuple[HistorySpan, ...]]:
+        """Return how many times a usual block's highest score limits are, and which rows did it.
+
+        Without rows unless that is above `FAR_ABOVE`; 1 where nothing is known of blocks.
+        """
+        seen = {kind for each in self.peaks.values() for kind in each}
+        times = {
+            kind: limits.known[kind] / usual
+            for kind, usual in limits.ordinary.items()
+            if usual and kind in seen
+        }
+        kind, most = max(times.items(), key=lambda each: each[1], default=(None, 1.0))
+        if kind is None or most <= FAR_ABOVE:
+            return most, ()
+        peaks = {cell: each[kind] for cell, each in self.peaks.items() if kind in each}
+        least = RAISING * max(peaks.values())
+        raising = {cell: 0.0 for cell, peak in peaks.items() if peak >= least}
+        return most, spans_of(raising, self.folds.cells)
 
 
 def fit(
@@ -183,5 +212,5 @@ def fitted(
         names[machine]: replace(state, detector=detector, desired=DesiredState(names[machine], 0))
         for machine, state in judged.states.items()
     }
-    newest = judged.newest
-    return Fitted(model, scatter, folds, first, judged.sketches, states, chunks, newest)
+    newest, peaks = judged.newest, judged.peaks
+    return Fitted(model, scatter, folds, first, judged.sketches, states, chunks, newest, peaks)

@@ -38,6 +38,9 @@ FAR = 12.0
 NEAR = 1.5
 """The same for a cell beside one that is left out: a few rows of a fault are enough for that."""
 
+ON = 3.0
+"""The same for a cell beside one that is left out, to look on from it: a fault begins slowly."""
+
 ROUNDS = 8
 """How often cells are judged by those that were kept before, at most."""
 
@@ -48,21 +51,28 @@ deviations."""
 APART = 0.5
 """Share of all rows that has to be left without a fold and its neighbours to judge it by them."""
 
-MOST_LEFT_OUT = 0.1
-"""Share of the cells that may be left out."""
+MOST_LEFT_OUT = 0.2
+"""Share of the cells that may be left out, in whole spans."""
 
 
-class Deviant(NamedTuple):
-    """A span of time that is left out: its rows are less likely than a typical cell's, nats a row.
+class HistorySpan(NamedTuple):
+    """Cells of a machine that follow one another, from `begin` to `end`.
 
-    Times are NaN without any; rows are those that could have been learnt.
+    Times are NaN without any; rows are those that could have been learnt. If they are left out,
+    they are less likely than a typical cell's by `drop` nats a row, where it is most.
     """
 
     first: float
     last: float
     rows: int
     drop: float
-    machine: int = 0
+    begin: Cell
+    end: Cell
+
+    @property
+    def machine(self) -> int:
+        """Its number, as in `Cell`."""
+        return self.begin.machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,14 +82,14 @@ class Folds:
     schema : With center and scale.
     moments : Of the channels in their units.
     cells : Those that are learnt, scaled.
-    deviant : Those that are left out.
+    deviant : Those that are left out, as spans.
     known : What fills gaps of each machine, in units of the channels; empty where there were none.
     """
 
     schema: Schema
     moments: Moments
     cells: Mapping[Cell, CellSummary]
-    deviant: Mapping[Cell, Deviant]
+    deviant: tuple[HistorySpan, ...]
     fold_of: Mapping[Cell, int]
     rank: int
     known: Mapping[int, Estimate]
@@ -120,7 +130,7 @@ def folds_of(
     """Return the folds of a history; NothingLearnt if no row could be learnt, or nothing varies."""
     if not cells:
         raise NothingLearnt("expected rows that can be learnt, got none")
-    deviant: dict[Cell, Deviant] = {}
+    deviant: dict[Cell, float] = {}
     moments, schema, scaled, known = _scaled(cells, cells, channels, settings)
     fold_of = _spread(scaled)
     for _ in range(ROUNDS if settings.leaves_out and moments.varying else 0):
@@ -135,7 +145,34 @@ def folds_of(
         raise NothingLearnt("expected channels that vary, got only constant ones")
     fold_of = _spread(scaled)
     rank = settings.rank or _best_rank(scaled, fold_of, settings)
-    return Folds(schema, moments, scaled, deviant, fold_of, below(rank, schema.dim), known)
+    left_out = spans_of(deviant, cells)
+    return Folds(schema, moments, scaled, left_out, fold_of, below(rank, schema.dim), known)
+
+
+def spans_of(
+    some: Mapping[Cell, float], cells: Mapping[Cell, CellSummary]
+) -> tuple[HistorySpan, ...]:
+    """Return some cells with their drops as spans."""
+    spans = []
+    for near in neighbours(some, sorted(cells)):
+        first, last = cells[near[0]].first, cells[near[-1]].last
+        rows = round(sum(cells[cell].weight for cell in near))
+        drop = max(some[cell] for cell in near)
+        spans.append(HistorySpan(first, last, rows, drop, near[0], near[-1]))
+    return tuple(spans)
+
+
+def neighbours(some: Collection[Cell], ordered: Sequence[Cell]) -> list[list[Cell]]:
+    """Return some cells in lists of such as follow one another among all cells of a machine."""
+    found: list[list[Cell]] = []
+    for before, cell in zip([None, *ordered], ordered, strict=False):
+        if cell not in some:
+            continue
+        if found and found[-1][-1] == before and before[:2] == cell[:2]:
+            found[-1].append(cell)
+        else:
+            found.append([cell])
+    return found
 
 
 def _scaled(
@@ -234,8 +271,8 @@ def _deviant(
     before: Collection[Cell],
     fold_of: Mapping[Cell, int],
     settings: FitSettings,
-) -> dict[Cell, Deviant]:
-    """Return the cells whose rows are much less likely by the others than those of other cells.
+) -> dict[Cell, float]:
+    """Return how much less likely than usual rows of cells are that are left out.
 
     A fault does not begin and end with a cell: neighbours go with it. `before` judges nothing.
     """
@@ -248,22 +285,20 @@ def _deviant(
     typical = float(np.median(usual))
     drop = {cell: typical - likely[cell] for cell in ordered}
     spread = 1.4826 * float(np.median(np.abs(np.subtract(usual, typical))))
-    far = [cell for cell in ordered if drop[cell] > max(FAR * spread, LEAST_DROP)]
-    left = sorted(far, key=lambda cell: -drop[cell])[:most]
-    grown = set(left)
-    for cell, beside in (*pairwise(ordered), *pairwise(ordered[::-1])):
-        if cell in grown and cell.machine == beside.machine and drop[beside] > NEAR * spread:
-            grown.add(beside)
-    return {
-        cell: Deviant(
-            cells[cell].first,
-            cells[cell].last,
-            round(cells[cell].weight),
-            drop[cell],
-            cell.machine,
-        )
-        for cell in sorted(grown if len(grown) <= 2 * most else left)
-    }
+    far = max(FAR * spread, LEAST_DROP)
+    grown = {cell for cell in ordered if drop[cell] > far}
+    for around in (ordered, ordered[::-1]):
+        for cell, beside in pairwise(around):
+            on = cell in grown and drop[cell] > ON * spread and cell.machine == beside.machine
+            if on and drop[beside] > NEAR * spread:
+                grown.add(beside)
+    deviant: dict[Cell, float] = {}
+    spans = neighbours(grown, ordered)
+    for span in sorted(spans, key=lambda span: -max(drop[cell] for cell in span)):
+        # A part of a fault that is learnt is worse than all of it: its rows judge one another.
+        if len(deviant) + len(span) <= most:
+            deviant |= {cell: drop[cell] for cell in span}
+    return deviant
 
 
 def _likelihoods(

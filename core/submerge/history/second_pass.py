@@ -16,7 +16,7 @@ from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.folds import HeldOut
 from submerge.history.knowledge import follow
-from submerge.history.layout import CellBlock, CellBlocks
+from submerge.history.layout import Cell, CellBlock, CellBlocks
 from submerge.history.models import summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
@@ -25,8 +25,15 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.settings import ClientSettings
 from submerge.stats.block_length import group_block_s
-from submerge.stats.block_maxima import WINDOW_S, BlockMaxima, BlockMaximaTally, pooled
-from submerge.stats.quantile_sketch import QuantileSketch, SketchTally, merged
+from submerge.stats.block_maxima import (
+    KINDS,
+    WINDOW_S,
+    BlockMaxima,
+    BlockMaximaTally,
+    By,
+    pooled,
+)
+from submerge.stats.quantile_sketch import QuantileSketch, SketchTally, merged, quantile
 
 # A monitor remembers, so rows are judged one after another. So a machine with more than
 # `judged_rows` rows is judged in spans of so many, each by a monitor of its own.
@@ -70,17 +77,23 @@ class NewestRows:
         return np.concatenate(self._parts)[-MOST_ROWS:] if self._parts else np.empty((0, 0))
 
 
+Peaks = Mapping[Cell, Mapping[By, float]]
+"""The largest block maximum of each kind of score in each cell."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedMachine:
     """What came of one machine's rows: sketches with block maxima, and its state.
 
-    `lengths` is 1 at the length of a block that its rows call for, as in `BlockMaxima.lengths`.
+    `lengths` is 1 at the length of a block that its rows call for, as in `BlockMaxima.lengths`;
+    `peaks` are the largest block maxima of each cell.
     """
 
     sketches: ScoreSketches
     lengths: tuple[int, ...]
     state: MonitorState
     newest: NewestRows
+    peaks: Peaks
 
 
 @dataclass
@@ -92,6 +105,7 @@ class MachinePass:
     newest: NewestRows = field(default_factory=NewestRows)
     taken: int = 0
     _maxima: list[BlockMaxima] = field(default_factory=list)
+    _peaks: dict[Cell, dict[By, float]] = field(default_factory=dict)
     _rows: int = 0
 
     def __post_init__(self) -> None:
@@ -110,11 +124,11 @@ class MachinePass:
         for first in range(0, len(block.rows), most):
             times = None if block.times is None else block.times[first : first + most]
             self._judge(CellBlock(block.cell, block.rows[first : first + most], times), model)
-            self._take_maxima()
+            self._take_maxima(block.cell)
 
     def forget_counts(self) -> None:
         """Count from zero, but for the open block: only what the monitor has learnt stays."""
-        self.taken, self._maxima = 0, []
+        self.taken, self._maxima, self._peaks = 0, [], {}
         if self._monitor.detector is not None:
             self._monitor.detector = replace(self._monitor.detector, highest=HighestSoFar())
         self._spe, self._t2, self._distance = _tallies()
@@ -137,7 +151,7 @@ class MachinePass:
             offset=None,
         )
         sketches = ScoreSketches(spe, t2, None, maxima, distance)
-        return JudgedMachine(sketches, self.lengths, state, self.newest)
+        return JudgedMachine(sketches, self.lengths, state, self.newest, self._peaks)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -171,14 +185,18 @@ class MachinePass:
         if "distance" in even:
             self._distance.add(even["distance"])
 
-    def _take_maxima(self) -> None:
+    def _take_maxima(self, cell: Cell) -> None:
         """Put the maxima of a cell aside: a node forgets those of more than some weeks."""
         monitor = self._monitor
         detector = monitor.detector
         if detector is None or detector.hours.tally.blocks == 0:
             return
         hours = detector.hours
-        self._maxima.append(hours.tally.maxima)
+        maxima, peaks = hours.tally.maxima, self._peaks.setdefault(cell, {})
+        self._maxima.append(maxima)
+        for kind in KINDS:
+            if maxima.of(kind).n:
+                peaks[kind] = max(peaks.get(kind, 0.0), quantile(maxima.of(kind), 1.0))
         # The block that has not ended goes on.
         tally = BlockMaximaTally(None, 0, hours.tally.block_s)
         monitor.detector = replace(detector, hours=replace(hours, tally=tally))
@@ -232,7 +250,8 @@ def joined(spans: Mapping[int, JudgedMachine]) -> JudgedMachine:
     )
     highest = HighestSoFar.pooled(each.state.detector.highest for each in ordered)
     state = replace(state, run_lengths=runs, detector=DetectorState(highest=highest))
-    return JudgedMachine(together, last.lengths, state, last.newest)
+    peaks = {cell: each for judged in ordered for cell, each in judged.peaks.items()}
+    return JudgedMachine(together, last.lengths, state, last.newest, peaks)
 
 
 def in_a_row(parts: Sequence[BlockMaxima], lengths: tuple[int, ...]) -> BlockMaxima | None:
@@ -305,6 +324,7 @@ class JudgedHistory:
     block_s: float
     states: Mapping[int, MonitorState]
     newest: NewestRows
+    peaks: Peaks
 
     @classmethod
     def of(cls, machines: Mapping[int, JudgedMachine], block_s: float) -> JudgedHistory:
@@ -330,6 +350,7 @@ class JudgedHistory:
             group_block_s(lengths, block_s),
             {number: machines[number].state for number in sorted(machines)},
             last[-1] if last else NewestRows(),
+            {cell: each for judged in ordered for cell, each in judged.peaks.items()},
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.history.detection import watching
 from submerge.history.fit import Fitted
-from submerge.history.folds import Deviant
+from submerge.history.folds import HistorySpan
 from submerge_client.datasets.table import counted
 from submerge_files.console.units import in_words, moment, name_text, size_of
 from submerge_files.model_file import learnt_of
@@ -17,6 +17,9 @@ from submerge_files.reader import Recordings
 
 MOST_SPANS = 6
 """Spans that were left out, which the report lists."""
+
+FEW_SPANS, MOST_TIMES = 3, 1000
+"""Spans of rows that raised the limits, and how many times, at most, as the report says it."""
 
 
 def limits_of(fitted: Fitted) -> AlarmLimits:
@@ -28,12 +31,13 @@ def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> 
     """Return the report as JSON holds it; times are seconds since 1970."""
     first, folds, model = fitted.first, fitted.folds, fitted.model
     limits = limits_of(fitted)
+    times, raising = fitted.raised(limits)
     return {
         "rows": first.rows,
         "learnt": model.counts.learnt,
         "left_out": dict(first.left_out)
-        | {"unlike the others": sum(span.rows for span in folds.deviant.values())},
-        "spans_left_out": [_span_object(span) for span in folds.deviant.values()],
+        | {"unlike the others": sum(span.rows for span in folds.deviant)},
+        "spans_left_out": [_span_object(fitted, span) for span in folds.deviant],
         "gaps": first.gaps,
         "period_s": first.period_s,
         "first": _known(first.seen.first),
@@ -46,6 +50,8 @@ def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> 
         "promised": limits.promised,
         "provisional_s": limits.provisional_s,
         "counted": limits.counted,
+        "times_usual": times,
+        "raised_by": [_span_object(fitted, span) for span in raising],
         "model": str(path),
         "bytes": size,
     }
@@ -72,7 +78,7 @@ def as_text(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> li
     )
     directions = counted(folds.rank, "direction")
     lines.append(("explained", f"{fitted.explained:.0%} of the variance by {directions}"))
-    lines.append(("limits", _limits(fitted)))
+    lines += _limits(fitted)
     lines.append(("model", f"{path}, {size_of(size)}"))
     return lines
 
@@ -91,9 +97,36 @@ def _span(fitted: Fitted) -> str:
     return f", {begin} to {end}, one every {in_words(fitted.first.period_s)}"
 
 
-def _span_object(span: Deviant) -> dict[str, Any]:
-    times = {"first": _known(span.first), "last": _known(span.last)}
-    return span._asdict() | times
+def _span_object(fitted: Fitted, span: HistorySpan) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "first": _known(span.first),
+        "last": _known(span.last),
+        "rows": span.rows,
+        "drop": span.drop,
+        "machine": span.machine,
+    }
+    if rows := _numbers(fitted, span):
+        found |= {"file": rows[0], "from_row": rows[1], "to_row": rows[2]}
+    return found
+
+
+def _numbers(fitted: Fitted, span: HistorySpan) -> tuple[str, int, int] | None:
+    """Return the file of rows without times, and their first and last number in it."""
+    laid = fitted.first.laid
+    if fitted.first.period_s or laid is None or laid.grid.runs:
+        return None
+    unit = int(laid.grid.unit)
+    return laid.files[span.begin.run], span.begin.number * unit + 1, (span.end.number + 1) * unit
+
+
+def _place(fitted: Fitted, span: HistorySpan) -> str:
+    """Return where the rows of a span are, for people."""
+    if fitted.first.period_s:
+        return f"{moment(span.first)} to {moment(span.last)}"
+    if rows := _numbers(fitted, span):
+        file, begin, end = rows
+        return f"rows {begin:,} to {min(end, fitted.first.rows):,}" + f" of {file}" * bool(file)
+    return "somewhere"
 
 
 def _known(seconds: float) -> float | None:
@@ -103,23 +136,31 @@ def _known(seconds: float) -> float | None:
 
 def _left_out(fitted: Fitted) -> list[tuple[str, str]]:
     """Return a line for each span that is unlike all others."""
-    spans, lines = list(fitted.folds.deviant.values()), []
+    spans, lines = fitted.folds.deviant, []
     for i, span in enumerate(spans[:MOST_SPANS]):
-        when = f"{moment(span.first)} to {moment(span.last)}, " if fitted.first.period_s else ""
-        text = f"{when}{counted(span.rows, 'row')} unlike all others; --keep-all learns them"
+        where = _place(fitted, span)
+        text = f"{where}, {counted(span.rows, 'row')} unlike all others; --keep-all learns them"
         lines.append(("left out" if i == 0 else "", text))
     if len(spans) > MOST_SPANS:
         lines.append(("", f"and {len(spans) - MOST_SPANS} more spans"))
     return lines
 
 
-def _limits(fitted: Fitted) -> str:
+def _limits(fitted: Fitted) -> list[tuple[str, str]]:
+    """Return the rate that limits keep, and which rows made them high."""
     limits = limits_of(fitted)
     rate = rate_of(limits, fitted.first.period_s)
-    if not limits.known:
-        return rate
-    how = "counted" if limits.counted else "extrapolated"
-    return f"{rate} ({how})"
+    if limits.known:
+        rate += f" ({'counted' if limits.counted else 'extrapolated'})"
+    times, spans = fitted.raised(limits)
+    if not spans:
+        return [("limits", rate)]
+    many = f"{times:,.0f}" if times < MOST_TIMES else f"over {MOST_TIMES:,}"
+    some = "; ".join(_place(fitted, span) for span in spans[:FEW_SPANS])
+    more = f" and {len(spans) - FEW_SPANS} more spans" if len(spans) > FEW_SPANS else ""
+    cure = "leave them out (--exclude)" if fitted.first.period_s else "leave them out"
+    high = f"high: {many} times the usual highest score, by {some}{more}"
+    return [("limits", rate), ("", f"{high}; if those were faults, {cure}")]
 
 
 def rate_of(limits: AlarmLimits, period_s: float) -> str:

@@ -187,7 +187,7 @@ def detect_history(
     if labels:
         normal = max(0, detected.judged - sum(first.fault_rows)) * first.period_s
         comparison = compare(labels, first.fault_rows, detected.alarms, normal)
-    deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant.values()]
+    deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant]
     left_out = [span for span in (*settings.without, *deviant) if not math.isnan(span.first)]
     return HistoryDetection(detected, curves, comparison, tuple(left_out))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.signal import lfilter
 
 from submerge import UsageError
 from submerge.condition import Condition
@@ -102,13 +103,57 @@ def test_a_span_that_is_unlike_all_others_is_left_out_and_named():
     with_it, without = learnt(recorded(rows), leaves_out=False), learnt(recorded(rows))
     clean = learnt(recorded(normal(12_000)))
     begin, end = EPOCH + 5000 * PERIOD, EPOCH + 5300 * PERIOD
-    spans = [(span.first, span.last) for span in without.folds.deviant.values()]
+    (span,) = without.folds.deviant
 
-    assert spans
-    assert all(first < end and last > begin for first, last in spans)
+    assert span.first < end
+    assert span.last > begin
     assert not clean.folds.deviant
     assert not with_it.folds.deviant
     assert without.model.limits.distance[2] < 1.2 * clean.model.limits.distance[2]
+
+
+def slow_plant() -> np.ndarray:
+    """Rows of two hidden causes that last for an hour, and a noise."""
+    rng = np.random.default_rng(0)
+    causes = lfilter([0.2], [1.0, -0.98], rng.normal(size=(6000, 2)), axis=0)
+    loadings = np.random.default_rng(99).normal(size=(2, 4)) * 2
+    return 20 + causes @ loadings + 0.1 * rng.normal(size=(6000, 4))
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("rows", [40, 150, 400, 900])
+@pytest.mark.parametrize("start", [700, 2931])
+def test_a_fault_is_left_out_whole(start: int, rows: int, timed: bool):
+    """A part of it that were learnt would make limits that the next one does not reach."""
+    faulty = slow_plant()
+    faulty[start : start + rows, 1] += 1.5
+    parts, usual = (recorded(each, timed=timed) for each in (faulty, slow_plant()))
+    fitted, clean = fit(lambda: parts, list("abcd")), fit(lambda: usual, list("abcd"))
+    (span,) = fitted.folds.deviant
+    unit = fitted.first.laid.grid.unit
+    where = span.begin.number * unit, (span.end.number + 1) * unit
+    begin, end = where if not timed else tuple((each - EPOCH) / PERIOD for each in where)
+
+    # A row or two in the next cell raise no limit.
+    assert begin - 2 <= start
+    assert start + rows <= end + 2
+    assert end - begin < rows + 5 * unit / (PERIOD if timed else 1)
+    limits, least = (watching(learnt_of(each)).limits for each in (fitted, clean))
+    assert limits.known["distance"] < 1.5 * least.known["distance"]
+    assert not fitted.raised(limits)[1]
+
+
+def test_rows_that_make_limits_high_are_named():
+    """A weak fault of fifteen hours is no span that is unlike all others, and a person decides."""
+    faulty = slow_plant()
+    faulty[2931:3831, 1] += 0.5
+    fitted = fit(lambda: recorded(faulty), list("abcd"))
+    times, spans = fitted.raised(watching(learnt_of(fitted)).limits)
+    clean = fit(lambda: recorded(slow_plant()), list("abcd"))
+
+    assert times > 5
+    assert all(EPOCH + 2931 * PERIOD <= span.first <= EPOCH + 3831 * PERIOD for span in spans)
+    assert not clean.raised(watching(learnt_of(clean)).limits)[1]
 
 
 @pytest.mark.slow
