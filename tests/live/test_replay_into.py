@@ -179,3 +179,26 @@ def test_bad_options_are_refused_before_anything_is_sent(root, tmp_path, argumen
 
     assert said in str(done.exception)
     assert not root.worker.node.ledger("rows").rows
+
+
+@pytest.mark.slow
+def test_rows_that_all_have_gaps_are_learnt(root, tmp_path):
+    """As of a log of motes; where rows have one value each, none is, and the command says so."""
+    rng = np.random.default_rng(1)
+    table(tmp_path / "rows.csv", n=300)
+    head, *lines = (tmp_path / "rows.csv").read_text().splitlines()
+    left = rng.integers(3, size=len(lines)).tolist()
+    for name, has in (("two.csv", False), ("one.csv", True)):
+        rows = [
+            ",".join(each if (i == one) == has else "" for i, each in enumerate(line.split(",")))
+            for line, one in zip(lines, left, strict=True)
+        ]
+        (tmp_path / name).write_text("\n".join([head, *rows]) + "\n")
+    options = ("--group", "rows", "--insecure", "--rank", 2, "--missing", "impute")
+
+    assert 0 == into(root, tmp_path / "two.csv", *options).exit_code
+    assert 300 == root.worker.node.ledger("rows").counts().learnt
+    nothing = into(root, tmp_path / "one.csv", *options, "--node", "other")
+    assert 1 == nothing.exit_code
+    assert "none is learnt" in str(nothing.exception)
+    assert 300 == root.worker.node.ledger("rows").counts().learnt

@@ -73,7 +73,7 @@ class Ingest:
         self.monitor: NodeMonitor | None = None
         self._kept: MonitorState | None = None
         self._learnt: tuple[ClientIncarnation | None, int, Summary | None] = None, 0, None
-        self._first_means: FirstMeans | None = None  # while the scaling is open
+        self._first_means: FirstMeans | None = None  # while the scaling is open, or none is learnt
         self._drill: ClientDrill | None = None
         self.drilled: DrillAnswer | None = None
         self.trail = NO_TRAIL
@@ -288,8 +288,9 @@ class Ingest:
         """
         if not self._settings.fills_gaps:
             return None
+        means = self._first_means
         if current.raw:
-            return None if self._first_means is None else self._first_means.filled
+            return None if means is None else means.filled
 
         def fill(rows: Array) -> Array:
             if model is not None and self.monitor is not None:
@@ -297,13 +298,16 @@ class Ingest:
             normal = self._usual(current, now)
             if normal is not None:
                 return self._summaries.filled(rows, normal)
-            return rows if current.schema.scaling is None else np.nan_to_num(rows)
+            if current.schema.scaling is not None:
+                return np.nan_to_num(rows)
+            return rows if means is None else means.filled(rows)
 
         return fill
 
     def _see(self, rows: Array, current: ClientIncarnation) -> None:
-        """Take rows (n, channels) into the means that fill gaps before the scaling is known."""
-        if not current.raw or not current.schema.linear:
+        """Take rows (n, channels) into the means that fill gaps before all else is known."""
+        # An engine learns a guess as a gap (`pca.expectation`); features of a guess are no gap.
+        if not current.schema.linear or not (current.raw or not current.counts.learnt):
             self._first_means = None
             return
         if self._first_means is None:

@@ -256,6 +256,11 @@ def send(
     )
     if result.acknowledged != result.rows:
         raise NotAcknowledged(result)
+    if result.withheld == result.rows:
+        raise SubmergeError(
+            f"{result.rows:,} rows were acknowledged, and none is learnt for its gaps: a row needs"
+            " values in half of its columns, and a column needs one in some row"
+        )
     return json.dumps(result.figures()) if as_json else _text(result)
 
 

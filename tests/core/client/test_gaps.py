@@ -214,3 +214,27 @@ def test_what_a_client_reports_is_what_all_of_its_rows_say(kind):
         found.append(float(np.median(distance)))
 
     assert found[0] == pytest.approx(found[1], rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "schema", [Schema.anonymous(4), Schema(4, Scaling((20.0,) * 4, (3.0,) * 4))]
+)
+def test_rows_that_all_have_gaps_are_learnt(schema):
+    """A log of motes, some silent in each row: a fault is as far as by complete rows."""
+    whole, fault = plant(2000, 0.1, seed=0), plant(200, 0.1, seed=5)
+    fault[:, 1] += 1.5
+    gone = whole.copy()
+    gone[np.arange(len(gone)), np.random.default_rng(1).integers(4, size=len(gone))] = np.nan
+    found = []
+    for rows in (whole, gone):
+        node = client(schema)
+        for start in range(0, len(rows), 20):
+            read(node, rows[start : start + 20])
+        assert node.current.counts.learnt > 1990
+        seen = node.current.summary(Now(1, 1.7e9 + 1))
+        off = schema.scaled(fault) - seen.mean
+        distance = np.einsum("ij,ij->i", off @ np.linalg.inv(seen.scatter / seen.weight), off)
+        found.append(float(np.median(distance)))
+
+    assert found[0] == pytest.approx(found[1], rel=0.1)
