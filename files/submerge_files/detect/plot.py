@@ -11,6 +11,7 @@ import numpy as np
 
 from submerge import Array
 from submerge.history.recording import TimeSpan
+from submerge_client.datasets.table import counted
 from submerge_files.console.figures import Figure, save
 from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected
@@ -45,15 +46,22 @@ def draw(
     above.plot(when, np.maximum(over, 1e-3), lw=0.8, color="C0", drawstyle="steps-post")
     above.axhline(1.0, color="C3", lw=1)
     above.set_yscale("log")
-    above.set_ylabel("statistic over its limit")
+    above.set_ylabel("score over its limit\n(an alarm from 1 on)")
+    alarms = counted(len(detection.alarms), "alarm")
+    above.set_title(f"{detection.judged:,} rows judged, {alarms}", loc="left", fontsize="medium")
     for each in left_out:
         _shade(above, np.clip(each, times[0], times[-1]), "0.5", detection)
-    for found in detection.alarms:
+    for number, found in enumerate(detection.alarms, 1):
         end = found.ended.time if found.ended is not None else np.nan
         if np.isnan(found.began.time):
             continue
         span = np.array([found.began.time, times[-1] if np.isnan(end) else end])
-        _shade(above, span, "C1" if found.alarm.provisional else "C3", detection)
+        color = "C1" if found.alarm.provisional else "C3"
+        _shade(above, span, color, detection)
+        top = above.get_xaxis_transform()
+        above.text(
+            _axis(span, detection)[0], 0.97, f" {number}", color=color, va="top", transform=top
+        )
     mesh = below.pcolormesh(
         when,
         np.arange(len(shown)),
@@ -66,13 +74,15 @@ def draw(
     )
     below.set_yticks(np.arange(len(shown)), names[shown], fontsize="small")
     below.invert_yaxis()
-    figure.colorbar(mesh, ax=below, label="error over its typical size", pad=0.01)
-    every = "each row" if curves.each == 1 else f"the highest of {curves.each} rows"
+    figure.colorbar(
+        mesh, ax=below, label="times as far as usual\nfrom what the others say", pad=0.01
+    )
+    every = "each row" if curves.each == 1 else f"the highest of each {curves.each} rows"
     if detection.machines > 1:
         every = f"{every} of {detection.machines} machines"
     grey = "; grey: left out" if left_out else ""
     unit = "UTC" if _timed(detection, curves) else "rows"
-    below.set_xlabel(f"{unit}; {every}; red: alarms{grey}")
+    below.set_xlabel(f"{unit}; {every}; red: alarms, in their order{grey}")
     save(figure, path, dpi=130)
 
 

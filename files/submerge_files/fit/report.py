@@ -11,7 +11,7 @@ from submerge.history.detection import watching
 from submerge.history.fit import Fitted
 from submerge.history.folds import HistorySpan
 from submerge_client.datasets.table import counted
-from submerge_files.console.units import in_words, moment, name_text, size_of
+from submerge_files.console.units import in_words, moment, name_text, printable, size_of
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
 
@@ -122,7 +122,9 @@ def _numbers(fitted: Fitted, span: HistorySpan) -> tuple[str, int, int] | None:
 def _place(fitted: Fitted, span: HistorySpan) -> str:
     """Return where the rows of a span are, for people."""
     if fitted.first.period_s:
-        return f"{moment(span.first)} to {moment(span.last)}"
+        machines = fitted.first.machines
+        whose = f"{printable(machines[span.machine])}, " if len(machines) > 1 else ""
+        return f"{whose}{moment(span.first)} to {moment(span.last)}"
     if rows := _numbers(fitted, span):
         file, begin, end = rows
         return f"rows {begin:,} to {min(end, fitted.first.rows):,}" + f" of {file}" * bool(file)
@@ -142,7 +144,7 @@ def _left_out(fitted: Fitted) -> list[tuple[str, str]]:
         text = f"{where}, {counted(span.rows, 'row')} unlike all others; --keep-all learns them"
         lines.append(("left out" if i == 0 else "", text))
     if len(spans) > MOST_SPANS:
-        lines.append(("", f"and {len(spans) - MOST_SPANS} more spans"))
+        lines.append(("", f"and {counted(len(spans) - MOST_SPANS, 'more span')}"))
     return lines
 
 
@@ -157,7 +159,8 @@ def _limits(fitted: Fitted) -> list[tuple[str, str]]:
         return [("limits", rate)]
     many = f"{times:,.0f}" if times < MOST_TIMES else f"over {MOST_TIMES:,}"
     some = "; ".join(_place(fitted, span) for span in spans[:FEW_SPANS])
-    more = f" and {len(spans) - FEW_SPANS} more spans" if len(spans) > FEW_SPANS else ""
+    rest = len(spans) - FEW_SPANS
+    more = f" and {counted(rest, 'more span')}" if rest > 0 else ""
     cure = "leave them out (--exclude)" if fitted.first.period_s else "leave them out"
     high = f"high: {many} times the usual highest score, by {some}{more}"
     return [("limits", rate), ("", f"{high}; if those were faults, {cure}")]

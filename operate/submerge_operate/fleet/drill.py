@@ -91,7 +91,9 @@ Example: submerge model save monday.model --config root.toml
          submerge drill --config root.toml""",
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE...]")
-@click.option("--model", type=FILE, help="A file of `submerge model save`; with FILEs.")
+@click.option(
+    "--model", type=FILE, help="A file of `submerge fit` or `submerge model save`; with FILEs."
+)
 @aggregator_options("config, store: the group; needed if there are several groups.")
 @click.option("--ask", multiple=True, metavar="NODE", help="config, store: have NODE drill.")
 @flag_option("--anyway", "ask: also a node that never reported here.")
@@ -149,7 +151,9 @@ def command(
     if files:
         at.refuse("FILEs")
         if model is None:
-            raise UsageError("expected --model FILE of `submerge model save` with FILEs, got none")
+            raise UsageError(
+                "expected --model FILE, as `submerge fit` wrote it, with FILEs, got none"
+            )
         _on_files(files, model, plot, as_json=as_json, **options)
         return
 

@@ -99,7 +99,10 @@ def schema_differences(first: Schema, second: Schema) -> tuple[tuple[str, ...], 
     unscaled = replace(first, scaling=None), replace(second, scaling=None)
     lines = list(differences(*unscaled))
     if first.scaling != second.scaling:
-        lines.append("scaling: the same readings become other vectors, so none are comparable")
+        lines.append(
+            "scaling: the same readings become other vectors, so none are comparable;"
+            " `submerge fit --like MODEL` gives a history the scaling of another"
+        )
     return tuple(lines), _vectors(first) == _vectors(second)
 
 
