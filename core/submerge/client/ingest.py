@@ -255,10 +255,10 @@ class Ingest:
         current.withhold(int(np.count_nonzero(~learnt)) - beyond)
         priorities = self._priorities(int(np.count_nonzero(learnt)), current)
         guesses = None
-        if block.gaps is not None and current.schema.linear:
+        if block.gaps is not None:
             model = None if judgement is None else judgement.model.summary
-            parts = () if model is None else model.parts
-            guesses = Guesses(block.gaps[learnt], next(iter(parts), None))
+            readings = None if model is None or not model.parts else model.parts[-1]
+            guesses = Guesses(block.gaps[learnt], readings)
         current.learn(clipped[learnt], lifted[learnt], now, priorities, guesses)
 
     def _count(self, judgement: Judgement, block: Block) -> None:

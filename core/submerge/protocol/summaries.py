@@ -107,10 +107,10 @@ class KernelEngine:
     def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
         """Take in rows (n, channels), scaled and finite, and their features (n, dim).
 
-        What was filled is learnt as it is: its features follow from it, and are in no way linear.
+        Features of a guess are learnt as they are: they follow from it, and are in no way linear.
         """
         self._features.partial_fit(features)
-        self._linear.partial_fit(rows)
+        self._linear.partial_fit(rows, gaps=gaps)
 
     def fade(self, factor: float) -> None:
         """Multiply the weight of everything learnt so far by `factor`."""
