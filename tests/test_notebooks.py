@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,17 +18,20 @@ NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_is_stored_without_outputs(notebook):
-    """What a run prints is not in the repository: it would go stale, and hide what changed."""
+def test_it_is_stored_as_it_ran(notebook):
+    """From first to last, with a picture, and without a path of the machine that ran it."""
     code = [cell for cell in cells_of(notebook) if cell["cell_type"] == "code"]
+    outputs = [output for cell in code for output in cell["outputs"]]
 
-    assert code
-    assert all(([], None) == (cell["outputs"], cell["execution_count"]) for cell in code)
+    assert list(range(1, len(code) + 1)) == [cell["execution_count"] for cell in code]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert tempfile.gettempdir() not in json.dumps(outputs)
+    assert "error" not in {output["output_type"] for output in outputs}
 
 
 @pytest.mark.slow
-def test_the_pumps_notebook_finds_the_fault(tmp_path, monkeypatch):
-    """The commands raise one alarm, at 14:01, for the flow; the detector blames the flow, too."""
+def test_the_pumps_notebook_finds_the_fault(tmp_path, monkeypatch, capfd):
+    """One alarm, at 14:01, for the flow, as the stored outputs say; the detector blames it, too."""
     pytest.importorskip("pandas")
     pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib").use("Agg")
@@ -37,6 +42,15 @@ def test_the_pumps_notebook_finds_the_fault(tmp_path, monkeypatch):
 
     names = run(EXAMPLES / "pump_history.ipynb")
 
+    stored = "".join(
+        "".join(output.get("text", []))
+        for cell in cells_of(EXAMPLES / "pump_history.ipynb")
+        for output in cell.get("outputs", [])
+    )
+    printed = capfd.readouterr().out
+    first = [text.split(" limit")[0] for text in (stored, printed)]
+    assert first[0] == first[1]
+    assert all("2026-03-23 14:01:00 UTC" in text for text in (stored, printed))
     (alarm,) = names["alarms"]
     assert 14 * 60 + 1 == alarm["began"]["time"] % 86400 / 60
     assert "flow" == max(alarm["first"], key=alarm["first"].get)
