@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.signal import lfilter
 
 
 def plant(n: int, noise: float, seed: int) -> np.ndarray:
@@ -10,6 +11,14 @@ def plant(n: int, noise: float, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     loadings = np.random.default_rng(99).normal(size=(2, 4)) * 2
     return 20 + rng.normal(size=(n, 2)) @ loadings + noise * rng.normal(size=(n, 4))
+
+
+def slow_plant() -> np.ndarray:
+    """Rows of two hidden causes that last for an hour, and a noise."""
+    rng = np.random.default_rng(0)
+    causes = lfilter([0.2], [1.0, -0.98], rng.normal(size=(6000, 2)), axis=0)
+    loadings = np.random.default_rng(99).normal(size=(2, 4)) * 2
+    return 20 + causes @ loadings + 0.1 * rng.normal(size=(6000, 4))
 
 
 def with_gaps(rows: np.ndarray, kind: str) -> np.ndarray:

@@ -128,8 +128,8 @@ def _expected(task: DrillTask, rows: Array) -> tuple[Array, RowScores]:
     if gaps.any():
         filled = rows.copy()
         filled[gaps] = task.model.scoring.filled(rows[gaps], task.model.own)
-    scores = task.model.score(filled)
-    return filled[:, : task.model.channels] - scores.errors, scores
+    scores = task.model.score(rows)
+    return filled[:, : task.model.channels] - scores.left_out, scores
 
 
 def _sd(scores: RowScores) -> Array:
@@ -138,7 +138,7 @@ def _sd(scores: RowScores) -> Array:
     if expected is None:
         return np.full(scores.errors.shape[1], math.nan)
     if scale is not None and scale.ready:
-        expected = np.where(scale.squares > KNOWN * expected, scale.squares, expected)
+        expected = np.where(scale.typical > KNOWN * expected, scale.typical, expected)
     return np.sqrt(expected)
 
 

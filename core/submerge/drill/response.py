@@ -153,8 +153,10 @@ class QuadraticResponse:
                 rest = _quadratic(each)[kind] - f - slopes[i] - slopes[j]
                 curves[i, j] = curves[j, i] = (rest - curves[i, i] - curves[j, j]) / 2
             self._slopes[kind], self._curves[kind] = slopes, curves
-        self._errors = np.array(
-            [(u.errors - d.errors) / 2 for u, d in zip(above, below, strict=True)]
+        # Errors that say nothing stay out of the largest, however far a channel is off.
+        self._start = np.nan_to_num(base.sure_errors)
+        self._errors = np.nan_to_num(
+            [(u.sure_errors - d.sure_errors) / 2 for u, d in zip(above, below, strict=True)]
         )
 
     def unexplained(self, kind: By = "distance") -> float | None:
@@ -184,10 +186,10 @@ class QuadraticResponse:
     def _channel_scores(self, v: Array, places: npt.NDArray[np.intp]) -> Array:
         """Return the largest error of each row over its typical size, (spans, rows)."""
         amounts, flat = v.reshape(len(v), -1), places.ravel()
-        largest, step = np.empty(flat.shape), max(1, NUMBERS // self._base.errors.shape[1])
+        largest, step = np.empty(flat.shape), max(1, NUMBERS // self._start.shape[1])
         for first in range(0, len(flat), step):
             part = slice(first, first + step)
-            errors = self._base.errors[flat[part]]
+            errors = self._start[flat[part]]
             for copy, slope in enumerate(self._errors):
                 errors += amounts[copy, part, None] * slope[flat[part]]
             largest[part] = largest_square(errors, self._weights)

@@ -82,7 +82,7 @@ class RowModel:
 
     def predicted(self, rows: Array) -> Array:
         """Return each channel as the others predict it, (n, channels), in its unit."""
-        found = [block.rows - scores.errors for block, scores in self.judge(rows)]
+        found = [block.rows - scores.left_out for block, scores in self.judge(rows)]
         return in_units(np.concatenate(found), self.schema)
 
 

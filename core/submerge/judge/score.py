@@ -9,7 +9,8 @@ alarms are raised by it, and SPE and T2 are for people.
 
 1. `spe`, `t2` and `linear` are those of the filled row. A filled value cannot be anomalous, so a
    row with gaps scores less: `even` are the scores scaled to those of rows without gaps. Limits are
-   compared with these, and measured on these.
+   compared with these, and measured on these. So are the errors of its channels: what fills a gap
+   knows them, and agrees with them.
 2. About a mean of n readings, rows vary 1 + 1/n times as much: scores are divided by that.
 3. One rule finds the channels to blame, on score lines, in alarms and in files: the share of each
    in the squared errors of predicting it from all the others, over its typical squared error
@@ -57,11 +58,16 @@ class Statistics(NamedTuple):
 
 
 class Remaining(NamedTuple):
-    """What is left of a row with filled gaps: factors, and the share of numbers observed."""
+    """What is left of a row with filled gaps: factors, and the share of numbers observed.
+
+    farther : (channels,), by how much more the error of each channel varies that others present
+        predict, over that by all others; None if nothing predicts them
+    """
 
     spe: float = 1.0
     t2: float = 1.0
     observed: float = 1.0
+    farther: Array | None = None
 
 
 class RowScorer:
@@ -131,14 +137,21 @@ class RowScorer:
         return fill(rows, part, self._of_readings)[0]
 
     def left(self, present: Mask) -> Remaining:
-        """Return what is left if only some numbers of a row are present; 1 in a kernel group."""
-        if len(self._scorers) > 1 or not self._readings.rank:
+        """Return what is left if only some numbers of a row are present.
+
+        In a kernel group 1, but of errors.
+        """
+        if self._recall is None:
             return Remaining()
-        return Remaining(*shrunk(present, self._learnt, self._of_readings), float(present.mean()))
+        farther = np.sqrt(self._recall.expected_by(present) / self._recall.expected)
+        if len(self._scorers) > 1:
+            return Remaining(farther=farther)
+        rest = shrunk(present, self._learnt, self._of_readings)
+        return Remaining(*rest, float(present.mean()), farther)
 
 
-PATTERNS = 256
-"""Patterns of gaps for which the remaining share of scores is cached."""
+PATTERNS, PATTERN_NUMBERS = 256, 1 << 16
+"""Patterns of gaps for which what remains of scores is cached, and numbers of their channels."""
 
 LEAST_LEFT = 0.25
 """Least share of a score that is believed to remain: with less, the rest has no meaning."""
@@ -187,6 +200,7 @@ class ScoringModel:
         self.summary, self.limits, self.channels = summary, limits, channels
         self.scorer = summaries.scorer(summary, channels, factors)
         self._left: dict[bytes, Remaining] = {}  # by pattern of gaps
+        self._most_left = min(PATTERNS, PATTERN_NUMBERS // channels + 1)
         self._weights: tuple[ResidualScale, Array] | None = None
         self._steps: dict[By, LimitSteps] = {}
 
@@ -212,18 +226,28 @@ class ScoringModel:
             self._steps[by] = self.limits.steps(by)
         return self._steps[by].above(scores)
 
-    def left(self, gaps: Mask) -> Array:
-        """Return what is left of rows with gaps (n, channels) filled, as in `Remaining`: (3, n)."""
-        left = np.ones((len(Remaining()), len(gaps)))
+    def left(self, gaps: Mask) -> tuple[Array, Array]:
+        """Return what is left of rows with gaps (n, width) filled: factors and shares (3, n).
+
+        And by how much farther errors are, (n, channels), both as in `Remaining`.
+        """
+        left, farther = np.ones((3, len(gaps))), np.ones((len(gaps), self.channels))
         for i in np.flatnonzero(gaps.any(axis=1)).tolist():
             pattern = gaps[i].tobytes()
             if pattern not in self._left:
-                if len(self._left) >= PATTERNS:
+                if len(self._left) >= self._most_left:
                     self._left.clear()
                 self._left[pattern] = self.scorer.left(~gaps[i])
-            left[:, i] = self._left[pattern]
+            *left[:, i], more = self._left[pattern]
+            if more is not None:
+                farther[i] = more
         # Not less: a score of few channels says little.
-        return np.maximum(left, LEAST_LEFT)
+        return np.maximum(left, LEAST_LEFT), farther
+
+
+UNSURE = 2.0
+"""How much farther an error is that says nothing: it follows causes that the channels present do
+not show, for hours, and what is usual of it is not what is usual of the channel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,11 +262,13 @@ class RowScores:
     anomaly : (n,) or None. In a kernel group with limits, of features or readings, whichever is
         larger: 0 for the median of recent rows, 1 at the 99 % limit.
     errors : (n, channels). The error of predicting each channel from all the others; lags are left
-        out.
+        out. Comparable from row to row, as `even`.
     expected : (channels,) or None. Mean squares of `errors` under the model. None where nothing
         predicts channels; `errors` are then the distances to the mean.
     residual_scale : Typical squared errors at this node.
     distance : (n,) or None. None without factors.
+    farther : (n, channels) or None. Factors to `errors` of what the others present predict; None
+        without gaps.
     """
 
     spe: Array
@@ -255,6 +281,19 @@ class RowScores:
     expected: Array | None
     residual_scale: ResidualScale | None
     distance: Array | None = None
+    farther: Array | None = None
+
+    @property
+    def left_out(self) -> Array:
+        """(n, channels), readings less what the others that are present predict."""
+        return self.errors if self.farther is None else self.errors * self.farther
+
+    @property
+    def sure_errors(self) -> Array:
+        """(n, channels), `errors`, NaN where too few others are present to say (`UNSURE`)."""
+        if self.farther is None:
+            return self.errors
+        return np.where(self.farther > UNSURE, np.nan, self.errors)
 
     @property
     def over_spe(self) -> Array:
@@ -274,7 +313,7 @@ class RowScores:
     def blame(self, which: npt.NDArray[np.intp] | None = None) -> Array:
         """Return channels' shares (n, channels) of what is anomalous about rows, or 0."""
         usual = (
-            self.residual_scale.squares
+            self.residual_scale.typical
             if self.residual_scale is not None and self.residual_scale.ready
             else None
         )
@@ -302,20 +341,22 @@ def score(
     `own.excess`; 1 for rows that are part of `own`.
     """
     scorer = model.scorer
-    found = scorer.statistics(block.rows, block.features, own)
+    said = scorer.statistics(block.rows, block.features, own)
     if excess is None or own is None:
         excess = 1.0 if own is None else own.excess
     factor = 1 / excess
-    spe, t2 = factor * found.spe, factor * found.t2
-    linear = None if found.linear is None else factor * found.linear
-    distance = None if found.distance is None else factor * found.distance
+    spe, t2 = factor * said.spe, factor * said.t2
+    linear = None if said.linear is None else factor * said.linear
+    distance = None if said.distance is None else factor * said.distance
     even: dict[By, Array] = {"spe": spe, "t2": t2}
     if linear is not None:
         even["linear"] = linear
     if distance is not None:
         even["distance"] = distance
+    errors, farther = said.errors, None
     if block.gaps is not None:
-        left_spe, left_t2, observed = model.left(block.gaps)
+        (left_spe, left_t2, observed), farther = model.left(block.gaps)
+        errors = errors * farther
         even |= {"spe": spe / left_spe, "t2": t2 / left_t2}
         if distance is not None:
             even["distance"] = without_gaps(distance, observed, block.features.shape[1])
@@ -324,11 +365,12 @@ def score(
     if limits is not None and linear is not None:
         features: By = "spe" if distance is None or not limits.distance else "distance"
         anomaly = limits.anomaly_score({features: even[features], "linear": linear})
-    if scorer.expected is not None and residual_scale is not None and residual_scale.ready:
-        even["channel"] = largest_square(
-            found.errors, model.channel_weights(residual_scale, scorer.expected)
-        )
-    return RowScores(
-        *(spe, t2, linear, even, over, anomaly, found.errors, scorer.expected, residual_scale),
+    scores = RowScores(
+        *(spe, t2, linear, even, over, anomaly, errors, scorer.expected, residual_scale),
         distance,
+        farther,
     )
+    if scorer.expected is not None and residual_scale is not None and residual_scale.ready:
+        weights = model.channel_weights(residual_scale, scorer.expected)
+        even["channel"] = largest_square(np.nan_to_num(scores.sure_errors), weights)
+    return scores

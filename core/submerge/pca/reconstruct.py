@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import EPS, Array
 from submerge.errors import UsageError
@@ -106,6 +107,17 @@ class Reconstruction:
             return np.asarray(off * self._first[0])
         copies = off.reshape(len(off), -1, self.channels)
         return np.asarray(np.einsum("nlj,lj->nj", copies, self._first))
+
+    def expected_by(self, present: npt.NDArray[np.bool_]) -> Array:
+        """Return the mean square of predicting each channel from others present: (channels,).
+
+        present : (dim,). For a channel that is absent itself it is that from all the others.
+        """
+        M = np.where(present[:, None], self.precision.loadings, 0.0)
+        back = np.linalg.solve(np.eye(M.shape[1]) + M.T @ M, M.T)
+        solved = _inverses(_Form(1.0, M, -back).blocks(self.channels))[:, 0, 0]
+        found = self.precision.roots[: self.channels] ** 2 * solved
+        return np.where(present[: self.channels], found, self.expected)
 
     def blame(self, centered: Array, typical: Array | None = None) -> Array:
         """Return each channel's share in what is anomalous about each row, by any statistic.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
 
@@ -19,6 +20,9 @@ READY_S = 86400.0
 
 WILD = 5.0
 """Errors are clipped at this many times their typical size."""
+
+MATURE = 0.5
+"""Share of a day's rows from which a channel's typical residual is known: some are gaps."""
 
 LEAST = 0.01
 """Least square of the scale, over the one that the model expects: a tenth of its error."""
@@ -42,11 +46,25 @@ class ResidualScale:
         """Whether the scale covers every time of day."""
         return self.span_s >= READY_S
 
+    @property
+    def mature(self) -> npt.NDArray[np.bool_]:
+        """Whether a channel has come for a day in all, of those that have: (channels,)."""
+        # Weights fade, so that of a day is known by its share in the longest one.
+        day = READY_S / min(max(self.span_s, READY_S), HALF_LIFE_S)
+        least = MATURE * day * self.weight.max(initial=0.0)
+        return np.asarray((self.weight > 0) & (self.weight >= least))
+
+    @property
+    def typical(self) -> Array:
+        """Mean squares, 0 for a channel that is not mature: (channels,)."""
+        return np.where(self.mature, self.squares, 0.0)
+
     def after(self, errors: Array, passed_s: float) -> ResidualScale:
         """Return the scale with errors (n, channels) of `passed_s` seconds; NaN is a gap."""
         if self.ready:
             # The first rows of a fault are not recognised yet, and one wild reading is not typical.
-            most = WILD * np.sqrt(np.where(self.squares > 0, self.squares, np.inf))
+            typical = self.typical
+            most = WILD * np.sqrt(np.where(typical > 0, typical, np.inf))
             errors = np.maximum(errors, -most)
             np.minimum(errors, most, out=errors)
         weight = self.weight * 2.0 ** (-passed_s / HALF_LIFE_S)
@@ -65,7 +83,7 @@ class ResidualScale:
         expected : (channels,), mean squares under the model. The scale is at least `LEAST` of
             them, because an unused channel deviates by rounding alone.
         """
-        solid = (expected > 0) & (self.weight > 0)
+        solid = (expected > 0) & self.mature
         typical = np.maximum(self.squares, LEAST * expected)
         return np.divide(1.0, typical, out=np.zeros_like(typical), where=solid)
 

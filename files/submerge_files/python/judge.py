@@ -121,7 +121,7 @@ class FrameScorer:
             scores, value = scored.scores, rows.values[row]
             if scores.expected is None:
                 raise UsageError("the model does not predict channels: learn it again with fit")
-            expected = in_units(scored.block.rows - scores.errors, self.normal.schema)[0]
+            expected = in_units(scored.block.rows - scores.left_out, self.normal.schema)[0]
             shares = scores.blame()[0]
             for i in np.argsort(-shares, kind="stable").tolist():
                 each = (value[i], expected[i], value[i] - expected[i], shares[i])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.signal import lfilter
 
 from submerge import UsageError
 from submerge.condition import Condition
@@ -21,6 +20,7 @@ from submerge.history.layout import CellGrid, most_cells
 from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
 from submerge_files.model_file import learnt_of
+from support.gappy import slow_plant
 from support.six_channels import (
     EPOCH,
     NAMES,
@@ -110,14 +110,6 @@ def test_a_span_that_is_unlike_all_others_is_left_out_and_named():
     assert not clean.folds.deviant
     assert not with_it.folds.deviant
     assert without.model.limits.distance[2] < 1.2 * clean.model.limits.distance[2]
-
-
-def slow_plant() -> np.ndarray:
-    """Rows of two hidden causes that last for an hour, and a noise."""
-    rng = np.random.default_rng(0)
-    causes = lfilter([0.2], [1.0, -0.98], rng.normal(size=(6000, 2)), axis=0)
-    loadings = np.random.default_rng(99).normal(size=(2, 4)) * 2
-    return 20 + causes @ loadings + 0.1 * rng.normal(size=(6000, 4))
 
 
 @pytest.mark.parametrize("timed", [True, False])

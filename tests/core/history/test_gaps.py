@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from submerge.history.detection import watching
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
 from submerge.history.recording import Recorded
@@ -12,8 +13,9 @@ from submerge.history.settings import FitSettings
 from submerge.incremental.row_history import RowHistory
 from submerge.incremental.row_model import RowModel
 from submerge.pca.expectation import estimate
+from submerge_files.model_file import learnt_of
 from support import oracle
-from support.gappy import plant, with_gaps
+from support.gappy import plant, slow_plant, with_gaps
 
 N, NAMES, PERIOD = 3000, list("abcd"), 60.0
 
@@ -129,3 +131,17 @@ def test_a_machine_without_a_sensor_learns_from_the_others():
 
     small = np.linalg.eigvalsh(scatters[0])[0]
     assert small == pytest.approx(np.linalg.eigvalsh(scatters[1])[0], rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["5%", "start", "middle", "end"])
+def test_limits_are_those_of_the_complete_history(kind):
+    """What fills the gaps of a sensor agrees with the others, and is no measure of them."""
+    limits = []
+    for rows in (slow_plant(), with_gaps(slow_plant(), kind)):
+        parts = [Recorded("m", rows, PERIOD * np.arange(len(rows)))]
+        fitted = fit(lambda parts=parts: parts, NAMES)
+        limits.append(watching(learnt_of(fitted)).limits)
+
+    for by in ("distance", "smoothed", "channel"):
+        assert limits[0].known[by] == pytest.approx(limits[1].known[by], rel=0.35)

@@ -10,7 +10,7 @@ import pytest
 from submerge import Channel, Schema, hotelling, spe
 from submerge.judge import score as judge_score
 from submerge.judge.prepare import prepare
-from submerge.judge.score import LEAST_LEFT, ScoringModel, score
+from submerge.judge.score import LEAST_LEFT, UNSURE, ScoringModel, score
 from submerge.pca.missing import shrunk
 from submerge.pca.reconstruct import Reconstruction
 from submerge.protocol.summaries import Subspaces
@@ -98,6 +98,44 @@ def test_more_patterns_of_gaps_than_are_remembered_are_no_error(monkeypatch):
     for i in range(12):
         alone = score(block(rows[i : i + 1]), learnt(draw(2000, 1)))
         assert alone.even["spe"] == pytest.approx(at_once.even["spe"][i : i + 1])
+
+
+def test_a_channel_is_predicted_by_the_others_that_are_there():
+    """What fills a gap knows the channel, and must not tell: as if its value were missing, too."""
+    rows = draw(40, 6)
+    rows[np.random.default_rng(7).random(rows.shape) < 0.3] = np.nan
+    rows = rows[2 * np.isnan(rows).sum(axis=1) <= DIM]
+    gappy = block(rows)
+    scores = score(gappy, MODEL)
+    for j in range(DIM):
+        without = rows.copy()
+        without[:, j] = np.nan
+        there = ~np.isnan(rows[:, j])
+        expected = MODEL.filled(without, None)[there, j]
+        assert expected == pytest.approx((gappy.rows - scores.left_out)[there, j], abs=1e-9)
+
+
+def test_errors_of_rows_with_gaps_are_as_large_as_of_rows_without():
+    """By the model's own scale: limits of the largest are of all rows."""
+    rows = draw(20_000, 8)
+    whole = np.square(score(block(rows), MODEL).errors).mean(axis=0)
+    rows[:, 5:] = np.nan
+    scores = score(block(rows), MODEL)
+    assert np.square(scores.errors[:, :5]).mean(axis=0) == pytest.approx(whole[:5], rel=0.05)
+    assert scores.farther[0, 2] > 1.8
+    assert np.isfinite(scores.sure_errors).all()
+
+
+def test_an_error_that_too_few_others_predict_is_not_usual_of_its_channel():
+    """Three and four times as far off, it follows causes that the others do not show."""
+    rows = draw(500, 9)
+    rows[:, :4] = np.nan
+    scores = score(block(rows), MODEL)
+    unsure = scores.farther[0] > UNSURE
+
+    assert unsure.any()
+    assert (np.isnan(scores.sure_errors) == unsure).all()
+    assert scores.blame()[:, unsure].max() > 0
 
 
 @pytest.mark.parametrize(("excess", "divisor"), [(None, 1.1), (1.0, 1.0)])

@@ -133,7 +133,8 @@ def test_units_of_channels_do_not_matter_to_a_fit(dim, seed, data):
         for found in (of_whole(X * unit, dim // 2 or 1),)
     )
 
-    np.testing.assert_allclose(then, first, rtol=1e-5)
+    # A fit ends where it gains no more: one seed in hundreds is 1.1e-5 apart.
+    np.testing.assert_allclose(then, first, rtol=3e-5)
 
 
 # -- noise ----------------------------------------------------------------------------

@@ -49,3 +49,17 @@ def test_a_wild_error_is_not_usual():
     scale = ResidualScale.none(1).after(np.ones((99, 1)), READY_S)
 
     assert scale.after(np.array([[1e9]]), 0.0).squares[0] == pytest.approx((99 + 25) / 100)
+
+
+def test_a_channel_that_came_late_is_judged_after_a_day_of_its_own():
+    """Of a few of its rows nothing follows, and what they clip would stay wrong."""
+    minute = np.array([[1.0, np.nan]])
+    scale = ResidualScale.none(2).after(np.repeat(minute, 2880, axis=0), 2 * DAY)
+    few = scale.after(np.full((10, 2), 0.001), 600.0)
+    many = few.after(np.ones((1440, 2)), DAY)
+
+    assert [1.0, 0.0] == few.weights(np.ones(2)).round().tolist()
+    assert [True, False] == few.mature.tolist()
+    assert few.typical[1] == 0
+    assert [True, True] == many.mature.tolist()
+    assert many.squares[1] == pytest.approx(1440 / 1450, rel=0.01)

@@ -84,7 +84,8 @@ class Evidence:
     def at(self, row: int, ratio: float) -> PeakRow:
         """Return one of the block's rows in units, whose score is `ratio` times its limit."""
         values = self.rows[row]
-        expected = values - self.scores.errors[row + self.before]
+        farther = 1.0 if self.scores.farther is None else self.scores.farther[row]
+        expected = values - farther * self.scores.errors[row + self.before]
         if self.scaling is not None:
             n = len(values)
             offset, scale = np.array(self.scaling.offset[:n]), np.array(self.scaling.scale[:n])

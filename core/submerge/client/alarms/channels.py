@@ -67,10 +67,10 @@ class ChannelState:
     ) -> ChannelState:
         """Return the state after a block: errors are of `normal` rows, clipped by factors."""
         n = len(self.residual_scale.squares)
-        rows, errors = block.rows[:, :n], scores.errors
+        rows, errors = block.rows[:, :n], scores.sure_errors
         shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)
         held = np.zeros(shown.shape, dtype=bool) if block.held is None else block.held[:, :n]
-        predicted = rows - errors
+        predicted = rows - scores.left_out
         errors = errors if factors is None else errors * factors[:, None]
         gathered = (*self.gathered, (shown, predicted, errors, normal, held))
         waiting, passed_s = self.waiting + len(rows), self.passed_s + passed_s
