@@ -31,7 +31,7 @@ def draw(
     times, over, errors = curves.times[order], curves.over[order], curves.errors[order]
     if detection.machines > 1 and detection.period_s:
         times, over, errors = at_once(times, over, errors, curves.each * detection.period_s)
-    names = np.array(detection.channels)
+    names = np.array(detection.request.schema.names)
     if errors.shape[1] < len(names):
         names = names[: errors.shape[1]]
     shown = np.argsort(-errors.max(axis=0), kind="stable")[:MOST_CHANNELS]

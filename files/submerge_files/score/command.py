@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_files.cluster import DASK, cluster_at
+from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.admin_client import AdminCommand
 from submerge_files.console.options import (
     FILE,
@@ -161,12 +161,15 @@ def _here(
 def _on_cluster(order: ScoreOrder, address: str, model: Path | None, output: str) -> None:
     """Let workers score files, each into a file in the output, which is a folder."""
     from submerge_files.console.progress import counting
+    from submerge_files.model_file import bytes_of
+    from submerge_files.score.run import score_apart
 
     if model is None:
         raise UsageError("expected --model FILE with --dask, got none: workers score by a file")
-    with cluster_at(address) as cluster, counting("rows scored") as advance:
-        assert cluster is not None  # noqa: S101 - there is an address
-        summary, remarks = cluster.score(order, model, output, advance)
+    with workers_at(address) as workers, counting("rows scored") as advance:
+        assert workers is not None  # noqa: S101 - there is an address
+        data = bytes_of(model)
+        summary, remarks = score_apart(workers, order, data, model, output, advance)
     _tell(summary, remarks)
 
 

@@ -6,7 +6,8 @@ mean is of this file alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,12 +18,13 @@ from submerge.condition import Condition
 from submerge.errors import UsageError
 from submerge.judge.prepare import Block, none_left
 from submerge_client.sensors.gather import Lags
+from submerge_files.cluster import Advance, Task, Workers
 from submerge_files.console.reading_options import condition_of, reading_options
-from submerge_files.reader.formats.remote_path import source_of
+from submerge_files.reader.formats.remote_path import is_remote, path_of, source_of
 from submerge_files.reader.paths import files_of
 from submerge_files.reader.selection import matching
 from submerge_files.score.mean import Centers, Mean, level_of, level_warning, parsed
-from submerge_files.score.model import Normal
+from submerge_files.score.model import Normal, of_bytes
 from submerge_files.score.output import (
     SUFFIX,
     CsvScoreLines,
@@ -30,6 +32,7 @@ from submerge_files.score.output import (
     ParquetScores,
     ScoreForm,
     ScoreHeadings,
+    check_target,
     open_output,
 )
 from submerge_files.score.rows import FileRows, FileScorer
@@ -179,11 +182,11 @@ class ScoreOrder:
     """What `submerge score` is asked for."""
 
     files: tuple[Path, ...]
-    rank: int | None
-    mean: str | None
-    when: str | None
-    as_json: bool
-    reading: dict[str, Any]
+    rank: int | None = None
+    mean: str | None = None
+    when: str | None = None
+    as_json: bool = False
+    reading: dict[str, Any] = field(default_factory=dict)
 
     def carried_out(
         self,
@@ -247,15 +250,70 @@ def check_scored(summary: ScoreSummary, when: str | None, normal: Normal) -> Non
 
 
 def _reading(
-    quantity: str,
-    keep: tuple[str, ...],
-    columns: str | None,
-    time: str | None,
-    time_format: str | None,
-    long: str | None,
+    quantity: str = "temperature",
+    keep: tuple[str, ...] = (),
+    columns: str | None = None,
+    time: str | None = None,
+    time_format: str | None = None,
+    long: str | None = None,
     **others: Any,
 ) -> dict[str, Any]:
     """Return the options of reading as the request takes them."""
     reading = reading_options(columns, time, time_format, long)
     table = TableOptions(quantity, reading, tuple(dict.fromkeys(keep)))
     return {"table": table} | others
+
+
+def score_apart(
+    workers: Workers,
+    order: ScoreOrder,
+    model: bytes,
+    whence: Path,
+    folder: str,
+    advance: Advance = lambda _: None,
+) -> tuple[ScoreSummary, Iterable[str]]:
+    """Let workers score files by a model file, each into a file in a folder that all can write to.
+
+    There are as many scores as rows: they do not travel. Their bytes are those of one machine.
+    """
+    normal = of_bytes(model, whence, order.rank)
+    summary, remarks = ScoreSummary(normal), dict[str, None]()
+    tasks = [Task(each) for each in zip(order.files, targets_of(order, folder), strict=True)]
+    for counted, said in workers.map(partial(_scored_file, order, model, whence), tasks):
+        summary.take(counted)
+        remarks |= dict.fromkeys(said)
+        advance(counted.rows)
+    check_scored(summary, order.when, normal)
+    return summary, remarks
+
+
+def _scored_file(
+    order: ScoreOrder, model: bytes, whence: Path, file: Path, target: str
+) -> tuple[ScoreSummary, list[str]]:
+    """Score one file, and write the scores; return the summary, and remarks."""
+    place = path_of(target)
+    if not is_remote(place):
+        check_target(place, inputs=[file])
+    normal = of_bytes(model, whence, order.rank)
+    summary, remarks = replace(order, files=(file,)).carried_out(normal, place, needed=False)
+    return summary, [*remarks]
+
+
+def targets_of(order: ScoreOrder, folder: str) -> Sequence[str]:
+    """Return where the scores of each file go."""
+    if not is_remote(path_of(folder)) and not Path(folder).is_dir():
+        raise UsageError(
+            f"expected a folder for the scores (-o), got {folder!r}: with --dask each FILE has a"
+            " file of scores there; make it where all workers can write"
+        )
+    ending = "scores.jsonl.gz" if order.as_json else "scores.csv.gz"
+    found: dict[str, Path] = {}
+    for path in order.files:
+        name = f"{path.name.split('.')[0]}.{ending}"
+        if name in found:
+            raise UsageError(
+                f"expected files of different names, got {found[name]} and {path}, whose scores"
+                f" would both be {name}: score them one after another"
+            )
+        found[name] = path
+    return [f"{folder.rstrip('/')}/{name}" for name in found]
