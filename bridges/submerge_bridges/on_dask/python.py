@@ -18,7 +18,7 @@ from submerge_files.model_file import learnt_of
 from submerge_files.python.alarm import AlarmSpan
 from submerge_files.python.fitting import reread, settings_of
 from submerge_files.python.model import HistoryModel
-from submerge_files.python.sources import opened, paths_of
+from submerge_files.python.sources import Source, opened, paths_of
 from submerge_files.reader import Recordings
 from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.score.run import ScoreOrder, all_files, score_apart, targets_of
@@ -64,6 +64,7 @@ def fit(
     """
     paths = _paths(rows)
     with connected(client) as workers:
+        known: Source
         notes: tuple[str, ...] = ()
         if paths is None:
             if node_by is not None:

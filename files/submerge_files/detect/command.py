@@ -15,7 +15,7 @@ from submerge_files.console.reading_options import READING, reading_options
 from submerge_files.console.units import printable
 
 if TYPE_CHECKING:
-    from submerge_files.detect.curves import Curves
+    from submerge_files.console.curves import Curves
     from submerge_files.detect.run import Detected, DetectRequest
 
 ALARMED = 3
@@ -63,9 +63,9 @@ def command(
     curves: Curves | None = None
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
+        from submerge_files.console.curves import Curves
         from submerge_files.console.options import check_target as check_picture
         from submerge_files.detect import plot as _  # noqa: F401
-        from submerge_files.detect.curves import Curves
 
         check_picture(plot, inputs=list(map(path_of, files)))
         curves = Curves()

@@ -11,8 +11,8 @@ import numpy as np
 
 from submerge import Array
 from submerge.history.recording import TimeSpan
+from submerge_files.console.curves import Curves
 from submerge_files.console.figures import Figure, save
-from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected
 
 MOST_CHANNELS = 60

@@ -27,9 +27,9 @@ from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_files import model_file
 from submerge_files.cluster import Advance, Task, Workers
+from submerge_files.console.curves import Curves
 from submerge_files.console.reading_options import condition_of
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
-from submerge_files.detect.curves import Curves
 from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
 from submerge_files.reader import ReadingOptions, open_recordings

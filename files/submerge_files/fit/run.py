@@ -26,10 +26,10 @@ from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import ScoringModel
 from submerge_client.datasets.table import counted
 from submerge_files.cluster import Workers
+from submerge_files.console.curves import Curves
 from submerge_files.console.progress import advancing, counting
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
 from submerge_files.detect import run as lines
-from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected, DetectRequest, detect
 from submerge_files.drill.files import (
     WITHOUT_PERIOD,

@@ -107,8 +107,10 @@ def command(
     t2 (Hotelling's T-squared), in a kernel group also linear and anomaly_score; over, over_spe
     and over_t2, the highest share of normal rows that the row passes by the distance (without
     one, SPE), by SPE and by T2 (in a kernel group over_linear too); the top three channels to
-    blame with their shares; how many numbers were filled. A row that cannot be scored has the
-    reason: lead-in, gaps, too large, other state.
+    blame with their shares; how many numbers were filled; alarm_distance and its like, each
+    statistic that alarms are raised by over its limit, if the model has such: above 1 `submerge
+    detect` has an alarm. A row that cannot be scored has the reason: lead-in, gaps, too large,
+    other state.
     """
     from submerge_files.reader.formats.remote_path import path_of
     from submerge_files.score.run import ScoreOrder, all_files

@@ -28,6 +28,7 @@ from submerge_files.score.model import Normal, of_bytes
 from submerge_files.score.output import (
     SUFFIX,
     CsvScoreLines,
+    FileRows,
     JsonScoreLines,
     ParquetScores,
     ScoreForm,
@@ -35,7 +36,7 @@ from submerge_files.score.output import (
     check_target,
     open_output,
 )
-from submerge_files.score.rows import FileRows, FileScorer
+from submerge_files.score.rows import RowJudge, kinds_watched, watched_by
 from submerge_files.score.summary import ScoreSummary
 from submerge_files.score.table import (
     Carried,
@@ -110,10 +111,11 @@ def score(
     note: Callable[[str], None],
     warn: Callable[[str], None] = lambda _: None,
     advance: Callable[[int], None] = lambda _: None,
-) -> Iterator[tuple[Path, FileRows]]:
+) -> Iterator[FileRows]:
     """Score all rows of all files, a block at a time."""
     # Text and Parquet are streamed; logs, packed `.npy` and long tables' names are held in memory,
     # one file at a time. Warnings, unlike notes, say that scores may not mean what they seem to.
+    watch = watched_by(normal)
     centers, far = Centers(normal, wanted.mean, note), dict[Path, tuple[float, str]]()
     for path in files:
         file, columns = opened(path, normal, wanted)
@@ -123,19 +125,19 @@ def score(
         def prepared(
             most: int | None, file: ScoredFile = file, columns: Columns = columns
         ) -> Iterable[Block]:
-            scorer = FileScorer(normal, wanted.when)
+            judge = RowJudge(normal, when=wanted.when)
             blocks = row_blocks(file, columns, normal, wanted, advance)
-            return (scorer.prepare(block.rows) for block in first_rows(blocks, most))
+            return (judge.prepare(block.rows) for block in first_rows(blocks, most))
 
         center, from_elsewhere = centers.of(path, prepared)
-        scorer, number = FileScorer(normal, wanted.when, center), 1
+        judge, number = RowJudge(normal, center, wanted.when, watch), 1
         level = level_of(normal, center)
         for block in row_blocks(file, columns, normal, wanted, advance):
-            scored = scorer.score(block.rows, number, block.lead, block.carried)
-            number += len(scored.why)
+            judged = judge.judge(block.rows, number, block.lead)
+            number += len(judged.block.why)
             if from_elsewhere:
-                level.add(block.rows[scored.block.which])
-            yield path, scored
+                level.add(block.rows[judged.block.which - block.lead])
+            yield FileRows(path, judged, block.carried)
         off = level.far
         if off[0]:
             far[path] = off
@@ -212,11 +214,11 @@ class ScoreOrder:
 
         with open_output(target, form) as write:
             found = score(self.files, normal, request, note=note, warn=warn, advance=advance)
-            for path, part in found:
-                write(path, part)
-                summary.add(path, part)
+            for part in found:
+                write(part)
+                summary.add(part)
                 if curves is not None:
-                    curves.add(path, part)
+                    curves.add(part)
             if needed:
                 # Raised here, so that older scores are not overwritten.
                 check_scored(summary, self.when, normal)
@@ -225,10 +227,13 @@ class ScoreOrder:
     def _form(self, normal: Normal, request: ScoreRequest, target: Path | None) -> ScoreForm:
         """Look at all files before the work, and return how their scores are written."""
         timed = [opened(path, normal, request)[0].timed for path in self.files]
-        kernel, factors = len(normal.summary.parts) > 1, bool(normal.factors)
-        kept = tuple(dict.fromkeys(request.table.keep))
         headings = ScoreHeadings(
-            normal.schema.names, kernel=kernel, factors=factors, timed=any(timed), kept=kept
+            normal.schema.names,
+            kernel=len(normal.summary.parts) > 1,
+            factors=bool(normal.factors),
+            alarms=kinds_watched(normal, watched_by(normal)),
+            timed=any(timed),
+            kept=request.table.keep,
         )
         if target is not None and target.suffix == SUFFIX:
             if self.as_json:
