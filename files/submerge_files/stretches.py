@@ -19,7 +19,6 @@ from submerge.condition import Condition
 from submerge.history.chunk_keys import ROWS
 from submerge.history.recording import Recorded
 from submerge_client.datasets.source import refusal
-from submerge_files.cluster import Task, Workers
 from submerge_files.reader import ReadingOptions, Recordings
 from submerge_files.reader.clock_column import clock_of
 from submerge_files.reader.file_rows import FileReading, Span
@@ -28,6 +27,7 @@ from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.remote_path import path_of
 from submerge_files.reader.parts import Digests, MachinePart, digests_here
 from submerge_files.reader.time_order import iso
+from submerge_files.workers import Task, Workers
 
 MOST_ROWS = 16 * ROWS
 """Rows of a stretch, where a file can be read from its middle."""

@@ -13,11 +13,11 @@ from submerge.history.detection import watching
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.cluster import answer_of, run
-from submerge_files.cluster import Task
 from submerge_files.fit.apart import FitApart
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
 from submerge_files.stretches import stretches_of
+from submerge_files.workers import Task
 from submerge_proto.files import learnt as learnt_file
 
 

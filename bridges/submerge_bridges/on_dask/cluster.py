@@ -1,4 +1,4 @@
-"""Cluster: a Dask scheduler whose workers are `submerge_files.cluster.Workers`.
+"""Cluster: a Dask scheduler whose workers are `submerge_files.workers.Workers`.
 
 The scheduler runs a task again whose worker, or whose answer, was lost before it was fetched. An
 argument that is a partition of a Dask collection is computed where the task runs.
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import submerge
 from submerge import SubmergeError, UsageError
-from submerge_files.cluster import Advance, Task
+from submerge_files.workers import Advance, Task
 
 T = TypeVar("T")
 

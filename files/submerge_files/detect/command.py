@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submerge_files.cluster import DASK, Workers, workers_at
+from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.options import FILE, default_option, json_option
 from submerge_files.console.reading_options import READING, reading_options
 from submerge_files.console.units import printable
+from submerge_files.workers import Workers
 
 if TYPE_CHECKING:
     from submerge_files.console.curves import Curves

@@ -26,7 +26,6 @@ from submerge.schema import Schema
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_files import model_file
-from submerge_files.cluster import Advance, Task, Workers
 from submerge_files.console.curves import Curves
 from submerge_files.console.reading_options import condition_of
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
@@ -39,6 +38,7 @@ from submerge_files.reader.selection import some
 from submerge_files.score.mean import Center, level_of
 from submerge_files.score.model import of_saved
 from submerge_files.stretches import RowOrder, Stretch, digests_on, stretches_of
+from submerge_files.workers import Advance, Task, Workers
 
 PACES = 2.0
 """Factor between two paces of rows from which they are not the same."""

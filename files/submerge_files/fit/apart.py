@@ -38,8 +38,8 @@ from submerge.history.second_pass import (
 from submerge.history.settings import FitSettings
 from submerge.pca.expectation import Estimate
 from submerge.protocol.history import Chunk
-from submerge_files.cluster import Advance, Task, Workers
 from submerge_files.stretches import RowOrder
+from submerge_files.workers import Advance, Task, Workers
 
 LOOKED = 16
 """Parts whose times one task looks at."""
@@ -48,7 +48,7 @@ LEAST_ROWS, MOST_ROWS, TASKS = 1 << 16, 1 << 22, 32
 """Rows of a task: a history is in so many tasks, within these bounds, whatever the workers are."""
 
 
-class Part(Protocol):
+class ReadablePart(Protocol):
     """Rows of one machine that follow one another, as a worker has them."""
 
     def rows(self) -> Iterator[Recorded]:
@@ -66,7 +66,9 @@ class SeenPart(NamedTuple):
     rows: int
 
 
-def look(settings: FitSettings, width: int, *parts: Part) -> tuple[list[tuple[str, int]], Layout]:
+def look(
+    settings: FitSettings, width: int, *parts: ReadablePart
+) -> tuple[list[tuple[str, int]], Layout]:
     """Return machine and rows of each part, and the layout of all."""
     layout, seen = Layout(width, settings), []
     for part in parts:
@@ -83,7 +85,7 @@ def learn(
     settings: FitSettings,
     laid: LaidOut,
     known: Mapping[int, Estimate],
-    *parts: Part,
+    *parts: ReadablePart,
 ) -> tuple[LearntCells, tuple[Chunk, ...], RowOrder]:
     """Return the summaries of cells, the chunks of rows, and what is at the ends of the rows."""
     keys, order = ChunkKeys(names), RowOrder()
@@ -105,7 +107,7 @@ def judge(
     last_fold: int | None,
     span: RowSpan,
     skip: int,
-    *parts: Part,
+    *parts: ReadablePart,
 ) -> JudgedMachine | None:
     """Return what comes of a span, but of folds after `last_fold`; its parts have `skip` more."""
     one = SpanPass(held_out, settings, span, last_fold)
@@ -118,7 +120,7 @@ def judge(
     return found if found is None or last_fold is None else replace(found, newest=NewestRows())
 
 
-def _after(skip: int, parts: Sequence[Part]) -> Iterator[Recorded]:
+def _after(skip: int, parts: Sequence[ReadablePart]) -> Iterator[Recorded]:
     """Yield the rows of parts after so many."""
     for part in parts:
         for recorded in part.rows():

@@ -13,11 +13,12 @@ from submerge import Schema
 from submerge.errors import UsageError
 from submerge.headings import called, heading_of
 from submerge_client.config.sections import nearest
-from submerge_files.cluster import DASK, Workers, workers_at
+from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.options import FILE, flag_option, json_option
 from submerge_files.console.reading_options import READING, reading_options
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.stretches import digests_on
+from submerge_files.workers import Workers
 
 if TYPE_CHECKING:
     from submerge.history.settings import FitSettings

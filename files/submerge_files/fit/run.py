@@ -25,7 +25,6 @@ from submerge.history.recording import TimeSpan
 from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import ScoringModel
 from submerge_client.datasets.table import counted
-from submerge_files.cluster import Workers
 from submerge_files.console.curves import Curves
 from submerge_files.console.progress import advancing, counting
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
@@ -43,6 +42,7 @@ from submerge_files.fit.time_spans import Label
 from submerge_files.model_file import learnt_of, save_history
 from submerge_files.reader import Recordings
 from submerge_files.stretches import stretches_of
+from submerge_files.workers import Workers
 
 WEEK = 604800.0
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from submerge import UsageError
-from submerge_files.cluster import Workers
 from submerge_files.python.frame_rows import FrameRows
 from submerge_files.python.frames import frame_of
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.formats.remote_path import is_remote, path_of
 from submerge_files.stretches import digests_on
+from submerge_files.workers import Workers
 
 Source = FrameRows | Recordings
 

@@ -18,7 +18,6 @@ from submerge.condition import Condition
 from submerge.errors import UsageError
 from submerge.judge.prepare import Block, none_left
 from submerge_client.sensors.gather import Lags
-from submerge_files.cluster import Advance, Task, Workers
 from submerge_files.console.reading_options import condition_of, reading_options
 from submerge_files.reader.formats.remote_path import is_remote, path_of, source_of
 from submerge_files.reader.paths import files_of
@@ -46,6 +45,7 @@ from submerge_files.score.table import (
     columns_of,
     open_table,
 )
+from submerge_files.workers import Advance, Task, Workers
 
 if TYPE_CHECKING:
     from submerge_files.score.plot import ScoreCurves
