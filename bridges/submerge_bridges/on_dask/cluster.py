@@ -38,8 +38,7 @@ class Cluster:
         import distributed
 
         as_completed: Any = distributed.as_completed
-        # All workers get it once: it may hold models that each task needs.
-        shared = self._client.scatter(function, broadcast=True, hash=False)
+        shared = self._shared(function)
         futures = [self._future(shared, *task.arguments) for task in tasks]
         places = {future.key: place for place, future in enumerate(futures)}
         waiting: dict[int, T] = {}
@@ -60,6 +59,16 @@ class Cluster:
     def value(self, part: Any) -> Any:
         """Compute what Dask computes later, and fetch it."""
         return self._client.compute(part, retries=RETRIES).result()
+
+    def _shared(self, function: Callable[..., T]) -> Any:
+        """Give workers what each task needs once: it may hold models."""
+        import dask
+
+        # As a task, it is made again if its worker is lost. What is scattered is not: the scheduler
+        # soon keeps one copy alone, whatever was broadcast.
+        config: Any = dask.config
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+            return self._client.submit(_same, function, pure=False, retries=RETRIES)
 
     def _future(self, *call: Any) -> Any:
         if not any(hasattr(each, "__dask_graph__") for each in call):
@@ -92,6 +101,10 @@ def run(function: Callable[..., T], *arguments: Any) -> T | UsageError:
         return function(*arguments)
     except SubmergeError as error:
         return UsageError(str(error))
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _version() -> str:
