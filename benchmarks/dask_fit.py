@@ -85,8 +85,8 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
     from distributed import Client, LocalCluster
 
     from submerge_bridges.on_dask.cluster import Cluster
-    from submerge_bridges.on_dask.history import ClusterFit
-    from submerge_bridges.on_dask.rows import ClusterRows
+    from submerge_files.fit.apart import FitApart
+    from submerge_files.stretches import stretches_of
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
@@ -94,7 +94,7 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
     ):
         cluster = Cluster(client)
         recordings = opened(folder, machines)
-        rows = ClusterRows.of_files(recordings)
+        parts = stretches_of(recordings)
         client.run(_imported)
         pids = list(client.run(os.getpid).values())
 
@@ -103,14 +103,14 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
                 os.kill(pids.pop(), signal.SIGKILL)
 
         began, used = time.perf_counter(), sum(client.run(time.process_time).values())
-        fitted = ClusterFit(cluster, rows, recordings.channels, FitSettings(), advance).run()
+        fitted = FitApart(cluster, parts, recordings.channels, FitSettings(), advance).run()
         wall_s = time.perf_counter() - began
         return Run(sum(client.run(time.process_time).values()) - used, wall_s, sha(fitted))
 
 
 def _imported() -> None:
     """Import what tasks need, and call BLAS once."""
-    import submerge_bridges.on_dask.tasks as _  # noqa: F401
+    import submerge_files.fit.apart as _  # noqa: F401
     import submerge_files.reader.formats.arrow_file as arrow_file
 
     arrow_file.import_pyarrow()

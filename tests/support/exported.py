@@ -15,7 +15,9 @@ from submerge.judge.score import RowScores
 from submerge_bridges.export.recipe import Recipe
 from submerge_files.model_file import SavedModel, learnt_of
 from submerge_files.python.fitting import reread
-from submerge_files.python.judge import FrameScorer
+from submerge_files.score.mean import of_machine
+from submerge_files.score.model import of_saved
+from submerge_files.score.rows import RowJudge
 from support import pump_files
 
 
@@ -56,11 +58,13 @@ class ByProduct:
 
 def by_product(saved: SavedModel, recipe: Recipe, rows: np.ndarray, machine: str | None = None):
     """Score rows with the product; rows with gaps are passed over, as an export does."""
-    scorer = FrameScorer.of(saved, machine)
+    normal = of_saved(saved)
+    judge = RowJudge(normal, of_machine(normal, machine))
     whole = ~np.isnan(rows).any(axis=1)
     numbers, parts = [], []
-    for judged in scorer.judged(rows[whole]):
-        numbers.append(np.flatnonzero(whole)[judged.first - 1 + judged.block.which])
+    for start in range(0, int(whole.sum()), 1024):
+        judged = judge.judge(rows[whole][start : start + 1024])
+        numbers.append(np.flatnonzero(whole)[start + judged.block.which])
         parts.append(judged.scores)
     even = {kind: np.concatenate([part.even[kind] for part in parts]) for kind in parts[0].even}
     joined = RowScores(

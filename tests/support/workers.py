@@ -12,50 +12,44 @@ import numpy as np
 from submerge.history.detection import watching
 from submerge.history.fit import Fitted, fit
 from submerge.history.settings import FitSettings
-from submerge_bridges.on_dask.cluster import Call, answered
-from submerge_bridges.on_dask.history import ClusterFit
-from submerge_bridges.on_dask.rows import ClusterRows
+from submerge_bridges.on_dask.cluster import answer_of, run
+from submerge_files.fit.apart import FitApart
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
+from submerge_files.stretches import stretches_of
+from submerge_files.workers import Task
 from submerge_proto.files import learnt as learnt_file
 
 
 class WorkersHere:
-    """Stands where `Cluster` does; each answer is lost once in a while, and made again.
-
-    workers : so many, which does nothing
-    """
-
-    workers = 2
+    """Stands where `Cluster` does; each answer is lost once in a while, and made again."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)  # noqa: S311 - an order
         self.tasks = 0
 
-    def share(self, value: Any) -> Any:
-        return value
-
     def value(self, partition: Any) -> Any:
         return partition.compute(scheduler="synchronous")
 
-    def answers(
+    def map(
         self,
-        task: Callable[..., Any],
-        calls: Sequence[Call],
+        function: Callable[..., Any],
+        tasks: Sequence[Task],
         advance: Callable[[int], None] = lambda _: None,
     ) -> Iterator[Any]:
-        order = list(range(len(calls)))
+        order = list(range(len(tasks)))
         self._random.shuffle(order)
         found = {}
         for place in order:
             self.tasks += 1
             # As another process would have them: a function by its name, and values.
-            sent = pickle.dumps((task, [*map(self._argument, calls[place].arguments)]))
+            sent = pickle.dumps((function, [*map(self._argument, tasks[place].arguments)]))
             for _ in range(1 + (self._random.random() < 0.2)):
-                run, arguments = pickle.loads(sent)  # noqa: S301 - our own
-                found[place] = pickle.loads(pickle.dumps(run(*arguments)))  # noqa: S301 - our own
-            advance(calls[place].rows)
-        yield from (answered(found[place]) for place in range(len(calls)))
+                asked, arguments = pickle.loads(sent)  # noqa: S301 - our own
+                answer = pickle.dumps(run(asked, *arguments))
+                found[place] = pickle.loads(answer)  # noqa: S301 - our own
+            advance(tasks[place].rows)
+        yield from (answer_of(found[place]) for place in range(len(tasks)))
 
     def _argument(self, value: Any) -> Any:
         return self.value(value) if hasattr(value, "__dask_graph__") else value
@@ -69,8 +63,8 @@ def plain(recordings: Recordings, settings: FitSettings) -> Fitted:
 
 def on_workers(recordings: Recordings, settings: FitSettings, cluster: Any) -> Fitted:
     """Return what a cluster learns."""
-    rows = ClusterRows.of_files(recordings)
-    return ClusterFit(cluster, rows, recordings.channels, settings).run()
+    parts = stretches_of(recordings)
+    return FitApart(cluster, parts, recordings.channels, settings).run()
 
 
 def assert_alike(one: Fitted, other: Fitted, within: float = 1e-9) -> None:

@@ -56,11 +56,12 @@ def recipe_of(
 ) -> Recipe:
     """Return the recipe of a model."""
     # A machine is needed where each has its own mean.
-    from submerge_files.python.judge import FrameScorer
+    from submerge_files.score.mean import of_machine
+    from submerge_files.score.model import of_saved
 
     _check_kind(saved)
-    scorer = FrameScorer.of(saved, machine)
-    normal, center, schema = scorer.normal, scorer.center, saved.schema
+    normal, schema = of_saved(saved), saved.schema
+    center = of_machine(normal, machine)
     shown = normal.shown.shown(normal.summary).parts[0].shown
     readings = normal.summary.parts[0] if normal.factors else shown
     _check_learnt(saved, readings)

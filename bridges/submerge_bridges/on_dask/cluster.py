@@ -1,54 +1,24 @@
-"""Cluster: a Dask scheduler that runs our tasks; their answers, values, in the order of the tasks.
+"""Cluster: a Dask scheduler whose workers are `submerge_files.workers.Workers`.
 
-The scheduler runs a task again whose worker, or whose answer, was lost before it was fetched.
+The scheduler runs a task again whose worker, or whose answer, was lost before it was fetched. An
+argument that is a partition of a Dask collection is computed where the task runs.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import submerge
 from submerge import SubmergeError, UsageError
+from submerge_files.workers import Advance, Task
 
-P = ParamSpec("P")
 T = TypeVar("T")
-Advance = Callable[[int], None]
-
-CONNECT_S = 20.0
-"""How long it waits for a scheduler."""
 
 RETRIES = 3
 """How often a task is run again after an error of the cluster; lost workers count apart."""
-
-
-def answering(task: Callable[P, T]) -> Callable[P, T | UsageError]:
-    """Return a task that returns an error which a person can mend: it is not run again for it."""
-
-    @wraps(task)
-    def answer(*args: P.args, **kwargs: P.kwargs) -> T | UsageError:
-        try:
-            return task(*args, **kwargs)
-        except SubmergeError as error:
-            return UsageError(str(error))
-
-    return answer
-
-
-def answered(found: T | UsageError) -> T:
-    """Return what a task returned, or raise what is wrong with the rows."""
-    if isinstance(found, UsageError):
-        raise found
-    return found
-
-
-class Call(NamedTuple):
-    """A task with its arguments."""
-
-    arguments: tuple[Any, ...]
-    rows: int = 0
 
 
 class Cluster:
@@ -58,31 +28,27 @@ class Cluster:
         self._client = client
         self._check()
 
-    @property
-    def workers(self) -> int:
-        """Threads of all workers now; at least 1."""
-        return max(1, int(sum(self._client.nthreads().values())))
-
-    def answers(
+    def map(
         self,
-        task: Callable[..., T | UsageError],
-        calls: Sequence[Call],
+        function: Callable[..., T],
+        tasks: Sequence[Task],
         advance: Advance = lambda _: None,
     ) -> Iterator[T]:
-        """Run a task for each call; yield what they return, in order."""
+        """Run a function for each task; yield what it returns, in order."""
         import distributed
 
         as_completed: Any = distributed.as_completed
-        futures = [self._future(task, call) for call in calls]
+        shared = self._shared(function)
+        futures = [self._future(shared, *task.arguments) for task in tasks]
         places = {future.key: place for place, future in enumerate(futures)}
         waiting: dict[int, T] = {}
         following = 0
         try:
             for future in as_completed(futures, loop=self._client.loop):
                 place = places[future.key]
-                waiting[place] = _answer(future)
+                waiting[place] = _fetched(future)
                 future.release()
-                advance(calls[place].rows)
+                advance(tasks[place].rows)
                 while following in waiting:
                     yield waiting.pop(following)
                     following += 1
@@ -90,21 +56,27 @@ class Cluster:
             if left := [each for each in futures if not each.done()]:
                 self._client.cancel(left)
 
-    def share(self, value: object) -> Any:
-        """Give all workers the same value, which many tasks are given."""
-        return self._client.scatter(value, broadcast=True, hash=False)
+    def value(self, part: Any) -> Any:
+        """Compute what Dask computes later, and fetch it."""
+        return self._client.compute(part, retries=RETRIES).result()
 
-    def value(self, partition: Any) -> Any:
-        """Compute one partition of a Dask collection, and fetch it."""
-        return self._client.compute(partition, retries=RETRIES).result()
+    def _shared(self, function: Callable[..., T]) -> Any:
+        """Give workers what each task needs once: it may hold models."""
+        import dask
 
-    def _future(self, task: Callable[..., object], call: Call) -> Any:
-        if not any(hasattr(each, "__dask_graph__") for each in call.arguments):
-            return self._client.submit(task, *call.arguments, pure=False, retries=RETRIES)
+        # As a task, it is made again if its worker is lost. What is scattered is not: the scheduler
+        # soon keeps one copy alone, whatever was broadcast.
+        config: Any = dask.config
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+            return self._client.submit(_same, function, pure=False, retries=RETRIES)
+
+    def _future(self, *call: Any) -> Any:
+        if not any(hasattr(each, "__dask_graph__") for each in call):
+            return self._client.submit(run, *call, pure=False, retries=RETRIES)
         from dask.delayed import delayed
 
         # Partitions are computed where the task runs, and let go with it.
-        later = delayed(task, pure=False, traverse=False)(*call.arguments)
+        later = delayed(run, pure=False, traverse=False)(*call)
         return self._client.compute(later, retries=RETRIES)
 
     def _check(self) -> None:
@@ -122,47 +94,32 @@ class Cluster:
             )
 
 
-@contextmanager
-def connected(where: Any) -> Iterator[Cluster]:
-    """Connect to a scheduler at an address; None is the client that is in use."""
-    # A `distributed.Client` that is given stays open.
+def run(function: Callable[..., T], *arguments: Any) -> T | UsageError:
+    """Run a task; return an error that a person can mend: it is not run again for it."""
+    _keep_blocks()
     try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"Dask needs {error.name}, which is not installed: pip install 'submerge[dask]'"
-        ) from error
-    if where is None:
-        try:
-            yield Cluster(distributed.get_client())
-        except ValueError as error:
-            raise UsageError(
-                "expected a Dask client, got none: make a distributed.Client first, or give its"
-                " scheduler's address as client"
-            ) from error
-        return
-    if not isinstance(where, str):
-        yield Cluster(where)
-        return
-    try:
-        make: Any = distributed.Client
-        client = make(where, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise UsageError(
-            f"expected a Dask scheduler at {where}, got: {reason}; start `dask scheduler`, and"
-            " give its address, such as tcp://10.0.0.5:8786"
-        ) from error
-    with client:
-        yield Cluster(client)
+        return function(*arguments)
+    except SubmergeError as error:
+        return UsageError(str(error))
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _version() -> str:
     return submerge.__version__
 
 
-def _answer(future: Any) -> Any:
-    """Return what a task returned, or raise what it could not read."""
+def answer_of(found: T | UsageError) -> T:
+    """Return what a task returned, or raise what is wrong with the rows."""
+    if isinstance(found, UsageError):
+        raise found
+    return found
+
+
+def _fetched(future: Any) -> Any:
+    """Return what a task returned."""
     try:
         found = future.result()
     except Exception as error:
@@ -171,4 +128,22 @@ def _answer(future: Any) -> Any:
         raise UsageError(
             f"expected the workers to run each task, got {reason}: see the workers' logs"
         ) from error
-    return answered(found)
+    return answer_of(found)
+
+
+KEPT, LARGEST = 64 << 20, 32 << 20
+"""Bytes that a worker keeps for the next blocks of rows, at most; larger blocks go back at once."""
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+
+@cache
+def _keep_blocks() -> bool:
+    """Let the C library keep freed blocks of rows, once in a process; others are as they are."""
+    # Dask starts workers with MALLOC_TRIM_THRESHOLD_, by which glibc gives each freed block back:
+    # then every block of rows costs its page faults again.
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):
+        return False
+    return bool(mallopt(_MMAP_THRESHOLD, LARGEST)) and bool(mallopt(_TRIM_THRESHOLD, KEPT))

@@ -1,70 +1,48 @@
-"""The workers of a Dask scheduler as `fit`, `score` and `detect` of files use them, by `--dask`."""
+"""connected(): the workers of a Dask scheduler, for `--dask ADDRESS` and for `submerge.dask`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
-from submerge_bridges.on_dask import cluster as on_dask
+from submerge import UsageError
+from submerge_bridges.on_dask.cluster import Cluster
 
-if TYPE_CHECKING:
-    from submerge.history.fit import Fitted
-    from submerge.history.settings import FitSettings
-    from submerge_files.detect.run import Detected, DetectRequest
-    from submerge_files.reader import ReadingOptions, Recordings
-    from submerge_files.reader.file_rows import FileReading
-    from submerge_files.reader.parts import Digests
-    from submerge_files.score.run import ScoreOrder
-    from submerge_files.score.summary import ScoreSummary
-
-Advance = Callable[[int], None]
-
-
-class DaskCluster(NamedTuple):
-    """A `submerge_files.cluster.FileCluster`; what a task needs is imported when one is run."""
-
-    cluster: on_dask.Cluster
-
-    def digests(self, options: ReadingOptions) -> Digests:
-        """Return what reads files for their hashes: workers."""
-        from submerge_bridges.on_dask import tasks
-        from submerge_bridges.on_dask.rows import RowReader, Stretch
-
-        def hashes(readings: Sequence[FileReading]) -> list[bytes]:
-            reader = RowReader((), (), options)
-            whole = (Stretch.of("", each, whole=True) for each in readings)
-            calls = [on_dask.Call((reader, each)) for each in whole]
-            return list(self.cluster.answers(tasks.digest, calls))
-
-        return hashes
-
-    def fit(self, recordings: Recordings, settings: FitSettings, advance: Advance) -> Fitted:
-        """Learn a history."""
-        from submerge_bridges.on_dask.history import ClusterFit
-        from submerge_bridges.on_dask.rows import ClusterRows
-
-        rows, channels = ClusterRows.of_files(recordings), recordings.channels
-        return ClusterFit(self.cluster, rows, channels, settings, advance).run()
-
-    def detect(self, request: DetectRequest, advance: Advance) -> Detected:
-        """Find the alarms of a request."""
-        from submerge_bridges.on_dask.detection import detect_on
-
-        return detect_on(self.cluster, request, advance)
-
-    def score(
-        self, order: ScoreOrder, model: Path, folder: str, advance: Advance
-    ) -> tuple[ScoreSummary, Iterable[str]]:
-        """Score files, each into a file in a folder."""
-        from submerge_bridges.on_dask.scores import score_on
-
-        return score_on(self.cluster, order, model, folder, advance)
+CONNECT_S = 20.0
+"""How long it waits for a scheduler."""
 
 
 @contextmanager
-def connected(address: str) -> Iterator[DaskCluster]:
-    """Connect to a scheduler."""
-    with on_dask.connected(address) as cluster:
-        yield DaskCluster(cluster)
+def connected(where: Any) -> Iterator[Cluster]:
+    """Connect to a scheduler at an address; None is the client that is in use."""
+    # A `distributed.Client` that is given stays open.
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"Dask needs {error.name}, which is not installed: pip install 'submerge[dask]'"
+        ) from error
+    if where is None:
+        try:
+            yield Cluster(distributed.get_client())
+        except ValueError as error:
+            raise UsageError(
+                "expected a Dask client, got none: make a distributed.Client first, or give its"
+                " scheduler's address as client"
+            ) from error
+        return
+    if not isinstance(where, str):
+        yield Cluster(where)
+        return
+    try:
+        make: Any = distributed.Client
+        client = make(where, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UsageError(
+            f"expected a Dask scheduler at {where}, got: {reason}; start `dask scheduler`, and"
+            " give its address, such as tcp://10.0.0.5:8786"
+        ) from error
+    with client:
+        yield Cluster(client)

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from submerge import UsageError
 from submerge.history.recording import Recorded
-from submerge_bridges.on_dask.cluster import Cluster, connected
-from submerge_bridges.on_dask.command import DaskCluster
-from submerge_bridges.on_dask.history import ClusterFit
-from submerge_bridges.on_dask.rows import (
-    ClusterRows,
-    Collection,
-    Partition,
-    collection_of,
-    frame_rows,
-    is_collection,
-    table_of,
-)
-from submerge_bridges.on_dask.scores import lazily_scored, scored_files
+from submerge_bridges.on_dask.cluster import Cluster
+from submerge_bridges.on_dask.command import connected
+from submerge_bridges.on_dask.partitions import Collection, collection_of, is_collection, scores_of
+from submerge_files.detect import run as judging
+from submerge_files.fit.apart import FitApart
 from submerge_files.model_file import learnt_of
 from submerge_files.python.alarm import AlarmSpan
 from submerge_files.python.fitting import reread, settings_of
 from submerge_files.python.model import HistoryModel
-from submerge_files.reader import ReadingOptions, open_recordings
-from submerge_files.reader.formats.remote_path import path_of
+from submerge_files.python.sources import Source, opened, paths_of
+from submerge_files.reader import Recordings
+from submerge_files.reader.parts import ONLY_MACHINE
+from submerge_files.score.run import ScoreOrder, all_files, score_apart, targets_of
+from submerge_files.stretches import stretches_of
 
 
 def fit(
@@ -66,22 +62,19 @@ def fit(
     NothingLearnt
         If no row could be learnt, or nothing varies.
     """
-    paths = [] if is_collection(rows) else _paths(rows)
-    with connected(client) as cluster:
-        if not paths:
+    paths = _paths(rows)
+    with connected(client) as workers:
+        known: Source
+        notes: tuple[str, ...] = ()
+        if paths is None:
             if node_by is not None:
                 raise UsageError("node_by is for files: learn one machine's rows, or name files")
-            found = collection_of(rows, columns, time, names)
-            source, channels = ClusterRows.of_collection(found), found.head.channels
-            notes: tuple[str, ...] = ()
-            columns_known = found.names
+            parts, known = collection_of(rows, columns, time, names)
         else:
-            options = _options(columns, time, names, node_by)
-            recordings = open_recordings(paths, options, DaskCluster(cluster).digests(options))
-            source, channels = ClusterRows.of_files(recordings), recordings.channels
-            notes, columns_known = recordings.notes, recordings.names
-        settings = settings_of(columns_known, rank=rank, when=when, keep_all=keep_all)
-        fitted = ClusterFit(cluster, source, channels, settings).run()
+            known = opened(paths, names, columns, time, node_by=node_by or "", workers=workers)
+            parts, notes = stretches_of(known), known.notes
+        settings = settings_of(known.names, rank=rank, when=when, keep_all=keep_all)
+        fitted = FitApart(workers, parts, known.channels, settings).run()
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=2)
     return HistoryModel(reread(learnt_of(fitted)))
@@ -118,14 +111,17 @@ def score(
         As `submerge.Model.score` returns it, and nothing is computed yet. Of files, the paths of
         their scores, one for each file.
     """
-    if is_collection(rows):
-        return lazily_scored(model, rows, time, names, when, machine)
+    paths = _paths(rows)
+    if paths is None:
+        return scores_of(model, rows, time=time, names=names, when=when, machine=machine)
     if to is None:
         raise UsageError(
             'expected to= for the scores of files, got none: name a folder, such as "scores"'
         )
-    with connected(client) as cluster:
-        return scored_files(cluster, model, _paths(rows), to, time, when)
+    order = ScoreOrder(tuple(all_files(paths)), when=when, reading={"time": time})
+    with connected(client) as workers:
+        score_apart(workers, order, model.packed, Path("the model"), to)
+    return list(targets_of(order, to))
 
 
 def detect(
@@ -161,65 +157,49 @@ def detect(
     -------
     list of AlarmSpan, machine by machine in the order in which they began.
     """
-    paths = [] if is_collection(rows) else _paths(rows)
-    with connected(client) as cluster:
-        if not paths:
+    paths, judge = _paths(rows), model.judge
+    with connected(client) as workers:
+        level = judge.level_of(machine)
+        source: Recordings | CollectionRows
+        if paths is None:
             if names is None and hasattr(rows, "chunks"):
                 names = model.channels
-            found = collection_of(rows, model.judge.headings, time, names, machine or "machine")
-            judge, level = model.judge, model.judge.level_of(machine)
-            source = PartitionRows(cluster, found)
-            alarms = judge.alarms(source, level, judge.condition(when), at_most)
-            if level is not None:
-                level.warn(stacklevel=2)
-            return alarms
-        from submerge_bridges.on_dask.detection import detect_on
-
-        options = _options(model.judge.headings, time, names, node_by)
-        recordings = open_recordings(paths, options, DaskCluster(cluster).digests(options))
-        judge, level = model.judge, model.judge.level_of(machine)
-        request = judge.request(recordings, level, judge.condition(when), at_most)
-        detected = detect_on(cluster, request)
+            found = collection_of(rows, judge.headings, time, names, machine or ONLY_MACHINE)
+            source = CollectionRows(workers, found)
+        else:
+            by = node_by or ""
+            source = opened(paths, names, judge.headings, time, node_by=by, workers=workers)
+        request = judge.request(source, level, judge.condition(when), at_most)
+        apart = None if paths is None else workers
+        alarms = judge.spans(judging.detect(request, workers=apart))
     if level is not None:
         level.warn(stacklevel=2)
-    return judge.spans(detected)
+    return alarms
 
 
-class PartitionRows:
-    """The partitions of a collection, where recordings stand: computed there, one after another."""
+class CollectionRows:
+    """The parts of a collection, where recordings stand: computed there, one after another."""
 
     notes: tuple[str, ...] = ()
 
     def __init__(self, cluster: Cluster, found: Collection) -> None:
-        self._cluster, self._found = cluster, found
+        self._cluster, self._parts = cluster, found.parts
         self.headings = found.head.headings
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows."""
-        machine, options = self._found.head.machine, self._found.options
-        for number, partition in enumerate(self._found.partitions):
-            table = table_of(self._cluster.value(partition))
-            yield from frame_rows(table, self._found.names, options, Partition(machine, number))
+        for part in self._parts:
+            yield from self._cluster.value(part).rows()
 
 
-def _paths(rows: Any) -> list[Any]:
-    every = rows if isinstance(rows, list | tuple) else [rows]
-    if not every or not all(isinstance(each, str) or hasattr(each, "open") for each in every):
+def _paths(rows: Any) -> list[Path] | None:
+    """Return the files that are meant; None for a Dask collection."""
+    if is_collection(rows):
+        return None
+    paths = paths_of(rows)
+    if paths is None:
         raise UsageError(
             "expected a frame, an array or a bag of Dask, or paths, got"
             f" {type(rows).__name__}: submerge.Model takes what is in memory"
         )
-    return [path_of(str(each)) for each in every]
-
-
-def _options(
-    columns: Sequence[str] | None,
-    time: str | None,
-    names: Sequence[str] | None,
-    node_by: str | None,
-) -> ReadingOptions:
-    if names is not None:
-        raise UsageError("names are for an array: files have headings; leave names out")
-    if isinstance(columns, str):
-        raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
-    return ReadingOptions(tuple(columns or ()), time=time or "", node_by=node_by or "")
+    return paths

@@ -1,4 +1,5 @@
-"""HistoryDetector: the alarms that a client would have raised on recorded rows.
+"""JudgedRows: what came of recorded rows; and HistoryDetector, the alarms that a client would have
+raised on them.
 
 Rows pass the client's own monitor. Neither model nor limits learn from them: a fault must not raise
 the limit. The monitor's clock counts rows, so that alarms are found at their rows.
@@ -7,8 +8,9 @@ the limit. The monitor's clock counts rows, so that alarms are found at their ro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ from submerge.condition import Condition
 from submerge.history.knowledge import Learnt, follow
 from submerge.history.recording import Recorded
 from submerge.history.settings import SOON
+from submerge.judge.decision import Mask
 from submerge.judge.prepare import REASONS, Block, RowTime, prepare
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm, Deviation
@@ -37,6 +40,9 @@ from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Schema
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
+
+TOP = 3
+"""Channels that are named for each row."""
 
 AT_ONCE = 128
 """Rows that are judged together: fewer alarms end in them than a client remembers."""
@@ -65,19 +71,58 @@ class FoundAlarm:
     deviations: tuple[Deviation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """Rows that were judged together, `alarmed` (m,), from the file's row `first` on.
+    """Rows of one machine or file that were judged together, from the file's row `first` on.
 
-    `over` are the statistics that alarms are raised by (k of m rows), over their limits.
+    block : Says of all rows why they have no score, and has the m others.
+    over : The statistics that alarms are raised by (k of m rows), over their limits; (m,) each.
+    alarmed : (m,), rows of an open alarm; None where no alarms are raised.
+    times : (m,), seconds since 1970, or None.
     """
 
     block: Block
     scores: RowScores
-    alarmed: npt.NDArray[np.bool_]
-    over: dict[By, Array]
-    times: Array | None
-    first: int
+    first: int = 1
+    over: Mapping[By, Array] = field(default_factory=dict)
+    alarmed: Mask | None = None
+    times: Array | None = None
+
+    @cached_property
+    def filled(self) -> npt.NDArray[np.intp]:
+        """(m,), how many numbers were filled."""
+        gaps = self.block.gaps
+        return np.zeros(len(self.block), dtype=int) if gaps is None else gaps.sum(axis=1)
+
+    @cached_property
+    def top(self) -> tuple[npt.NDArray[np.intp], Array]:
+        """(m, up to `TOP`), channels to blame, the largest share first; and their shares."""
+        return self.scores.top(TOP)
+
+    def everywhere(self, values: Array) -> Array:
+        """Return values (m,) as those of all rows, NaN for rows without a score."""
+        found = np.full(len(self.block.why), np.nan)
+        found[self.block.which] = values
+        return found
+
+
+def over_limits(
+    before: RecentScores,
+    even: Mapping[By, Array],
+    limits: Mapping[By, float],
+    alarms: AlarmSettings,
+) -> tuple[dict[By, Array], RecentScores]:
+    """Return the statistics that alarms are raised by, over their limits; and the recent scores."""
+    watched, of = before.watched(even), alarms.of
+    n = len(next(iter(watched.values())))
+    span = before.span(watched, (LONGER + 1) * of - 2)
+    found = row_statistics(tuple(watched), span[:, -(n + of - 1) :], of, alarms.after)
+    over = {
+        kind: each / limits[kind]
+        for kind, each in zip(watched, found, strict=True)
+        if limits.get(kind, 0.0) > 0
+    }
+    return over, RecentScores(tuple(watched), span[:, n:])
 
 
 def watching(learnt: Learnt, alarms: AlarmSettings = SOON) -> AlarmDetector:
@@ -173,22 +218,11 @@ class HistoryDetector:
         self._follow(recorded, start, block, judgement.scores, now)
         which = block.which
         times = None if recorded.times is None else recorded.times[start:stop][which]
-        over = {} if before is None else self._over(before, judgement.scores)
-        alarmed = judgement.decision.alarmed
-        return JudgedRows(block, judgement.scores, alarmed, over, times, recorded.number(start))
-
-    def _over(self, before: RecentScores, scores: RowScores) -> dict[By, Array]:
-        """Return the k-of-m statistics that alarms are raised by, over their limits."""
-        detector = self._monitor.detector
-        limits = {} if detector is None else detector.limits.known
-        even, of = before.watched(scores.even), self._alarms.of
-        span = before.span(even, (LONGER + 1) * of - 2)[:, -(len(scores.spe) + of - 1) :]
-        found = row_statistics(tuple(even), span, of, self._alarms.after)
-        return {
-            kind: each / limits[kind]
-            for kind, each in zip(even, found, strict=True)
-            if limits.get(kind, 0.0) > 0
-        }
+        scores, over, detector = judgement.scores, dict[By, Array](), monitor.detector
+        if before is not None and detector is not None:
+            over, _ = over_limits(before, scores.even, detector.limits.known, self._alarms)
+        first, alarmed = recorded.number(start), judgement.decision.alarmed
+        return JudgedRows(block, scores, first, over, alarmed, times)
 
     def _follow(
         self, recorded: Recorded, start: int, block: Block, scores: RowScores, now: Now

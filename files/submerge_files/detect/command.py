@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submerge_files.cluster import DASK, cluster_at, digests_on
+from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.options import FILE, default_option, json_option
 from submerge_files.console.reading_options import READING, reading_options
 from submerge_files.console.units import printable
+from submerge_files.workers import Workers
 
 if TYPE_CHECKING:
-    from submerge_files.cluster import FileCluster
-    from submerge_files.detect.curves import Curves
+    from submerge_files.console.curves import Curves
     from submerge_files.detect.run import Detected, DetectRequest
 
 ALARMED = 3
@@ -64,17 +64,16 @@ def command(
     curves: Curves | None = None
     if plot is not None:
         # Refuse a missing extra or an impossible path before the work.
+        from submerge_files.console.curves import Curves
         from submerge_files.console.options import check_target as check_picture
         from submerge_files.detect import plot as _  # noqa: F401
-        from submerge_files.detect.curves import Curves
 
         check_picture(plot, inputs=list(map(path_of, files)))
         curves = Curves()
     options = reading_options(**reading)
-    with cluster_at(dask, plot=plot, sort=options.sort, long=options.long) as cluster:
-        digests = digests_on(cluster, options)
-        request = request_of(files, model, options, at_most, when, digests)
-        detection = _detect(request, curves, cluster)
+    with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:
+        request = request_of(files, model, options, at_most, when, workers)
+        detection = _detect(request, curves, workers)
     for note in detection.notes:
         click.echo(printable(f"note: {note}"), err=True)
     for found in detection.alarms:
@@ -92,11 +91,9 @@ def command(
         sys.exit(ALARMED)
 
 
-def _detect(request: DetectRequest, curves: Curves | None, cluster: FileCluster | None) -> Detected:
+def _detect(request: DetectRequest, curves: Curves | None, workers: Workers | None) -> Detected:
     from submerge_files.console.progress import counting
     from submerge_files.detect.run import detect
 
     with counting("rows judged") as advance:
-        if cluster is None:
-            return detect(request, curves, advance=advance)
-        return cluster.detect(request, advance)
+        return detect(request, curves, workers=workers, advance=advance)

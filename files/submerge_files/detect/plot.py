@@ -12,8 +12,8 @@ import numpy as np
 from submerge import Array
 from submerge.history.recording import TimeSpan
 from submerge_client.datasets.table import counted
+from submerge_files.console.curves import Curves
 from submerge_files.console.figures import Figure, save
-from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected
 
 MOST_CHANNELS = 60
@@ -32,7 +32,7 @@ def draw(
     times, over, errors = curves.times[order], curves.over[order], curves.errors[order]
     if detection.machines > 1 and detection.period_s:
         times, over, errors = at_once(times, over, errors, curves.each * detection.period_s)
-    names = np.array(detection.channels)
+    names = np.array(detection.request.schema.names)
     if errors.shape[1] < len(names):
         names = names[: errors.shape[1]]
     shown = np.argsort(-errors.max(axis=0), kind="stable")[:MOST_CHANNELS]
@@ -48,20 +48,12 @@ def draw(
     above.set_yscale("log")
     above.set_ylabel("score over its limit\n(an alarm from 1 on)")
     alarms = counted(len(detection.alarms), "alarm")
-    above.set_title(f"{detection.judged:,} rows judged, {alarms}", loc="left", fontsize="medium")
+    above.set_title(
+        f"{detection.seen.judged:,} rows judged, {alarms}", loc="left", fontsize="medium"
+    )
     for each in left_out:
         _shade(above, np.clip(each, times[0], times[-1]), "0.5", detection)
-    for number, found in enumerate(detection.alarms, 1):
-        end = found.ended.time if found.ended is not None else np.nan
-        if np.isnan(found.began.time):
-            continue
-        span = np.array([found.began.time, times[-1] if np.isnan(end) else end])
-        color = "C1" if found.alarm.provisional else "C3"
-        _shade(above, span, color, detection)
-        top = above.get_xaxis_transform()
-        above.text(
-            _axis(span, detection)[0], 0.97, f" {number}", color=color, va="top", transform=top
-        )
+    _shade_alarms(above, detection, times[-1])
     mesh = below.pcolormesh(
         when,
         np.arange(len(shown)),
@@ -92,6 +84,19 @@ def at_once(times: Array, over: Array, errors: Array, width_s: float) -> tuple[A
     spans = np.floor((times - times[0]) / width_s)
     first = np.flatnonzero(np.diff(spans, prepend=-1.0))
     return times[first], np.maximum.reduceat(over, first), np.maximum.reduceat(errors, first)
+
+
+def _shade_alarms(axes: Any, detection: Detected, last: float) -> None:
+    """Shade alarms, with their numbers; one that has not ended goes on to the last row."""
+    for number, found in enumerate(detection.alarms, 1):
+        begin, end = found.began.time, last if found.ended is None else found.ended.time
+        if np.isnan(begin):
+            continue
+        span = np.array([begin, last if np.isnan(end) else end])
+        color = "C1" if found.alarm.provisional else "C3"
+        _shade(axes, span, color, detection)
+        at, top = _axis(span, detection)[0], axes.get_xaxis_transform()
+        axes.text(at, 0.97, f" {number}", color=color, va="top", transform=top)
 
 
 def _shade(axes: Any, span: Any, color: str, detection: Detected) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from submerge import UsageError
 from submerge.condition import Condition
@@ -24,17 +26,19 @@ from submerge.schema import Schema
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_files import model_file
+from submerge_files.console.curves import Curves
 from submerge_files.console.reading_options import condition_of
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
-from submerge_files.detect.curves import Curves
 from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
-from submerge_files.reader.parts import ONLY_MACHINE, Digests, digests_here
+from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.reader.selection import some
 from submerge_files.score.mean import Center, level_of
 from submerge_files.score.model import of_saved
+from submerge_files.stretches import RowOrder, Stretch, digests_on, stretches_of
+from submerge_files.workers import Advance, Task, Workers
 
 PACES = 2.0
 """Factor between two paces of rows from which they are not the same."""
@@ -91,32 +95,94 @@ class DetectRequest:
     without: tuple[TimeSpan, ...] = ()
     level: AnotherLevel | None = None
 
+    @cached_property
+    def schema(self) -> Schema:
+        """Of the model."""
+        return Schema.parse(self.model.schema)
+
 
 @dataclass
-class Detected:
-    """Alarms in the order in which they began, and the rows they are of.
+class Judged:
+    """What came of rows that were judged; those of other machines may be judged apart.
 
     rows, judged : Rows that were read; those that could be judged.
+    stated_rows : Rows in which limits are exceeded once, if they are provisional; else 0.
+    left_out : Rows that could not be judged, by reason.
+    periods : Empty without times.
     """
 
-    channels: tuple[str, ...]
-    period_s: float
-    alarms: list[FoundAlarm] = field(default_factory=list)
+    alarms: dict[str, list[FoundAlarm]] = field(default_factory=dict)
     rows: int = 0
     judged: int = 0
     stated_rows: float = 0.0
-    machines: int = 1
-    notes: tuple[str, ...] = ()
-    units: Mapping[str, str] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    periods: Periods = field(default_factory=Periods)
+    level: AnotherLevel | None = None
+
+    def take(self, other: Judged) -> None:
+        """Put what came of another machine beside the others."""
+        self.alarms |= other.alarms
+        self.rows += other.rows
+        self.judged += other.judged
+        self.stated_rows = max(self.stated_rows, other.stated_rows)
+        self.left_out.update(other.left_out)
+        self.periods.follow(other.periods)
+        if self.level is not None and other.level is not None:
+            self.level.take(other.level.parts)
+
+
+@dataclass(frozen=True)
+class Detected:
+    """What came of the rows of a request; raises UsageError if none could be judged."""
+
+    request: DetectRequest
+    seen: Judged
+
+    def __post_init__(self) -> None:
+        if not self.seen.judged:
+            none = none_left(self.seen.rows, self.seen.left_out, self.request.when)
+            raise UsageError(f"expected rows that can be judged, got {none}")
+
+    @property
+    def alarms(self) -> list[FoundAlarm]:
+        """In the order in which they began, machine by machine."""
+        return [alarm for each in self.seen.alarms.values() for alarm in each]
+
+    @property
+    def machines(self) -> int:
+        """How many the rows are of."""
+        return len(self.seen.alarms)
+
+    @property
+    def period_s(self) -> float:
+        """Time that a row stands for, by the model; 0 if these rows have no times."""
+        return self.request.learnt.period_s if self.seen.periods.counts else 0.0
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """Of the channels."""
+        return {channel.name: channel.unit for channel in self.request.schema.named}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what was read, and on rows that are unlike those of the history."""
+        request, seen = self.request, self.seen
+        found = [*request.recordings.notes]
+        found += other_pace(request.learnt.period_s, seen.periods.typical)
+        if request.schema.center == "own":
+            found += unknown_machines(seen.alarms, dict(request.learnt.monitors))
+        if seen.level is not None and seen.level.said:
+            found.append(seen.level.said)
+        return tuple(found)
 
     @property
     def summary(self) -> list[tuple[str, str]]:
         """Lines for a person: names and values."""
-        left_out = self.rows - self.judged
-        rows = f"{self.judged:,} judged" + (f", {left_out:,} not" if left_out else "")
+        seen, left_out = self.seen, self.seen.rows - self.seen.judged
+        rows = f"{seen.judged:,} judged" + (f", {left_out:,} not" if left_out else "")
         lines = [("rows", rows), ("alarms", f"{len(self.alarms):,}")]
-        if self.stated_rows:
-            rate = f"about 1 false alarm in {self.stated_rows:,.0f} rows"
+        if seen.stated_rows:
+            rate = f"about 1 false alarm in {seen.stated_rows:,.0f} rows"
             lines.append(("limits", f"provisional: {rate}; a longer history makes it rarer"))
         return lines
 
@@ -161,7 +227,7 @@ def request_of(
     reading: ReadingOptions,
     at_most: str,
     when: str | None,
-    digests: Digests = digests_here,
+    workers: Workers | None = None,
 ) -> DetectRequest:
     """Return the request of a command line."""
     saved = model_file.read(path)
@@ -170,7 +236,7 @@ def request_of(
     if not reading.columns:
         columns = tuple(map(heading_of, schema.named))
         reading = replace(reading, columns=columns, columns_are="a channel of the model")
-    recordings = open_recordings(list(map(path_of, files)), reading, digests)
+    recordings = open_recordings(list(map(path_of, files)), reading, digests_on(workers, reading))
     names = called(schema.named, recordings.headings)
     lacking = [name for name in schema.names if name not in names]
     if lacking:
@@ -193,97 +259,85 @@ def detect(
     request: DetectRequest,
     curves: Curves | None = None,
     *,
-    advance: Callable[[int], None] = lambda _: None,
+    workers: Workers | None = None,
+    advance: Advance = lambda _: None,
 ) -> Detected:
-    """Judge all rows; `curves` takes what a picture needs."""
-    return finished(request, judged_rows(request, curves, advance=advance))
+    """Judge all rows, here or by workers; `curves` takes what a picture needs."""
+    if workers is not None:
+        return Detected(request, judged_apart(request, workers, advance))
+    return Detected(request, judged_rows(request, curves, advance=advance))
 
 
-@dataclass
-class JudgedFiles:
-    """Judged rows, before they are put together; `periods`: empty without times."""
-
-    alarms: dict[str, list[FoundAlarm]] = field(default_factory=dict)
-    rows: int = 0
-    judged: int = 0
-    stated_rows: float = 0.0
-    left_out: Counter[str] = field(default_factory=Counter)
-    periods: Periods = field(default_factory=Periods)
-
-
-def judged_rows(
-    request: DetectRequest,
-    curves: Curves | None = None,
-    *,
-    advance: Callable[[int], None] = lambda _: None,
-) -> JudgedFiles:
-    """Judge all rows, machine by machine: one has nothing to do with another."""
-    recordings, found = request.recordings, JudgedFiles()
-    schema = Schema.parse(request.model.schema)
-    detectors: dict[str, HistoryDetector] = {}
-    names = called(schema.named, recordings.headings)
-    order = [names.index(name) for name in schema.names]
-    for recorded in _counted(recordings, found, request.without, advance):
-        if recorded.machine not in detectors:
-            detectors[recorded.machine] = _detector(request, recorded.machine)
-        detector = detectors[recorded.machine]
-        if recorded.times is not None:
-            found.periods.add(recorded.machine, recorded.times)
-        recorded = replace(recorded, rows=recorded.rows[:, order])
-        if request.level is not None:
-            holds = ... if request.when is None else request.when.holds(recorded.rows)
-            request.level.add(recorded.rows[holds])
-        for judged in detector.add(recorded):
-            found.judged += len(judged.block)
-            if curves is not None:
-                curves.add(judged)
-        found.stated_rows = max(found.stated_rows, detector.stated_rows)
-    found.left_out = sum((each.left_out for each in detectors.values()), Counter[str]())
-    found.alarms = {name: list(each.found.values()) for name, each in detectors.items()}
+def judged_apart(request: DetectRequest, workers: Workers, advance: Advance) -> Judged:
+    """Judge the rows of each machine by one worker: alarms follow from all rows before."""
+    stretches = stretches_of(request.recordings, cut=False)
+    machines = [tuple(each) for _, each in groupby(stretches, lambda each: each.machine)]
+    found = Judged(level=request.level)
+    judge = partial(_judged_stretches, replace(request, recordings=NO_ROWS))
+    for one in workers.map(judge, [Task(each) for each in machines]):
+        found.take(one)
+        advance(one.rows)
     return found
 
 
-def finished(request: DetectRequest, seen: JudgedFiles) -> Detected:
-    """Put together what came of all rows; raises UsageError if none could be judged."""
-    if not seen.judged:
-        none = none_left(seen.rows, seen.left_out, request.when)
-        raise UsageError(f"expected rows that can be judged, got {none}")
-    schema = Schema.parse(request.model.schema)
-    return Detected(
-        schema.names,
-        # The picture of rows without times counts rows, whatever the model was learnt from.
-        request.learnt.period_s if seen.periods.counts else 0.0,
-        [alarm for each in seen.alarms.values() for alarm in each],
-        seen.rows,
-        seen.judged,
-        seen.stated_rows,
-        len(seen.alarms),
-        (*request.recordings.notes, *_notes(request, seen.alarms, seen.periods.typical)),
-        {channel.name: channel.unit for channel in schema.named},
-    )
+class _Stretches(NamedTuple):
+    """Rows of a machine in pieces, where `Recordings` stand."""
+
+    stretches: tuple[Stretch, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Of the channels' columns."""
+        return self.stretches[0].headings
+
+    def rows(self) -> Iterator[Recorded]:
+        """Read all of them."""
+        order = RowOrder()
+        for stretch in self.stretches:
+            for recorded in stretch.rows():
+                order.add(recorded)
+                yield recorded
 
 
-def _notes(request: DetectRequest, machines: Collection[str], period_s: float) -> Iterator[str]:
-    """Yield sentences on rows that are unlike those of the history."""
-    yield from other_pace(request.learnt.period_s, period_s)
-    if Schema.parse(request.model.schema).center == "own":
-        yield from unknown_machines(machines, dict(request.learnt.monitors))
-    if request.level is not None and request.level.said:
-        yield request.level.said
+NO_ROWS = _Stretches()
 
 
-def _counted(
-    recordings: ReadableRows,
-    found: JudgedFiles,
-    without: tuple[TimeSpan, ...],
-    advance: Callable[[int], None],
-) -> Iterator[Recorded]:
-    """Read all rows, and yield those that are to be judged."""
-    left_out = LeftOut(without)
-    for recorded in recordings.rows():
-        found.rows += len(recorded.rows)
-        yield from left_out.rest(recorded)
-        advance(len(recorded.rows))
+def _judged_stretches(request: DetectRequest, *stretches: Stretch) -> Judged:
+    level = None if request.level is None else request.level.fresh()
+    return judged_rows(replace(request, recordings=_Stretches(stretches), level=level))
+
+
+def judged_rows(
+    request: DetectRequest, curves: Curves | None = None, *, advance: Advance = lambda _: None
+) -> Judged:
+    """Judge all rows, machine by machine: one has nothing to do with another."""
+    recordings, level, found = request.recordings, request.level, Judged(level=request.level)
+    detectors: dict[str, HistoryDetector] = {}
+    names = called(request.schema.named, recordings.headings)
+    order = [names.index(name) for name in request.schema.names]
+    left_out = LeftOut(request.without)
+    for every in recordings.rows():
+        found.rows += len(every.rows)
+        for recorded in left_out.rest(every):
+            if recorded.machine not in detectors:
+                detectors[recorded.machine] = _detector(request, recorded.machine)
+            detector = detectors[recorded.machine]
+            if recorded.times is not None:
+                found.periods.add(recorded.machine, recorded.times)
+            rows = recorded.rows[:, order]
+            if level is not None:
+                level.add(rows[... if request.when is None else request.when.holds(rows)])
+            for judged in detector.add(replace(recorded, rows=rows)):
+                found.judged += len(judged.block)
+                if curves is not None:
+                    curves.add(judged)
+        advance(len(every.rows))
+    for name, detector in detectors.items():
+        found.stated_rows = max(found.stated_rows, detector.stated_rows)
+        found.left_out.update(detector.left_out)
+        found.alarms[name] = list(detector.found.values())
+    return found
 
 
 def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
@@ -294,7 +348,7 @@ def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
     if state is None:
         # One machine's files may be named in another way than its history's.
         state = next(iter(states.values()), None)
-        if state is not None and Schema.parse(request.model.schema).center == "own":
+        if state is not None and request.schema.center == "own":
             state = replace(state, own=None, run_lengths=None)  # its limits alone
     return HistoryDetector(
         request.model, state, learnt.period_s, request.alarms, request.when, machine

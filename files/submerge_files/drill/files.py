@@ -19,8 +19,8 @@ from submerge.client.alarms.limits import AlarmLimits
 from submerge.drill.detection import Spans, spans
 from submerge.drill.drill import ChannelAnswer, Drill
 from submerge.drill.response import DrillModel
+from submerge.history.second_pass import NewestRows
 from submerge.judge.prepare import Block
-from submerge.judge.score import ScoringModel
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import block_rows
@@ -29,12 +29,8 @@ from submerge.stats.residual_scale import READY_S, ResidualScale
 from submerge_files.console.units import in_words
 from submerge_files.score.mean import Center, of_rows
 from submerge_files.score.model import Normal
-from submerge_files.score.rows import FileScorer
+from submerge_files.score.rows import RowJudge
 from submerge_files.score.run import ScoreRequest, opened, row_blocks
-from submerge_files.score.table import lags_of
-
-MOST_ROWS = 4096
-"""Newest rows of a file on which faults are tried."""
 
 MOST_SPANS = 128
 """Spans of a file's rows that each fault is tried on, with both signs."""
@@ -112,7 +108,7 @@ def drill_files(
         )
     for path in files:
         try:
-            yield _drill_file(path, normal, model, limits, wanted, note, advance)
+            yield _drill_file(path, normal, limits, wanted, note, advance)
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from error
 
@@ -120,7 +116,6 @@ def drill_files(
 def _drill_file(
     path: Path,
     normal: Normal,
-    model: Model,
     limits: AlarmLimits,
     wanted: DrillRequest,
     note: Callable[[str], None],
@@ -131,22 +126,16 @@ def _drill_file(
         note(remark)
 
     def blocks(center: Center | None = None) -> Iterator[Block]:
-        scorer = FileScorer(normal, wanted.reading.when, center)
+        judge = RowJudge(normal, center, wanted.reading.when)
         for part in row_blocks(file, columns, normal, wanted.reading, lambda _: None):
-            yield scorer.prepare(part.rows)
+            yield judge.prepare(part.rows)
 
     center = of_rows(normal, blocks()) if normal.schema.center == "own" else Center()
-    newest: list[Array] = []
+    newest = NewestRows()
     for block in blocks(center):
-        newest.append(
-            block.rows if block.gaps is None else np.where(block.gaps, np.nan, block.rows)
-        )
-        while sum(map(len, newest[1:])) >= MOST_ROWS:
-            del newest[0]
-    rows = np.concatenate(newest)[-MOST_ROWS:] if newest else np.empty((0, normal.schema.width))
-    channels = normal.schema.width // lags_of(normal.schema.names)
-    scoring = ScoringModel(normal.shown, normal.summary, normal.limits, channels, model.factors)
-    judged = DrillModel(scoring, normal.schema, center.own, None, center.excess)
+        newest.add(0, block)
+    rows = newest.rows
+    judged = DrillModel(normal.scoring, normal.schema, center.own, None, center.excess)
     if len(rows):
         judged = replace(judged, residual_scale=typical_errors(judged, rows))
     drill, tried = drill_of(judged, rows, limits, wanted)
@@ -179,7 +168,7 @@ def drill_of(
 
 def typical_errors(model: DrillModel, rows: Array) -> ResidualScale:
     """Return the typical errors of the channels of these rows."""
-    errors = model.score(rows).errors
+    errors = model.score(rows).sure_errors
     gaps = np.isnan(rows[:, : errors.shape[1]])
     none = ResidualScale.none(errors.shape[1])
     return none.after(np.where(gaps, np.nan, errors), READY_S)

@@ -13,11 +13,12 @@ from submerge import Schema
 from submerge.errors import UsageError
 from submerge.headings import called, heading_of
 from submerge_client.config.sections import nearest
-from submerge_files.cluster import DASK, cluster_at, digests_on
+from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.options import FILE, flag_option, json_option
 from submerge_files.console.reading_options import READING, reading_options
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
-from submerge_files.reader.parts import Digests, digests_here
+from submerge_files.stretches import digests_on
+from submerge_files.workers import Workers
 
 if TYPE_CHECKING:
     from submerge.history.settings import FitSettings
@@ -47,15 +48,15 @@ def open_like(
     paths: Sequence[Path],
     options: ReadingOptions,
     like: Path | None,
-    digests: Digests = digests_here,
+    workers: Workers | None = None,
 ) -> tuple[Recordings, Schema | None]:
     """Return recordings, and the schema to learn them under, with its channels in its order."""
     if like is None:
-        return open_recordings(paths, options, digests), None
+        return open_recordings(paths, options, digests_on(workers, options)), None
     schema = schema_like(like)
     if not options.columns:
         options = replace(options, columns=tuple(map(heading_of, schema.named)))
-    recordings = open_recordings(paths, options, digests)
+    recordings = open_recordings(paths, options, digests_on(workers, options))
     names = called(schema.named, recordings.headings)
     lacking = [name for name in schema.names if name not in names]
     extra = [name for name in names if name not in schema.names]
@@ -150,8 +151,8 @@ def command(
     check_target(output)
     paths, options = [path_of(file) for file in files], reading_options(**reading)
     _check_picture(plot, paths)
-    with cluster_at(dask, plot=plot, sort=options.sort, long=options.long) as cluster:
-        recordings, schema = open_like(paths, options, like, digests_on(cluster, options))
+    with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:
+        recordings, schema = open_like(paths, options, like, workers)
         faults = () if labels is None else labels_of(labels)
         settings = _settings(
             rank,
@@ -163,7 +164,7 @@ def command(
         )
         settings = replace(settings, schema=schema)
         request = FitRequest(
-            recordings, settings, output, faults, plot, detect, not no_drill, cluster
+            recordings, settings, output, faults, plot, detect, not no_drill, workers
         )
         run(request, as_json=as_json)
 

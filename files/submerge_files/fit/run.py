@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median, median_high
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -25,10 +25,10 @@ from submerge.history.recording import TimeSpan
 from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import ScoringModel
 from submerge_client.datasets.table import counted
+from submerge_files.console.curves import Curves
 from submerge_files.console.progress import advancing, counting
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
 from submerge_files.detect import run as lines
-from submerge_files.detect.curves import Curves
 from submerge_files.detect.run import Detected, DetectRequest, detect
 from submerge_files.drill.files import (
     WITHOUT_PERIOD,
@@ -36,13 +36,13 @@ from submerge_files.drill.files import (
     drill_of,
     typical_errors,
 )
+from submerge_files.fit.apart import FitApart
 from submerge_files.fit.report import as_object, as_text, limits_of
 from submerge_files.fit.time_spans import Label
 from submerge_files.model_file import learnt_of, save_history
 from submerge_files.reader import Recordings
-
-if TYPE_CHECKING:
-    from submerge_files.cluster import FileCluster
+from submerge_files.stretches import stretches_of
+from submerge_files.workers import Workers
 
 WEEK = 604800.0
 
@@ -170,7 +170,7 @@ def detect_history(
     labels: Sequence[Label],
     *,
     draws: bool,
-    cluster: FileCluster | None = None,
+    workers: Workers | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> HistoryDetection:
     """Detect alarms on the history that was learnt, in one pass."""
@@ -179,13 +179,10 @@ def detect_history(
     request = DetectRequest(
         recordings, fitted.model, learnt_of(fitted), SOON, when, settings.exclude
     )
-    if cluster is None:
-        detected = detect(request, curves, advance=advance)
-    else:
-        detected = cluster.detect(request, advance)
+    detected = detect(request, curves, workers=workers, advance=advance)
     first, comparison = fitted.first, None
     if labels:
-        normal = max(0, detected.judged - sum(first.fault_rows)) * first.period_s
+        normal = max(0, detected.seen.judged - sum(first.fault_rows)) * first.period_s
         comparison = compare(labels, first.fault_rows, detected.alarms, normal)
     deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant]
     left_out = [span for span in (*settings.without, *deviant) if not math.isnan(span.first)]
@@ -314,7 +311,7 @@ class FitRequest:
     plot: Path | None = None
     detects: bool = False
     drills: bool = True
-    cluster: FileCluster | None = None
+    workers: Workers | None = None
 
 
 def run(request: FitRequest, *, as_json: bool) -> None:
@@ -349,8 +346,9 @@ def run(request: FitRequest, *, as_json: bool) -> None:
 
 def _fitted(request: FitRequest, advance: Callable[[int], None]) -> Fitted:
     recordings, settings = request.recordings, request.settings
-    if request.cluster is not None:
-        return request.cluster.fit(recordings, settings, advance)
+    if request.workers is not None:
+        parts = stretches_of(recordings)
+        return FitApart(request.workers, parts, recordings.channels, settings, advance).run()
     return fit(
         recordings.rows,
         recordings.channels,
@@ -370,7 +368,7 @@ def _alarms(request: FitRequest, fitted: Fitted) -> HistoryDetection | None:
             request.settings,
             request.labels,
             draws=request.plot is not None,
-            cluster=request.cluster,
+            workers=request.workers,
             advance=advance,
         )
 

@@ -16,7 +16,7 @@ from submerge.headings import channels_of
 from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
 from submerge_client.datasets.source import refusal
-from submerge_files.python.frames import PLACE, Frame
+from submerge_files.python.frames import NUMBERS, PLACE, TIMES, Frame
 from submerge_files.reader.formats.tables import BLOCK_ROWS
 from submerge_files.reader.options import NO_TIME
 from submerge_files.reader.parts import ONLY_MACHINE
@@ -40,16 +40,18 @@ class FrameRows:
     ) -> None:
         self.frame, self.machine = frame, machine
         self.clock = _clock(frame, time)
-        self._times: Array | None = None
         self._counted: Mask | None = None
-        if time != NO_TIME and (self.clock is not None or frame.has_time_index):
-            self._times = _checked_times(frame.times(self.clock))
+        self._when = frame.index if self.clock is None else frame.column(self.clock)
+        if time == NO_TIME:
+            self._when = None
+        self._times = None if self._when is None else _checked_times(self._when.values())
         self.headings, self._said = _channels(frame, columns, self.clock)
         self.channels = channels_of(self.headings)
         if frame.passed_over and self._times is None and time != NO_TIME:
             self._said += (f"the index is {frame.passed_over}: rows are learnt without times",)
-        each = [frame.numbers(name) for name in self.headings]
-        self.values: Array = np.column_stack(each) if each else np.empty((len(frame), 0))
+        self.values: Array = np.empty((len(frame), len(self.headings)))
+        for i, name in enumerate(self.headings):
+            self.values[:, i] = frame.column(name).values()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,12 +85,12 @@ class FrameRows:
 
     def label(self, row: int) -> Any:
         """Return how the frame's reader calls a row: its time, or its number from 0."""
-        return row if self._times is None else self.frame.label(row, self.clock)
+        return row if self._when is None else self._when.label(row)
 
 
 def _clock(frame: Frame, time: str | None) -> str | None:
     """Return the column of times; None if there is none, or if the index has them."""
-    found = [name for name in frame.names if frame.is_time(name)]
+    found = list(frame.named(TIMES))
     if time == NO_TIME:
         return None
     if time is not None:
@@ -98,13 +100,13 @@ def _clock(frame: Frame, time: str | None) -> str | None:
             raise refusal(
                 f"{PLACE}, column {time}",
                 expected="a column of a time type",
-                got=frame.type_of(time),
+                got=frame.column(time).type,
                 hint="convert it first, as with pandas.to_datetime",
             )
         return time
-    if frame.has_time_index:
+    if frame.index is not None:
         return None
-    different = [len(np.unique(frame.times(name))) for name in found]
+    different = [len(np.unique(frame.column(name).values())) for name in found]
     found = [found[i] for i in going_on(different)]
     if len(found) > 1:
         raise refusal(
@@ -130,17 +132,18 @@ def _channels(
                 raise _unknown(wanted, frame.names)
             name = frame.names[place]
             found.append(name)
-            if not frame.is_number(name):
+            column = frame.column(name)
+            if column.kind != NUMBERS:
                 raise refusal(
                     f"{PLACE}, column {name}",
                     expected="a column of numbers",
-                    got=frame.type_of(name),
+                    got=column.type,
                     hint="convert it first, or leave it out",
                 )
         return tuple(found), ()
-    chosen = tuple(name for name in frame.names if frame.is_number(name))
+    chosen = frame.named(NUMBERS)
     others = [name for name in frame.names if name not in chosen and name != clock]
-    notes = tuple(f"column {name} is {frame.type_of(name)} and is left out" for name in others)
+    notes = tuple(f"column {name} is {frame.column(name).type} and is left out" for name in others)
     if len(chosen) < 2:
         raise refusal(
             PLACE,

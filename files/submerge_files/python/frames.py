@@ -6,8 +6,10 @@ is known by the package that its class is from.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,221 +20,69 @@ from submerge_client.datasets.source import refusal
 
 MICRO = 1e6
 
-
-class PandasFrame:
-    """A `pandas.DataFrame`. Headings of several levels are joined by a dot."""
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self.names = tuple(_heading(name) for name in frame.columns)
-
-    def __len__(self) -> int:
-        return len(self._frame)
-
-    def _column(self, name: str) -> Any:
-        return self._frame.iloc[:, self.names.index(name)]
-
-    def is_number(self, name: str) -> bool:
-        return getattr(self._column(name).dtype, "kind", "O") in "iufb"
-
-    def is_time(self, name: str) -> bool:
-        return getattr(self._column(name).dtype, "kind", "O") == "M"
-
-    def numbers(self, name: str) -> Array:
-        column: Array = self._column(name).to_numpy(dtype=np.float64, na_value=np.nan)
-        return column
-
-    def type_of(self, name: str) -> str:
-        return str(self._column(name).dtype)
-
-    @property
-    def has_time_index(self) -> bool:
-        return getattr(self._frame.index.dtype, "kind", "O") == "M"
-
-    @property
-    def passed_over(self) -> str:
-        kind = self._frame.index.dtype
-        return "" if getattr(kind, "kind", "O") in "iufM" else str(kind)
-
-    def times(self, name: str | None) -> Array:
-        column = self._frame.index.to_series() if name is None else self._column(name)
-        if column.dt.tz is not None:
-            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-        return _seconds(column.to_numpy())
-
-    def label(self, row: int, time: str | None) -> Any:
-        return self._frame.index[row] if time is None else self._column(time).iloc[row]
-
-    def scores(self, columns: Mapping[str, npt.NDArray[Any]], time: str | None) -> Any:
-        return _pandas().DataFrame(dict(columns), index=self._frame.index)
-
-    def table(self, columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> Any:
-        return _pandas().DataFrame(dict(columns)).set_index(list(keys))
-
-
-class PolarsFrame:
-    """A `polars.DataFrame`. It has no index: scores have its column of times beside them."""
-
-    has_time_index = False
-    passed_over = ""
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self.names = tuple(frame.columns)
-
-    def __len__(self) -> int:
-        return len(self._frame)
-
-    def is_number(self, name: str) -> bool:
-        kind = self._frame.get_column(name).dtype
-        return bool(kind.is_numeric()) or str(kind) == "Boolean"
-
-    def is_time(self, name: str) -> bool:
-        return str(self._frame.get_column(name).dtype).startswith("Date")
-
-    def numbers(self, name: str) -> Array:
-        kind = sys.modules["polars"].Float64
-        column = self._frame.get_column(name).cast(kind).to_numpy()
-        return np.asarray(column, dtype=np.float64)
-
-    def type_of(self, name: str) -> str:
-        return str(self._frame.get_column(name).dtype)
-
-    def times(self, name: str | None) -> Array:
-        micros = self._frame.get_column(name).dt.epoch("us")
-        kind = sys.modules["polars"].Float64
-        return np.asarray(micros.cast(kind).to_numpy(), dtype=np.float64) / MICRO
-
-    def label(self, row: int, time: str | None) -> Any:
-        return self._frame.get_column(time)[row]
-
-    def scores(self, columns: Mapping[str, npt.NDArray[Any]], time: str | None) -> Any:
-        first = {} if time is None else {time: self._frame.get_column(time)}
-        return sys.modules["polars"].DataFrame(first | dict(columns))
-
-    def table(self, columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> Any:
-        return sys.modules["polars"].DataFrame(dict(columns))
-
-
-class ArrayFrame:
-    """An array (n, channels). It has no times, and what comes back is a dict of arrays."""
-
-    has_time_index = False
-    passed_over = ""
-
-    def __init__(self, rows: npt.NDArray[Any], names: Sequence[str] | None) -> None:
-        rows = unmasked(rows)
-        if rows.ndim != 2 or rows.dtype.kind not in "iufb":
-            raise refusal(
-                "rows",
-                expected="an array (n, channels) of numbers",
-                got=f"shape {rows.shape} of {rows.dtype}",
-                hint="give each channel a column",
-            )
-        width = rows.shape[1]
-        if names is not None and (isinstance(names, str) or len(names) != width):
-            got = f"{names!r}" if isinstance(names, str) else f"{len(names)} names"
-            raise refusal("names", expected=f"{width} names", got=got, hint="name each column")
-        self._rows = np.asarray(rows, dtype=np.float64)
-        self.names = tuple(f"x{i}" for i in range(width)) if names is None else tuple(names)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def is_number(self, name: str) -> bool:
-        return True
-
-    def is_time(self, name: str) -> bool:
-        return False
-
-    def numbers(self, name: str) -> Array:
-        return self._rows[:, self.names.index(name)]
-
-    def type_of(self, name: str) -> str:
-        return str(self._rows.dtype)
-
-    def times(self, name: str | None) -> Array:
-        raise UsageError("an array has no times: give a frame, or leave time out")
-
-    def label(self, row: int, time: str | None) -> Any:
-        return row
-
-    def scores(self, columns: Mapping[str, npt.NDArray[Any]], time: str | None) -> Any:
-        return dict(columns)
-
-    def table(self, columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> Any:
-        return {name: np.array(values) for name, values in columns.items()}
-
-
-def _heading(name: object) -> str:
-    return ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
-
-
-def _seconds(times: npt.NDArray[Any]) -> Array:
-    """Return datetime64 as seconds since 1970, to a microsecond; NaN for none."""
-    seconds = times.astype("datetime64[us]").astype(np.int64) / MICRO
-    return np.where(np.isnat(times), np.nan, seconds)
-
-
-def _pandas() -> Any:
-    return sys.modules["pandas"]
-
-
 PLACE = "the frame"
 """How errors name it."""
 
+NUMBERS, TIMES, OTHERS = "numbers", "times", "others"
 
-class Frame(Protocol):
-    """A table whose columns have names."""
 
+@dataclass(frozen=True)
+class FrameColumn:
+    """A column of a table, or its index.
+
+    kind : What it holds: `NUMBERS`, `TIMES` or `OTHERS`.
+    type : For people.
+    values : Returns it (n,): numbers, NaN for a gap; times in seconds since 1970, NaN for none.
+    label : Returns what the table's reader sees in a row.
+    """
+
+    kind: str
+    type: str
+    values: Callable[[], Array]
+    label: Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table whose columns have names.
+
+    index : If it is of times.
+    passed_over : The type of an index that is neither numbers nor times; "" without one.
+    scores : Returns new columns with a value for each row, as a table of the same kind; beside
+        them, of a table without an index, its column of times of that name.
+    table : Returns a new table of the same kind; some columns are its index, where there is such.
+    """
+
+    rows: int
     names: tuple[str, ...]
+    columns: tuple[FrameColumn, ...]
+    scores: Callable[[Mapping[str, npt.NDArray[Any]], str | None], Any]
+    table: Callable[[Mapping[str, Sequence[Any]], Sequence[str]], Any]
+    index: FrameColumn | None = None
+    passed_over: str = ""
 
     def __len__(self) -> int:
-        """Number of rows."""
+        return self.rows
 
-    def is_number(self, name: str) -> bool:
-        """Whether a column is one of numbers."""
+    def column(self, name: str) -> FrameColumn:
+        """Return a column."""
+        return self.columns[self.names.index(name)]
 
-    def is_time(self, name: str) -> bool:
-        """Whether a column is of a time type."""
-
-    def numbers(self, name: str) -> Array:
-        """Return a column (n,); NaN is a gap."""
-
-    def type_of(self, name: str) -> str:
-        """Return the type of a column, for people."""
-
-    def times(self, name: str | None) -> Array:
-        """Return the times (n,) of a column, or of the index: seconds since 1970, NaN for none."""
-
-    @property
-    def has_time_index(self) -> bool:
-        """Whether its index is one of times."""
-
-    @property
-    def passed_over(self) -> str:
-        """The type of an index that is neither numbers nor times; "" without one."""
-
-    def label(self, row: int, time: str | None) -> Any:
-        """Return how its reader calls a row: its time, as the frame has it."""
-
-    def scores(self, columns: Mapping[str, npt.NDArray[Any]], time: str | None) -> Any:
-        """Return new columns with a value for each row, as a table of the same kind."""
-
-    def table(self, columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> Any:
-        """Return a new table of the same kind; `keys` are its index, where there is such."""
+    def named(self, kind: str) -> tuple[str, ...]:
+        """Return the names of the columns of a kind."""
+        each = zip(self.names, self.columns, strict=True)
+        return tuple(name for name, column in each if column.kind == kind)
 
 
 def frame_of(rows: Any, names: Sequence[str] | None = None) -> Frame:
-    """Return a table as a frame."""
+    """Return a table as a frame; an array's columns have names."""
     package = type(rows).__module__.partition(".")[0]
-    frame: Frame
-    if package == "pandas" and hasattr(rows, "columns"):
-        frame = PandasFrame(rows)
+    if isinstance(rows, np.ndarray):
+        frame = _of_array(rows, names)
+    elif package == "pandas" and hasattr(rows, "columns"):
+        frame = _of_pandas(rows)
     elif package == "polars" and hasattr(rows, "get_column"):
-        frame = PolarsFrame(rows)
-    elif isinstance(rows, np.ndarray):
-        frame = ArrayFrame(rows, names)
+        frame = _of_polars(rows)
     else:
         cure = "collect() it first" if hasattr(rows, "collect") else "make it one of these"
         raise refusal(
@@ -252,3 +102,95 @@ def frame_of(rows: Any, names: Sequence[str] | None = None) -> Frame:
             hint="rename one of them",
         )
     return frame
+
+
+def _of_pandas(frame: Any) -> Frame:
+    """Return a `pandas.DataFrame`. Headings of several levels are joined by a dot."""
+    pandas = sys.modules["pandas"]
+
+    def column(series: Any, at: Any) -> FrameColumn:
+        code = getattr(series.dtype, "kind", "O")
+        kind, values = TIMES if code == "M" else OTHERS, partial(_pandas_times, series)
+        if code in "iufb":
+            kind, values = NUMBERS, partial(series.to_numpy, dtype=np.float64, na_value=np.nan)
+        return FrameColumn(kind, str(series.dtype), values, at.__getitem__)
+
+    kind = getattr(frame.index.dtype, "kind", "O")
+    each = (frame.iloc[:, i] for i in range(frame.shape[1]))
+    return Frame(
+        len(frame),
+        tuple(map(_heading, frame.columns)),
+        tuple(column(series, series.iloc) for series in each),
+        lambda columns, _: pandas.DataFrame(dict(columns), index=frame.index),
+        lambda columns, keys: pandas.DataFrame(dict(columns)).set_index(list(keys)),
+        column(frame.index.to_series(), frame.index) if kind == "M" else None,
+        "" if kind in "iufM" else str(frame.index.dtype),
+    )
+
+
+def _pandas_times(series: Any) -> Array:
+    """Return times as seconds since 1970, to a microsecond; NaN for none."""
+    if series.dt.tz is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    times = series.to_numpy()
+    seconds = times.astype("datetime64[us]").astype(np.int64) / MICRO
+    return np.where(np.isnat(times), np.nan, seconds)
+
+
+def _heading(name: object) -> str:
+    return ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _of_polars(frame: Any) -> Frame:
+    """Return a `polars.DataFrame`. It has no index: scores have its column of times beside them."""
+    polars = sys.modules["polars"]
+
+    def values(series: Any, unit: float) -> Array:
+        return np.asarray(series.cast(polars.Float64).to_numpy(), dtype=np.float64) / unit
+
+    def column(series: Any) -> FrameColumn:
+        kind, read = OTHERS, lambda: values(series, 1.0)
+        if series.dtype.is_numeric() or str(series.dtype) == "Boolean":
+            kind = NUMBERS
+        elif str(series.dtype).startswith("Date"):
+            kind, read = TIMES, lambda: values(series.dt.epoch("us"), MICRO)
+        return FrameColumn(kind, str(series.dtype), read, series.__getitem__)
+
+    def scores(columns: Mapping[str, npt.NDArray[Any]], time: str | None) -> Any:
+        first = {} if time is None else {time: frame.get_column(time)}
+        return polars.DataFrame(first | dict(columns))
+
+    return Frame(
+        len(frame),
+        tuple(frame.columns),
+        tuple(map(column, frame.get_columns())),
+        scores,
+        lambda columns, _: polars.DataFrame(dict(columns)),
+    )
+
+
+def _of_array(rows: npt.NDArray[Any], names: Sequence[str] | None) -> Frame:
+    """Return an array (n, channels). It has no times, and what comes back is a dict of arrays."""
+    rows = unmasked(rows)
+    if rows.ndim != 2 or rows.dtype.kind not in "iufb":
+        raise refusal(
+            "rows",
+            expected="an array (n, channels) of numbers",
+            got=f"shape {rows.shape} of {rows.dtype}",
+            hint="give each channel a column",
+        )
+    width = rows.shape[1]
+    if names is not None and (isinstance(names, str) or len(names) != width):
+        got = f"{names!r}" if isinstance(names, str) else f"{len(names)} names"
+        raise refusal("names", expected=f"{width} names", got=got, hint="name each column")
+    held = np.asarray(rows, dtype=np.float64)
+    return Frame(
+        len(rows),
+        tuple(f"x{i}" for i in range(width)) if names is None else tuple(names),
+        tuple(
+            FrameColumn(NUMBERS, str(held.dtype), column.view, column.__getitem__)
+            for column in held.T
+        ),
+        lambda columns, _: dict(columns),
+        lambda columns, _: {name: np.array(values) for name, values in columns.items()},
+    )

@@ -196,11 +196,10 @@ class HistoryModel:
         UserWarning
             If the rows are at another level than those that were learnt.
         """
-        framed, scorer = self.judge.frame(rows, time, names), self.judge.scorer(machine)
-        level = scorer.level()
+        framed, level = self.judge.frame(rows, time, names), self.judge.level(machine)
         condition = self.judge.condition(when)
         level.add(framed.values[... if condition is None else condition.holds(framed.values)])
-        found = scorer.columns(framed.values, condition)
+        found = self.judge.scores(framed, machine, condition)
         level.warn(stacklevel=2)
         return framed.frame.scores(found, framed.clock)
 
@@ -228,9 +227,12 @@ class HistoryModel:
         UserWarning
             If the rows are at another level than those that were learnt.
         """
+        from submerge_files.detect.run import detect
+
         level = self.judge.level_of(machine)
         source = self.judge.source(rows, time, names, machine)
-        alarms = self.judge.alarms(source, level, self.judge.condition(when), at_most)
+        request = self.judge.request(source, level, self.judge.condition(when), at_most)
+        alarms = self.judge.spans(detect(request), source)
         if level is not None:
             level.warn(stacklevel=2)
         return alarms
@@ -259,7 +261,7 @@ class HistoryModel:
         framed = self.judge.frame(rows, time, names)
         many = hasattr(row, "__iter__")
         which = [_row(each, len(framed.values)) for each in (row if many else [row])]
-        table = self.judge.scorer(machine).explained(framed, which)
+        table = self.judge.explained(framed, which, machine)
         if not many:
             del table["row"]
         return framed.frame.table(table, ["row", "channel"] if many else ["channel"])

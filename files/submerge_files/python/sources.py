@@ -10,17 +10,19 @@ from submerge import UsageError
 from submerge_files.python.frame_rows import FrameRows
 from submerge_files.python.frames import frame_of
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
+from submerge_files.reader.formats.remote_path import is_remote, path_of
+from submerge_files.stretches import digests_on
+from submerge_files.workers import Workers
 
 Source = FrameRows | Recordings
 
 
 def paths_of(rows: Any) -> list[Path] | None:
     """Return the files that are meant; None if rows are no paths."""
-    if isinstance(rows, str | Path):
-        return [Path(rows)]
-    if isinstance(rows, list | tuple) and rows and all(isinstance(r, str | Path) for r in rows):
-        return [Path(each) for each in rows]
-    return None
+    every = rows if isinstance(rows, list | tuple) else [rows]
+    if not every or not all(isinstance(each, str | Path) or is_remote(each) for each in every):
+        return None
+    return [path_of(str(each)) for each in every]
 
 
 def source_of(
@@ -34,15 +36,29 @@ def source_of(
 ) -> Source:
     """Open files, or take a frame; options as in `Model.fit`."""
     paths = paths_of(rows)
-    if paths is None:
-        if node_by or sort:
-            raise UsageError(
-                "node_by and sort are for files: learn one machine's frame, in order of time"
-            )
-        return FrameRows(frame_of(rows, names), columns, time)
+    if paths is not None:
+        return opened(paths, names, columns, time, node_by=node_by, sort=sort)
+    if node_by or sort:
+        raise UsageError(
+            "node_by and sort are for files: learn one machine's frame, in order of time"
+        )
+    return FrameRows(frame_of(rows, names), columns, time)
+
+
+def opened(
+    paths: Sequence[Path],
+    names: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    time: str | None,
+    *,
+    node_by: str = "",
+    sort: bool = False,
+    workers: Workers | None = None,
+) -> Recordings:
+    """Open files; options as in `Model.fit`."""
     if names is not None:
         raise UsageError("names are for an array: files have headings; leave names out")
     if isinstance(columns, str):
         raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
     options = ReadingOptions(tuple(columns or ()), time=time or "", node_by=node_by, sort=sort)
-    return open_recordings(paths, options)
+    return open_recordings(paths, options, digests_on(workers, options))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_files.cluster import DASK, cluster_at
+from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.admin_client import AdminCommand
 from submerge_files.console.options import (
     FILE,
@@ -107,8 +107,10 @@ def command(
     t2 (Hotelling's T-squared), in a kernel group also linear and anomaly_score; over, over_spe
     and over_t2, the highest share of normal rows that the row passes by the distance (without
     one, SPE), by SPE and by T2 (in a kernel group over_linear too); the top three channels to
-    blame with their shares; how many numbers were filled. A row that cannot be scored has the
-    reason: lead-in, gaps, too large, other state.
+    blame with their shares; how many numbers were filled; alarm_distance and its like, each
+    statistic that alarms are raised by over its limit, if the model has such: above 1 `submerge
+    detect` has an alarm. A row that cannot be scored has the reason: lead-in, gaps, too large,
+    other state.
     """
     from submerge_files.reader.formats.remote_path import path_of
     from submerge_files.score.run import ScoreOrder, all_files
@@ -161,12 +163,15 @@ def _here(
 def _on_cluster(order: ScoreOrder, address: str, model: Path | None, output: str) -> None:
     """Let workers score files, each into a file in the output, which is a folder."""
     from submerge_files.console.progress import counting
+    from submerge_files.model_file import bytes_of
+    from submerge_files.score.run import score_apart
 
     if model is None:
         raise UsageError("expected --model FILE with --dask, got none: workers score by a file")
-    with cluster_at(address) as cluster, counting("rows scored") as advance:
-        assert cluster is not None  # noqa: S101 - there is an address
-        summary, remarks = cluster.score(order, model, output, advance)
+    with workers_at(address) as workers, counting("rows scored") as advance:
+        assert workers is not None  # noqa: S101 - there is an address
+        data = bytes_of(model)
+        summary, remarks = score_apart(workers, order, data, model, output, advance)
     _tell(summary, remarks)
 
 

@@ -23,12 +23,13 @@ from submerge.judge.prepare import Block, in_units
 from submerge.stats.node_mean import READY, OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge_client.checkpoint import state_of
+from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
 from submerge_files.console.units import printable
 from submerge_files.level import AnotherLevel
 from submerge_files.reader.parts import ONLY_MACHINE
+from submerge_files.reader.selection import some
 from submerge_files.score.model import Normal
-from submerge_files.score.table import lags_of
 
 MODEL, OWN, FIRST = "model", "own", "first:"
 
@@ -106,8 +107,9 @@ def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Ce
     return Center(own, excess=1.0 if whole else None)
 
 
-def of_checkpoint(path: Path, schema: Schema) -> Center:
+def of_checkpoint(path: Path, normal: Normal) -> Center:
     """Return the mean of a client, from the file of its `[client] state`."""
+    schema = normal.schema
     # Imported here: only this option needs protobuf.
     from submerge_proto.kept import records
 
@@ -129,12 +131,25 @@ def of_checkpoint(path: Path, schema: Schema) -> Center:
             f"expected a checkpoint with the model's schema, {schema.fingerprint[:8]}, in {path},"
             f" got one with {kept.fingerprint[:8]}"
         )
-    return of_state(kept, schema, str(path))
+    return of_state(normal, kept, str(path))
 
 
-def of_state(state: MonitorState, schema: Schema, whence: str) -> Center:
+def of_machine(normal: Normal, machine: str | None) -> Center:
+    """Return the mean of a machine that was learnt; None is the only one."""
+    if normal.schema.center == "own" and machine not in normal.states:
+        raise refusal(
+            "machine",
+            expected="one that was learnt, as each has its own mean",
+            got="none" if machine is None else repr(machine),
+            hint=f"the model knows {some(list(normal.states)) or 'none'}",
+        )
+    state = normal.state(*([] if machine is None else [machine]))
+    return Center() if state is None else of_state(normal, state, "the model")
+
+
+def of_state(normal: Normal, state: MonitorState, whence: str) -> Center:
     """Return the mean of a machine whose state is known."""
-    kept = state.of_schema(schema, schema.width // lags_of(schema.names))
+    kept = state.of_schema(normal.schema, normal.channels)
     own = kept.own
     if own is None or own.ready:
         return Center(own, kept.residual_scale)
@@ -159,7 +174,7 @@ class Centers:
         self._normal, self._mean, self._note = normal, mean, note
         self._shared: Center | None = None
         if isinstance(mean, Path):
-            self._shared = of_checkpoint(mean, normal.schema)
+            self._shared = of_checkpoint(mean, normal)
             for remark in self._shared.notes:
                 note(remark)
         elif not (isinstance(mean, FirstRows) or mean == OWN or self._each):
@@ -169,9 +184,7 @@ class Centers:
         """Return the mean for a file, and whether it is from elsewhere than from the file."""
         center, elsewhere = self._of(path, read)
         if center.typical is None and (state := self._state(path)) is not None:
-            schema = self._normal.schema
-            width = schema.width // lags_of(schema.names)
-            center = replace(center, typical=state.of_schema(schema, width).residual_scale)
+            center = replace(center, typical=of_state(self._normal, state, "").typical)
         return center, elsewhere
 
     def _of(self, path: Path, read: Read) -> tuple[Center, bool]:
@@ -179,7 +192,7 @@ class Centers:
             return self._shared, True
         if self._each:
             if (state := self._state(path)) is not None:
-                center = of_state(state, self._normal.schema, f"the model for {path.name}")
+                center = of_state(self._normal, state, f"the model for {path.name}")
                 for remark in center.notes:
                     self._note(remark)
                 return center, True
@@ -202,13 +215,8 @@ class Centers:
 
     def _state(self, path: Path) -> MonitorState | None:
         """Return the state of a file's machine, called as `fit` calls it."""
-        states = self._normal.states
         stem = path.name.split(".")[0] or path.name
-        known = states.get(stem) or states.get(str(path)) or states.get(ONLY_MACHINE)
-        if known is None and self._normal.schema.center != "own":
-            # One machine's files may be named in another way than its history's.
-            known = next(iter(states.values()), None)
-        return known
+        return self._normal.state(stem, str(path), ONLY_MACHINE)
 
 
 def deviations_of(normal: Normal) -> Array:
@@ -224,7 +232,7 @@ def deviations_of(normal: Normal) -> Array:
         rest = (linear.energy - np.square(linear.sigma).sum()) / linear.weight
         variance = held + max(rest, 0.0) / linear.dim
     deviations: Array = np.sqrt(variance)
-    return deviations[: normal.schema.width // lags_of(normal.schema.names)]
+    return deviations[: normal.channels]
 
 
 def level_of(normal: Normal, center: Center) -> AnotherLevel:
@@ -232,8 +240,10 @@ def level_of(normal: Normal, center: Center) -> AnotherLevel:
     schema, deviations = normal.schema, deviations_of(normal)
     width, own = len(deviations), center.own
     mean = normal.summary.parts[-1].mean if own is None else own.rows
-    if normal.still is not None:
-        deviations = np.where(normal.still[:width], 0.0, deviations)
+    moments = None if normal.learnt is None else normal.learnt.moments
+    if moments is not None:
+        # A channel that stood still has no level.
+        deviations = np.where(moments.variance[:width] > 0, deviations, 0.0)
     if schema.scaling is not None:
         deviations = deviations * np.array(schema.scaling.scale[:width])
     return AnotherLevel(schema.names[:width], in_units(mean, schema)[:width], deviations)

@@ -8,12 +8,14 @@ does not have the number of directions to score with needs --rank.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from submerge import PeerError, Schema, UsageError, loads
 from submerge.client.monitor_state import MonitorState
-from submerge.judge.decision import Mask
+from submerge.history.knowledge import Learnt
+from submerge.judge.score import ScoringModel
 from submerge.pca.factor import Factors
 from submerge.protocol.summaries import Subspaces, Summary
 from submerge.stats.score_limits import Limits
@@ -21,6 +23,7 @@ from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import printable
 from submerge_files.model_file import SavedModel, bytes_of, decoded
+from submerge_files.score.table import lags_of
 
 ZIP = b"PK\x03\x04"
 """How an engine's file begins: `submerge.dumps` writes `.npz`."""
@@ -32,8 +35,7 @@ class Normal:
 
     limits : None if none were measured.
     factors : Empty where they are not known.
-    states : What a fitted model knows of each machine of its history.
-    still : (channels,) of bool, with lags. Channels that stood still in its history.
+    learnt : What a fitted model knows of its history, and of each machine.
     """
 
     about: str
@@ -43,8 +45,33 @@ class Normal:
     shown: Subspaces
     factors: tuple[Factors, ...] = ()
     notes: tuple[str, ...] = ()
-    states: Mapping[str, MonitorState] = field(default_factory=dict)
-    still: Mask | None = None
+    learnt: Learnt | None = None
+
+    @cached_property
+    def channels(self) -> int:
+        """How many channels there are, without their lags."""
+        return self.schema.width // lags_of(self.schema.names)
+
+    @cached_property
+    def scoring(self) -> ScoringModel:
+        """What scores rows."""
+        return ScoringModel(self.shown, self.summary, self.limits, self.channels, self.factors)
+
+    @cached_property
+    def states(self) -> Mapping[str, MonitorState]:
+        """What is known of each machine."""
+        return {} if self.learnt is None else dict(self.learnt.monitors)
+
+    def state(self, *names: str) -> MonitorState | None:
+        """Return what is known of the machine that has one of these names.
+
+        One machine's rows may be named in another way than its history's: where machines have no
+        means of their own, it is what is known of any.
+        """
+        known = next((self.states[name] for name in names if name in self.states), None)
+        if known is None and self.schema.center != "own":
+            known = next(iter(self.states.values()), None)
+        return known
 
 
 def of_file(path: Path, rank: int | None) -> Normal:
@@ -93,10 +120,7 @@ def _of_model(named: SavedModel, shown: ShownRank | None, rank: int | None) -> N
     shown = ShownRank(_fits(rank, summary) or shown.rank, shown.linear_rank)
     about = f"{printable(model.group)}, version {model.version}, {named.whence}"
     scoring = summary, model.limits, _summaries(shown), model.factors
-    states = {} if named.learnt is None else dict(named.learnt.monitors)
-    moments = None if named.learnt is None else named.learnt.moments
-    still = None if moments is None else moments.variance <= 0
-    return Normal(about, named.schema, *scoring, tuple(notes), states, still)
+    return Normal(about, named.schema, *scoring, tuple(notes), named.learnt)
 
 
 def _of_engine(path: Path, data: bytes, rank: int | None) -> Normal:

@@ -16,19 +16,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge import Schema, UsageError
+from submerge.history.detection import TOP, JudgedRows
 from submerge.judge.prepare import REASONS
+from submerge.stats.block_maxima import By
 from submerge_client.files import atomic_file
 from submerge_client.score_outputs.lines import limits_passed, scored_fields
 from submerge_files.console.units import printable
 from submerge_files.reader.formats.arrow_file import import_pyarrow
 from submerge_files.reader.formats.remote_path import is_remote, written
-from submerge_files.score.rows import TOP, FileRows
+from submerge_files.score.table import Carried
 
 CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
 """How files of scores begin: no other file is overwritten."""
@@ -39,13 +41,30 @@ TIME = "time"
 Column = npt.NDArray[Any]
 
 
+class FileRows(NamedTuple):
+    """Consecutive rows of a file that were judged, and what it says of them beside the readings."""
+
+    path: Path
+    judged: JudgedRows
+    carried: Carried
+
+    @property
+    def why(self) -> npt.NDArray[np.int8]:
+        """(n,), places in `REASONS`."""
+        return self.judged.block.why
+
+
 @dataclass(frozen=True)
 class ScoreHeadings:
-    """The columns of scores; of a kernel group, and with factors `distance`."""
+    """The columns of scores; of a kernel group, with factors `distance`, and how close alarms are.
+
+    alarms : The statistics that have a limit of alarms.
+    """
 
     names: tuple[str, ...]
     kernel: bool
     factors: bool
+    alarms: tuple[By, ...] = ()
     timed: bool = False
     kept: tuple[str, ...] = ()
 
@@ -68,19 +87,22 @@ class ScoreHeadings:
         kernel = ("linear", "anomaly_score") if self.kernel else ()
         over = ("over", "over_spe", "over_t2", *(("over_linear",) if self.kernel else ()))
         top = (f"{each}{i}" for i in range(1, TOP + 1) for each in ("top", "share"))
-        return (*(("distance",) if self.factors else ()), "spe", "t2", *kernel, *over, *top, FILLED)
+        distance = ("distance",) if self.factors else ()
+        alarms = map(alarm_column, self.alarms)
+        return (*distance, "spe", "t2", *kernel, *over, *top, FILLED, *alarms)
 
     def columns(self, part: FileRows) -> Mapping[str, Column]:
         """Return what the rows of a block that are scored have, (m,) each."""
         # Numbers, NaN where a score is not known and 0 where no limit is passed; and channels, ""
         # for none.
-        scores, m = part.scores, len(part.block)
+        judged = part.judged
+        scores, m, (channels, shares) = judged.scores, len(judged.block), judged.top
         unknown, called = np.full(m, np.nan), np.array(self.names, dtype=object)
         found: dict[str, Column] = {
             "spe": scores.spe,
             "t2": scores.t2,
             **limits_passed(scores),
-            FILLED: part.filled,
+            FILLED: judged.filled,
         }
         for name, values in (
             ("distance", scores.distance),
@@ -90,15 +112,22 @@ class ScoreHeadings:
             found[name] = unknown if values is None else values
         for i in range(TOP):
             top, share = np.full(m, "", dtype=object), np.zeros(m)
-            if i < part.top.shape[1]:
+            if i < channels.shape[1]:
                 # A row without a residual has no channel to name.
-                top = np.where(part.shares[:, i] > 0, called[part.top[:, i]], "")
-                share = part.shares[:, i]
+                top = np.where(shares[:, i] > 0, called[channels[:, i]], "")
+                share = shares[:, i]
             found[f"top{i + 1}"], found[f"share{i + 1}"] = top, share
+        for kind in self.alarms:
+            found[alarm_column(kind)] = judged.over.get(kind, unknown)
         return {name: found[name] for name in self.scores}
 
 
-FILLED = "filled"
+FILLED, ALARM = "filled", "alarm_"
+
+
+def alarm_column(kind: By) -> str:
+    """Return what the statistic that alarms are raised by, over its limit, is called."""
+    return f"{ALARM}{kind}"
 
 
 class CsvScoreLines:
@@ -112,14 +141,14 @@ class CsvScoreLines:
         """The heading line."""
         return _csv([["file", "row", *self._headings.carried, *self._headings.scores, "unscored"]])
 
-    def lines(self, path: Path, part: FileRows) -> str:
+    def lines(self, part: FileRows) -> str:
         """Return a line for each row."""
         columns = [_texts(*each) for each in self._headings.columns(part).items()]
         scored = zip(*columns, strict=True)
-        file, empty = printable(str(path)), [""] * len(columns)
+        file, empty = printable(str(part.path)), [""] * len(columns)
         carried = zip(*carried_texts(self._headings, part), strict=True)
         rows = []
-        for row, why in enumerate(part.why.tolist(), part.first):
+        for row, why in enumerate(part.why.tolist(), part.judged.first):
             cells = empty if why else next(scored)
             rows.append((file, row, *next(carried, ()), *cells, REASONS[why]))
         return _csv(rows)
@@ -133,17 +162,23 @@ class JsonScoreLines:
     def __init__(self, schema: Schema, headings: ScoreHeadings) -> None:
         self._schema, self._headings = schema, headings
 
-    def lines(self, path: Path, part: FileRows) -> str:
+    def lines(self, part: FileRows) -> str:
         """Return a line for each row."""
         schema, names = self._schema, self._headings.carried
-        scored = scored_fields(part.block, part.scores, schema, schema.names, top=TOP)
+        judged, file = part.judged, printable(str(part.path))
+        scored = scored_fields(judged.block, judged.scores, schema, schema.names, top=TOP)
+        near = {
+            alarm_column(kind): [float(f"{value:.4g}") for value in values.tolist()]
+            for kind, values in judged.over.items()
+        }
+        alarms = (dict(zip(near, each, strict=True)) for each in zip(*near.values(), strict=True))
         carried = zip(*carried_texts(self._headings, part), strict=True)
         lines = []
-        for row, why in enumerate(part.why.tolist(), part.first):
+        for row, why in enumerate(part.why.tolist(), part.judged.first):
             brought = zip(names, next(carried, ()), strict=True)
-            fields = {"file": printable(str(path)), "row": row}
+            fields = {"file": file, "row": row}
             fields |= {name: text for name, text in brought if text}
-            fields |= {"unscored": REASONS[why]} if why else next(scored)
+            fields |= {"unscored": REASONS[why]} if why else next(scored) | next(alarms, {})
             lines.append(json.dumps(fields))
         return "".join(f"{line}\n" for line in lines)
 
@@ -166,7 +201,8 @@ def _texts(name: str, values: Column) -> list[str]:
         return [str(value) for value in values.tolist()]
     if name.startswith(("over", "share")):
         return [f"{value:.4g}" if value else "" for value in values.tolist()]
-    return [f"{value:.9g}" if value == value else "" for value in values.tolist()]
+    form = ".4g" if name.startswith(ALARM) else ".9g"
+    return [format(value, form) if value == value else "" for value in values.tolist()]
 
 
 SUFFIX = ".parquet"
@@ -202,9 +238,9 @@ class ParquetScores:
             yield self
             self._write()
 
-    def add(self, path: Path, part: FileRows) -> None:
+    def add(self, part: FileRows) -> None:
         """Add rows of a file."""
-        self._waiting.append(self._batch(path, part))
+        self._waiting.append(self._batch(part))
         if sum(batch.num_rows for batch in self._waiting) >= GROUP_ROWS:
             self._write()
 
@@ -224,10 +260,10 @@ class ParquetScores:
             yield name, pa.int32() if name == FILLED else kind
         yield "unscored", pa.string()
 
-    def _batch(self, path: Path, part: FileRows) -> Any:
+    def _batch(self, part: FileRows) -> Any:
         pa, headings, n = self._pa, self._headings, len(part.why)
-        numbers = np.arange(part.first, part.first + n)
-        columns = [pa.array([printable(str(path))] * n), pa.array(numbers)]
+        numbers = np.arange(part.judged.first, part.judged.first + n)
+        columns = [pa.array([printable(str(part.path))] * n), pa.array(numbers)]
         if headings.timed:
             columns.append(self._times(part))
         columns += [pa.array([text or None for text in texts]) for texts in part.carried.kept]
@@ -259,7 +295,7 @@ class ParquetScores:
 
 
 ScoreForm = CsvScoreLines | JsonScoreLines | ParquetScores
-Write = Callable[[Path, FileRows], None]
+Write = Callable[[FileRows], None]
 
 OTHERS = frozenset((".xlsx", ".xls", ".ods", ".feather", ".arrow", ".npy", ".pkl", ".h5", ".hdf5"))
 """Endings of formats that scores are not written in."""
@@ -307,8 +343,8 @@ def open_output(path: Path | None, form: ScoreForm) -> Iterator[Write]:
         text = stack.enter_context(_text(path))
         text.write(form.head)
 
-        def write(path: Path, part: FileRows) -> None:
-            text.write(form.lines(path, part))
+        def write(part: FileRows) -> None:
+            text.write(form.lines(part))
 
         yield write
 

@@ -6,7 +6,8 @@ mean is of this file alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,21 +19,23 @@ from submerge.errors import UsageError
 from submerge.judge.prepare import Block, none_left
 from submerge_client.sensors.gather import Lags
 from submerge_files.console.reading_options import condition_of, reading_options
-from submerge_files.reader.formats.remote_path import source_of
+from submerge_files.reader.formats.remote_path import is_remote, path_of, source_of
 from submerge_files.reader.paths import files_of
 from submerge_files.reader.selection import matching
 from submerge_files.score.mean import Centers, Mean, level_of, level_warning, parsed
-from submerge_files.score.model import Normal
+from submerge_files.score.model import Normal, of_bytes
 from submerge_files.score.output import (
     SUFFIX,
     CsvScoreLines,
+    FileRows,
     JsonScoreLines,
     ParquetScores,
     ScoreForm,
     ScoreHeadings,
+    check_target,
     open_output,
 )
-from submerge_files.score.rows import FileRows, FileScorer
+from submerge_files.score.rows import RowJudge, kinds_watched, watched_by
 from submerge_files.score.summary import ScoreSummary
 from submerge_files.score.table import (
     Carried,
@@ -42,6 +45,7 @@ from submerge_files.score.table import (
     columns_of,
     open_table,
 )
+from submerge_files.workers import Advance, Task, Workers
 
 if TYPE_CHECKING:
     from submerge_files.score.plot import ScoreCurves
@@ -107,10 +111,11 @@ def score(
     note: Callable[[str], None],
     warn: Callable[[str], None] = lambda _: None,
     advance: Callable[[int], None] = lambda _: None,
-) -> Iterator[tuple[Path, FileRows]]:
+) -> Iterator[FileRows]:
     """Score all rows of all files, a block at a time."""
     # Text and Parquet are streamed; logs, packed `.npy` and long tables' names are held in memory,
     # one file at a time. Warnings, unlike notes, say that scores may not mean what they seem to.
+    watch = watched_by(normal)
     centers, far = Centers(normal, wanted.mean, note), dict[Path, tuple[float, str]]()
     for path in files:
         file, columns = opened(path, normal, wanted)
@@ -120,19 +125,19 @@ def score(
         def prepared(
             most: int | None, file: ScoredFile = file, columns: Columns = columns
         ) -> Iterable[Block]:
-            scorer = FileScorer(normal, wanted.when)
+            judge = RowJudge(normal, when=wanted.when)
             blocks = row_blocks(file, columns, normal, wanted, advance)
-            return (scorer.prepare(block.rows) for block in first_rows(blocks, most))
+            return (judge.prepare(block.rows) for block in first_rows(blocks, most))
 
         center, from_elsewhere = centers.of(path, prepared)
-        scorer, number = FileScorer(normal, wanted.when, center), 1
+        judge, number = RowJudge(normal, center, wanted.when, watch), 1
         level = level_of(normal, center)
         for block in row_blocks(file, columns, normal, wanted, advance):
-            scored = scorer.score(block.rows, number, block.lead, block.carried)
-            number += len(scored.why)
+            judged = judge.judge(block.rows, number, block.lead)
+            number += len(judged.block.why)
             if from_elsewhere:
-                level.add(block.rows[scored.block.which])
-            yield path, scored
+                level.add(block.rows[judged.block.which - block.lead])
+            yield FileRows(path, judged, block.carried)
         off = level.far
         if off[0]:
             far[path] = off
@@ -179,11 +184,11 @@ class ScoreOrder:
     """What `submerge score` is asked for."""
 
     files: tuple[Path, ...]
-    rank: int | None
-    mean: str | None
-    when: str | None
-    as_json: bool
-    reading: dict[str, Any]
+    rank: int | None = None
+    mean: str | None = None
+    when: str | None = None
+    as_json: bool = False
+    reading: dict[str, Any] = field(default_factory=dict)
 
     def carried_out(
         self,
@@ -209,11 +214,11 @@ class ScoreOrder:
 
         with open_output(target, form) as write:
             found = score(self.files, normal, request, note=note, warn=warn, advance=advance)
-            for path, part in found:
-                write(path, part)
-                summary.add(path, part)
+            for part in found:
+                write(part)
+                summary.add(part)
                 if curves is not None:
-                    curves.add(path, part)
+                    curves.add(part)
             if needed:
                 # Raised here, so that older scores are not overwritten.
                 check_scored(summary, self.when, normal)
@@ -222,10 +227,13 @@ class ScoreOrder:
     def _form(self, normal: Normal, request: ScoreRequest, target: Path | None) -> ScoreForm:
         """Look at all files before the work, and return how their scores are written."""
         timed = [opened(path, normal, request)[0].timed for path in self.files]
-        kernel, factors = len(normal.summary.parts) > 1, bool(normal.factors)
-        kept = tuple(dict.fromkeys(request.table.keep))
         headings = ScoreHeadings(
-            normal.schema.names, kernel=kernel, factors=factors, timed=any(timed), kept=kept
+            normal.schema.names,
+            kernel=len(normal.summary.parts) > 1,
+            factors=bool(normal.factors),
+            alarms=kinds_watched(normal, watched_by(normal)),
+            timed=any(timed),
+            kept=request.table.keep,
         )
         if target is not None and target.suffix == SUFFIX:
             if self.as_json:
@@ -247,15 +255,70 @@ def check_scored(summary: ScoreSummary, when: str | None, normal: Normal) -> Non
 
 
 def _reading(
-    quantity: str,
-    keep: tuple[str, ...],
-    columns: str | None,
-    time: str | None,
-    time_format: str | None,
-    long: str | None,
+    quantity: str = "temperature",
+    keep: tuple[str, ...] = (),
+    columns: str | None = None,
+    time: str | None = None,
+    time_format: str | None = None,
+    long: str | None = None,
     **others: Any,
 ) -> dict[str, Any]:
     """Return the options of reading as the request takes them."""
     reading = reading_options(columns, time, time_format, long)
     table = TableOptions(quantity, reading, tuple(dict.fromkeys(keep)))
     return {"table": table} | others
+
+
+def score_apart(
+    workers: Workers,
+    order: ScoreOrder,
+    model: bytes,
+    whence: Path,
+    folder: str,
+    advance: Advance = lambda _: None,
+) -> tuple[ScoreSummary, Iterable[str]]:
+    """Let workers score files by a model file, each into a file in a folder that all can write to.
+
+    There are as many scores as rows: they do not travel. Their bytes are those of one machine.
+    """
+    normal = of_bytes(model, whence, order.rank)
+    summary, remarks = ScoreSummary(normal), dict[str, None]()
+    tasks = [Task(each) for each in zip(order.files, targets_of(order, folder), strict=True)]
+    for counted, said in workers.map(partial(_scored_file, order, model, whence), tasks):
+        summary.take(counted)
+        remarks |= dict.fromkeys(said)
+        advance(counted.rows)
+    check_scored(summary, order.when, normal)
+    return summary, remarks
+
+
+def _scored_file(
+    order: ScoreOrder, model: bytes, whence: Path, file: Path, target: str
+) -> tuple[ScoreSummary, list[str]]:
+    """Score one file, and write the scores; return the summary, and remarks."""
+    place = path_of(target)
+    if not is_remote(place):
+        check_target(place, inputs=[file])
+    normal = of_bytes(model, whence, order.rank)
+    summary, remarks = replace(order, files=(file,)).carried_out(normal, place, needed=False)
+    return summary, [*remarks]
+
+
+def targets_of(order: ScoreOrder, folder: str) -> Sequence[str]:
+    """Return where the scores of each file go."""
+    if not is_remote(path_of(folder)) and not Path(folder).is_dir():
+        raise UsageError(
+            f"expected a folder for the scores (-o), got {folder!r}: with --dask each FILE has a"
+            " file of scores there; make it where all workers can write"
+        )
+    ending = "scores.jsonl.gz" if order.as_json else "scores.csv.gz"
+    found: dict[str, Path] = {}
+    for path in order.files:
+        name = f"{path.name.split('.')[0]}.{ending}"
+        if name in found:
+            raise UsageError(
+                f"expected files of different names, got {found[name]} and {path}, whose scores"
+                f" would both be {name}: score them one after another"
+            )
+        found[name] = path
+    return [f"{folder.rstrip('/')}/{name}" for name in found]

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from submerge import Array
+from submerge.history.detection import JudgedRows
 from submerge.judge.prepare import REASONS
 from submerge.judge.score import RowScores
 from submerge_client.score_outputs.lines import limits_passed
 from submerge_files.console.units import printable
 from submerge_files.score.model import Normal
-from submerge_files.score.rows import FileRows
+from submerge_files.score.output import FileRows
 
 MOST_ANOMALOUS = 5
 """Rows that the summary lists."""
@@ -50,19 +51,20 @@ class ScoreSummary:
         self._filled = 0
         self._most_anomalous: list[AnomalousRow] = []
 
-    def add(self, path: Path, part: FileRows) -> None:
+    def add(self, part: FileRows) -> None:
         """Count some rows of a file."""
-        self._files[path] = None
+        scores, (top, shares) = part.judged.scores, part.judged.top
+        self._files[part.path] = None
         self.rows += len(part.why)
         self._why.update(REASONS[why] for why in part.why.tolist() if why)
-        self._filled += int((part.filled > 0).sum())
-        for name, over in _over(part.scores).items():
+        self._filled += int((part.judged.filled > 0).sum())
+        for name, over in _over(scores).items():
             self._over.setdefault(name, Counter()).update(over[over > 0].tolist())
-        if part.top.shape[1]:
-            blamed = (_main_over(part.scores) >= HIGH) & (part.shares[:, 0] > 0)
-            self._first.update(self._names[j] for j in part.top[blamed, 0].tolist())
-        self._compare(path, part)
-        self.scored += len(part.scores.spe)
+        if top.shape[1]:
+            blamed = (_main_over(scores) >= HIGH) & (shares[:, 0] > 0)
+            self._first.update(self._names[j] for j in top[blamed, 0].tolist())
+        self._compare(part)
+        self.scored += len(scores.spe)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the model: who takes this in has it."""
@@ -125,13 +127,14 @@ class ScoreSummary:
             lines.append(("channels", f"first in rows above {100 * HIGH:.4g} %: {names}"))
         return lines
 
-    def _compare(self, path: Path, part: FileRows) -> None:
+    def _compare(self, part: FileRows) -> None:
         """Keep the highest rows so far."""
-        rows = np.flatnonzero(part.why == 0) + part.first
-        for i in np.argsort(-part.scores.rank, kind="stable")[:MOST_ANOMALOUS].tolist():
-            entry = AnomalousRow(float(part.scores.rank[i]), -(self.scored + i), path, int(rows[i]))
+        judged, ranks = part.judged, part.judged.scores.rank
+        rows = judged.block.which + judged.first
+        for i in np.argsort(-ranks, kind="stable")[:MOST_ANOMALOUS].tolist():
+            entry = AnomalousRow(float(ranks[i]), -(self.scored + i), part.path, int(rows[i]))
             if len(self._most_anomalous) < MOST_ANOMALOUS or entry > self._most_anomalous[-1]:
-                entry.text = self._text(part, i)
+                entry.text = self._text(judged, i)
                 self._most_anomalous = sorted([*self._most_anomalous, entry], reverse=True)[
                     :MOST_ANOMALOUS
                 ]
@@ -139,8 +142,8 @@ class ScoreSummary:
     def _of(self, path: Path) -> str:
         return f" of {printable(str(path))}" if len(self._files) > 1 else ""
 
-    def _text(self, part: FileRows, i: int) -> str:
-        scores, above = part.scores, _main_over(part.scores)[i]
+    def _text(self, judged: JudgedRows, i: int) -> str:
+        scores, above = judged.scores, _main_over(judged.scores)[i]
         text = f"SPE {scores.spe[i]:.4g}, T2 {scores.t2[i]:.4g}"
         if scores.linear is not None:
             text = f"SPE {scores.spe[i]:.4g} of features, {scores.linear[i]:.4g} of readings"
@@ -149,7 +152,7 @@ class ScoreSummary:
         over = f", above {100 * above:.4g} %" if above else ""
         top = [
             f"{printable(self._names[j])} {share:.0%}"
-            for j, share in zip(part.top[i].tolist(), part.shares[i].tolist(), strict=True)
+            for j, share in zip(*(each[i].tolist() for each in judged.top), strict=True)
             if share > 0
         ]
         return f"{text}{over}; {', '.join(top) or 'no residual'}"

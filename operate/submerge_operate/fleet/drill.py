@@ -204,11 +204,9 @@ def _drill(
 ) -> tuple[list[FileAnswer], dict[str, None]]:
     from submerge_files.console.progress import advancing
     from submerge_files.drill.files import drill_files
-    from submerge_files.score.table import lags_of
 
     notes = dict.fromkeys(normal.notes)
-    channels = normal.schema.width // lags_of(normal.schema.names)
-    with advancing("drill", len(files) * channels) as advance:
+    with advancing("drill", len(files) * normal.channels) as advance:
         answers = list(
             drill_files(files, normal, model, request, note=notes.setdefault, advance=advance)
         )

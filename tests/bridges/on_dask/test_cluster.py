@@ -14,10 +14,10 @@ import submerge.dask
 from submerge import UsageError
 from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.cluster import Cluster
-from submerge_bridges.on_dask.history import ClusterFit
-from submerge_bridges.on_dask.rows import ClusterRows
+from submerge_files.fit.apart import FitApart
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
+from submerge_files.stretches import stretches_of
 from support.commands import shell
 from support.six_channels import EPOCH, NAMES, PERIOD, SCALE, normal
 from support.workers import assert_alike, file_bytes, on_workers, plain
@@ -57,8 +57,8 @@ def test_a_lost_worker_changes_nothing(dask_client: Any, machines: list[Path]):
             killed.append(pids[0])
             os.kill(pids[0], signal.SIGKILL)
 
-    rows = ClusterRows.of_files(recordings)
-    lost = ClusterFit(cluster, rows, recordings.channels, settings, kill_one).run()
+    parts = stretches_of(recordings)
+    lost = FitApart(cluster, parts, recordings.channels, settings, kill_one).run()
     dask_client.wait_for_workers(2, timeout=60)
 
     assert killed
@@ -146,7 +146,7 @@ def test_mistakes_take_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """No scheduler answers there, or an option needs all rows in one place."""
-    monkeypatch.setattr("submerge_bridges.on_dask.cluster.CONNECT_S", 0.2)
+    monkeypatch.setattr("submerge_bridges.on_dask.command.CONNECT_S", 0.2)
     path = tmp_path / "rows.parquet"
     frame(300).to_parquet(path)
     run = shell(monkeypatch, capsys)

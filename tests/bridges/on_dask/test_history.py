@@ -17,8 +17,8 @@ from submerge.history import chunk_keys
 from submerge.history.fit import Fitted
 from submerge.history.recording import TimeSpan
 from submerge.history.settings import FitSettings
-from submerge_bridges.on_dask import history
-from submerge_bridges.on_dask import rows as cluster_rows
+from submerge_files import stretches
+from submerge_files.fit import apart
 from submerge_files.reader import ReadingOptions, open_recordings
 from support.six_channels import EPOCH, NAMES, PERIOD, normal
 from support.workers import WorkersHere, assert_alike, file_bytes, on_workers, plain
@@ -31,9 +31,9 @@ pq = pytest.importorskip("pyarrow.parquet")
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of some hundred rows, so that many of them share a file and a cell."""
     monkeypatch.setattr(chunk_keys, "ROWS", 128)
-    monkeypatch.setattr(cluster_rows, "MOST_ROWS", 256)
-    monkeypatch.setattr(history, "LEAST_ROWS", 200)
-    monkeypatch.setattr(history, "LOOKED", 2)
+    monkeypatch.setattr(stretches, "MOST_ROWS", 256)
+    monkeypatch.setattr(apart, "LEAST_ROWS", 200)
+    monkeypatch.setattr(apart, "LOOKED", 2)
 
 
 def written(folder: Path, rows: np.ndarray, cuts: list[int], *, timed: bool = True) -> list[Path]:

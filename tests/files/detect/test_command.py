@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -77,6 +78,30 @@ def test_json_has_an_object_for_each_alarm(run: Run):
     assert "flow" == next(iter(alarm["first"]))
     value, expected = alarm["deviations"]["flow"].values()
     assert pytest.approx(6, abs=3) == value - expected
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_score_shows_what_it_alarms_on(here: Path, run: Run, form: str):
+    """A column for each statistic of alarms, over its limit: the alarm begins where one is."""
+    (line,) = run("detect bad.csv --model pump.model --json").out.splitlines()
+    alarm = json.loads(line)
+    if form == "parquet":
+        reader = pytest.importorskip("pyarrow.parquet")
+        run("score bad.csv --model pump.model -o scores.parquet")
+        lines = reader.read_table(here / "scores.parquet").to_pylist()
+    elif form == "json":
+        said = run("score bad.csv --model pump.model --json").out.splitlines()
+        lines = [json.loads(line) for line in said]
+    else:
+        said = run("score bad.csv --model pump.model").out.splitlines()
+        lines = list(csv.DictReader(said))
+    columns = [name for name in lines[0] if name.startswith("alarm_")]
+    near = [max(float(line[name]) for name in columns) for line in lines]
+
+    assert {"alarm_distance", "alarm_smoothed"} <= {*columns}
+    over = [row for row, each in enumerate(near, 1) if each > 1]
+    assert alarm["began"]["row"] == over[0] < over[-1] <= alarm["ended"]["row"]
+    assert 3 < max(near) <= alarm["worst"]  # of single rows
 
 
 @pytest.mark.usefixtures("here")

@@ -23,7 +23,7 @@ from submerge.protocol.summaries import Subspaces
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console import progress
-from submerge_files.score.plot import MOST_POINTS, HighestPoints
+from submerge_files.console.curves import MOST_POINTS, Highest
 from submerge_files.score.table import lags_of
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA as HOUSE_SCHEMA
@@ -488,11 +488,11 @@ def test_a_picture_is_drawn(submerge, model, tmp_path):
 def test_a_picture_loses_no_peak(sizes, seed):
     """However long the series: each point is the highest of as many rows, and none is left out."""
     rng = np.random.default_rng(seed)
-    maxima, scores = HighestPoints(), rng.random(sum(sizes))
+    maxima, scores = Highest(2), rng.random(sum(sizes))
     scores[rng.random(len(scores)) < 0.2] = np.nan
     for part in np.split(scores, np.cumsum(sizes)[:-1]) if sizes else []:
-        maxima.add(part)
-    at, highest = maxima.points
+        maxima.add(np.column_stack([np.full(len(part), np.nan), part]))
+    at, highest = maxima.points(1)
 
     expected = {
         begin + 1: np.nanmax(scores[begin : begin + maxima.every])

@@ -11,7 +11,6 @@ from submerge.history.detection import AT_ONCE, JudgedRows
 from submerge_files.detect.run import detect, request_of
 from submerge_files.reader import ReadingOptions
 from submerge_files.score.model import of_file
-from submerge_files.score.rows import FileRows
 from submerge_files.score.run import ScoreRequest, score
 from support.commands import shell
 from support.pump_files import bad_day, readings, write
@@ -34,13 +33,13 @@ def uneven(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-def both(folder: Path, files: list[str], model: Path) -> tuple[list[FileRows], list[JudgedRows]]:
+def both(folder: Path, files: list[str], model: Path) -> tuple[list[JudgedRows], list[JudgedRows]]:
     paths, judged, notes = [folder / name for name in files], Judged(), list[str]()
     by_file = ReadingOptions(node_by="file")
     request = request_of([*map(str, paths)], model, by_file, "1 false per week", None)
     detect(request, judged)  # type: ignore[arg-type]
     scored = score(paths, of_file(model, None), ScoreRequest(), note=notes.append)
-    return [part for _, part in scored], judged.each
+    return [part.judged for part in scored], judged.each
 
 
 @pytest.mark.slow
@@ -70,5 +69,11 @@ def test_statistics_and_blame_are_those_of_detect(
         of_detect = np.concatenate([each.scores.even[kind] for each in judged])
         first = slice(AT_ONCE if kind == "channel" else rows)
         np.testing.assert_allclose(of_score[first], of_detect[first], rtol=1e-9)
+    for kind in judged[0].over.keys() - ({"channel"} if machines > 1 else set()):
+        of_score = np.concatenate([part.over[kind] for part in scored])
+        of_detect = np.concatenate([each.over[kind] for each in judged])
+        first = slice(AT_ONCE if kind == "channel" else rows)
+        np.testing.assert_allclose(of_score[first], of_detect[first], rtol=1e-9)
+    assert {"distance", "smoothed"} <= judged[0].over.keys() == scored[0].over.keys()
     blamed = np.concatenate([part.scores.blame() for part in scored])[:AT_ONCE]
     np.testing.assert_allclose(blamed, judged[0].scores.blame(), rtol=1e-9, atol=1e-12)
