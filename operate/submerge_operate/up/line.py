@@ -254,7 +254,7 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
     """Return the open alarm, or that it has ended."""
     if state.open:
         alarm, more = state.open[0], len(state.open) - 1
-        kind = "provisional alarm" if alarm.provisional else "ALARM"
+        kind = alarm.noun if alarm.is_quiet else alarm.noun.upper()
         since = _local(alarm.began)
         # Of today the time is enough.
         since = since.removeprefix(_local(at).partition(" ")[0]).lstrip()
@@ -263,8 +263,7 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
     if occasion == "alarm ended" and state.alarms:
         alarm = max(state.alarms, key=lambda each: each.ended)
         lasted = ago(max(0.0, alarm.ended - alarm.began))
-        kind = "provisional alarm" if alarm.provisional else "alarm"
-        return f"{kind} over after {lasted}: {', '.join(map(name_text, _named(alarm)))}"
+        return f"{alarm.noun} over after {lasted}: {', '.join(map(name_text, _named(alarm)))}"
     return "no alarm"
 
 

@@ -358,20 +358,20 @@ class AlarmDetector:
     def with_own_limits(self, at: float) -> AlarmDetector:
         """Return it with provisional limits of its own, if the group has none that are rarer.
 
-        A provisional alarm ends with the promised limits: what is unusual by these begins again.
+        A quiet alarm ends with the promised limits: what is unusual by these begins again.
         An alarm by promised limits is not compared with others: without them it stays open.
 
         at : wall time
         """
-        alarm = self.log.open
         if self.limits.promised:
-            ends = alarm is not None and alarm.provisional
-            return replace(self, log=self.log.end(at), recent=self.recent.finite) if ends else self
+            if not self.log.is_quiet:
+                return self
+            return replace(self, log=self.log.end(at), recent=self.recent.finite)
         if self.log.serious is not None:
             return self
         limits = self.highest.over(self.limits, self.row_s)
         # While rows of an open alarm wait, those of the group go on: its limits stay until it ends.
-        known = limits is not self.limits and (alarm is not None or self._is_rare(limits))
+        known = limits is not self.limits and (self.log.open is not None or self._is_rare(limits))
         return replace(self, limits=limits) if known else self
 
     def counted(

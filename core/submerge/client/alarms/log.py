@@ -10,6 +10,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.alarms.blame import PeakRow
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Verdict
 from submerge.stats.block_maxima import By
 
@@ -17,7 +18,7 @@ BLAMED = 256
 """Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
 
 PATIENCE = 2.0
-"""Longest time that rows of a provisional alarm are withheld, over that between false alarms: its
+"""Longest time that rows of a quiet alarm are withheld, over that between false alarms: its
 limits know little of what takes longer."""
 
 
@@ -48,8 +49,13 @@ class AlarmLog:
 
     @property
     def serious(self) -> Alarm | None:
-        """The open alarm, unless it is provisional."""
-        return None if self.open is None or self.open.provisional else self.open
+        """The open alarm, unless it is quiet."""
+        return self.open if self.open is not None and self.open.is_serious else None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the open alarm is quiet."""
+        return self.open is not None and self.open.is_quiet
 
     @property
     def withholds(self) -> bool:
@@ -62,22 +68,23 @@ class AlarmLog:
     @property
     def longest_s(self) -> float:
         """How long rows of the open alarm are withheld without a verdict."""
-        early = self.open is not None and self.serious is None
-        return min(self.max_withheld_s, PATIENCE * self.provisional_s if early else math.inf)
+        return min(
+            self.max_withheld_s, PATIENCE * self.provisional_s if self.is_quiet else math.inf
+        )
 
-    def begin(
-        self, at: float, cause: Cause, version: int, *, counted: bool, provisional: bool = False
-    ) -> AlarmLog:
-        """Return it with an alarm; not `counted` as raised where limits keep no promise."""
+    def begin(self, at: float, cause: Cause, version: int, limits: AlarmLimits) -> AlarmLog:
+        """Return it with an alarm; it counts as raised where limits keep their promise."""
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in self.alarms[:1]))
         alarm = Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
-        alarm = replace(alarm, provisional=provisional)
+        # A stuck channel needs no limit.
+        if cause != "stuck":
+            alarm = replace(alarm, provisional=limits.provisional_s > 0)
         return replace(
             self,
             alarms=(alarm, *self.alarms[:REMEMBERED]),
             held_s=0.0,
             blame=np.zeros(len(self.channels)),
-            raised=self.raised + counted,
+            raised=self.raised + limits.promised,
             peak=PeakRow.kept(None, self.channels),
         )
 
@@ -97,7 +104,7 @@ class AlarmLog:
         elif left_s > 0:
             held = rows if not each_s else min(rows, math.ceil(left_s / each_s))
         log, held_s = self._amend(withheld=alarm.withheld + held), self.held_s + each_s * rows
-        # Where limits rise, a provisional alarm whose time is over must not withhold again.
+        # Where limits rise, a quiet alarm whose time is over must not withhold again.
         held_s = held_s if held_s < self.longest_s else max(held_s, self.max_withheld_s)
         return replace(log, held_s=held_s), held
 
@@ -125,12 +132,12 @@ class AlarmLog:
         alarm = self.alarms[0].over(at, settled=settled)
         return replace(self, alarms=(alarm, *self.alarms[1:]), frozen={})
 
-    def provisional_causes(self, before: AlarmLog) -> frozenset[str]:
-        """Return the causes of provisional alarms that have ended since, without a verdict."""
+    def quiet_causes(self, before: AlarmLog) -> frozenset[str]:
+        """Return the causes of quiet alarms that have ended since, without a verdict."""
         if self.alarms is before.alarms:
             return frozenset()
         known = {each.number for each in before.alarms if not each.is_open}
-        ended = (each for each in self.alarms if each.provisional and not each.is_open)
+        ended = (each for each in self.alarms if each.is_quiet and not each.is_open)
         return frozenset(e.cause for e in ended if not e.verdict and e.number not in known)
 
     def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:
