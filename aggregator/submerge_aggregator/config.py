@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
-from submerge_aggregator.audit.config import AuditConfig
+from submerge_aggregator.audit import AuditConfig
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen, SecurityConfig
 from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.limits import has_room, largest_message

@@ -32,8 +32,7 @@ from typing import Any
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
-from submerge_aggregator.storage.online_copy import OnlineCopy
-from submerge_aggregator.storage.room import PAGE_BYTES, LogFrames, StoreRoom, frames_of
+from submerge_aggregator.storage import PAGE_BYTES, LogFrames, OnlineCopy, StoreRoom, frames_of
 from submerge_client.files import create_private, is_same, make_private, refuse_link, stat_of
 from submerge_client.logs import say
 

@@ -35,9 +35,11 @@ from submerge_aggregator.history.file import (
     ModelHeard,
     TrailHeard,
     VersionRow,
+    VersionView,
     files_of,
+    higher,
+    hours_of,
 )
-from submerge_aggregator.history.views import VersionView, higher, hours_of
 from submerge_aggregator.questions.alarm_survey import view_of
 from submerge_client.logs import say
 

@@ -58,11 +58,18 @@ from submerge.protocol.machine import (
     SetQuarantine,
 )
 from submerge.protocol.messages import Incarnation
-from submerge_aggregator.backup.checking import CopyIdentity
-from submerge_aggregator.backup.jobs import BackupJobs
+from submerge_aggregator.backup import BackupJobs, CopyIdentity
 from submerge_aggregator.http import admin_jobs, admin_tree
-from submerge_aggregator.http.params import flag, path_names, query_names
-from submerge_aggregator.http.serving import Busy, as_json, ask, note_order, unknown_path
+from submerge_aggregator.http.serving import (
+    Busy,
+    as_json,
+    ask,
+    flag,
+    note_order,
+    path_names,
+    query_names,
+    unknown_path,
+)
 from submerge_aggregator.questions import alarm_survey, health, histories, survey
 from submerge_aggregator.questions.histories import MOST_PUSHED_BYTES
 from submerge_aggregator.questions.views import NodeView, ShownRank

@@ -17,8 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge.errors import SubmergeError, UsageError
-from submerge_aggregator.http.params import path_names, query_names
-from submerge_aggregator.http.serving import as_json, ask, note_order
+from submerge_aggregator.http.serving import as_json, ask, note_order, path_names, query_names
 from submerge_aggregator.jobs.board import MOST_ORDER_BYTES, job_of, read_order, schema_of
 from submerge_aggregator.jobs.views import JobView
 from submerge_aggregator.questions.survey import Missing, group_of

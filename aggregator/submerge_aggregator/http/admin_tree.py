@@ -30,9 +30,15 @@ from submerge_aggregator.history.answers import (
     scores_page,
     versions,
 )
-from submerge_aggregator.http.params import moment, path_names, query_names, tree_path, whole
-from submerge_aggregator.http.serving import as_json, ask
-from submerge_aggregator.inquiring import NoReply
+from submerge_aggregator.http.serving import (
+    as_json,
+    ask,
+    moment,
+    path_names,
+    query_names,
+    tree_path,
+    whole,
+)
 from submerge_aggregator.questions import survey
 from submerge_aggregator.questions.foreign_replies import (
     read_page,
@@ -42,7 +48,7 @@ from submerge_aggregator.questions.foreign_replies import (
     read_values,
 )
 from submerge_aggregator.questions.survey import group_of, nodes_page
-from submerge_aggregator.server import Server
+from submerge_aggregator.server import NoReply, Server
 
 KEPT_S = 2.0
 """How long an answer is shown again."""

@@ -10,8 +10,7 @@ from starlette.applications import Starlette
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
-from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
-from submerge_aggregator.http.serving import Serving
+from submerge_aggregator.http.serving import NetworkProtocol, Serving, TlsProtocol, failed_handshake
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
-from submerge_aggregator.audit.log import Record
+from submerge_aggregator.audit import Record
 from submerge_aggregator.limits import RateLimit
 from submerge_aggregator.operators.identify import DENIALS, Denial, Operator, Peer, place_of
 from submerge_aggregator.operators.scopes import ApiCall, objection

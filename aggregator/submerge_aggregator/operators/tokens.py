@@ -24,7 +24,7 @@ from typing import NamedTuple
 from submerge import UsageError
 from submerge.protocol.names import NAME_RULE, is_name
 from submerge_aggregator.admission.watched_file import WatchedFile
-from submerge_aggregator.audit.log import Record
+from submerge_aggregator.audit import Record
 from submerge_aggregator.operators.scopes import SCOPES, Scope
 
 PREFIX = "submerge_"

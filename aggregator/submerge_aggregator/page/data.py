@@ -21,8 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from submerge_aggregator.http.params import path_names, query_names, whole
-from submerge_aggregator.http.serving import as_json
+from submerge_aggregator.http.serving import as_json, path_names, query_names, whole
 from submerge_aggregator.operators.scopes import ApiCall, objection
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.fleet_tree import one_node

@@ -19,7 +19,7 @@ from submerge.client.recent_rows import BLAMED
 from submerge.errors import Kind
 from submerge.protocol.names import LAST_SECOND, is_name
 from submerge_aggregator.history.answers import MOST_STEPS, ScoresAsked
-from submerge_aggregator.history.views import ScoresPage
+from submerge_aggregator.history.file import ScoresPage
 from submerge_aggregator.questions.views import NodesPage
 from submerge_client.replies import LETTERS, RecentReply, SettingsReply, ValuesReply
 from submerge_proto.wire.fields import MOST

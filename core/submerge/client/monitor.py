@@ -14,9 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.detect import detect
-from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation, row_statistics
+from submerge.client.alarms.detector import (
+    AlarmDetector,
+    ChannelState,
+    DetectorState,
+    Situation,
+    row_statistics,
+)
 from submerge.client.alarms.new_level import NewLevel, lasting_s
 from submerge.client.drill import DrillTask
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows

@@ -32,8 +32,7 @@ from submerge.jobs.machine import (
     SendJob,
 )
 from submerge.jobs.parcels import all_of
-from submerge.jobs.point_budget import RECORD, PointBudget
-from submerge.jobs.points import HeldRows, JobPoints, split
+from submerge.jobs.points import RECORD, HeldRows, JobPoints, PointBudget, split
 from submerge.protocol.machine import Keep, Note, Now, Start
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.names import RandomSource

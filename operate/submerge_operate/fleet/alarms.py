@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from submerge_aggregator.questions.alarm_views import AlarmView
+    from submerge_aggregator.questions.views import AlarmView
 
 
 @click.command("past", epilog="Example: submerge alarms past --number 20 --config root.toml")
@@ -89,7 +89,7 @@ def _time_of(alarm: dict[str, Any]) -> float:
 def _views(found: list[dict[str, Any]]) -> list[AlarmView]:
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import AlarmView
+    from submerge_aggregator.questions.views import AlarmView
 
     return msgspec.convert(found, type=list[AlarmView])
 
@@ -285,7 +285,7 @@ def _get_alarms(admin: AdminClient, query: dict[str, str], *, open_only: bool = 
 def _alarms(answer: bytes) -> list[AlarmView]:
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import AlarmView
+    from submerge_aggregator.questions.views import AlarmView
 
     return msgspec.json.decode(answer, type=list[AlarmView])
 
@@ -293,7 +293,7 @@ def _alarms(answer: bytes) -> list[AlarmView]:
 def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import GroupWatch
+    from submerge_aggregator.questions.views import GroupWatch
 
     groups = msgspec.json.decode(admin.get("alarm-status", **query), type=list[GroupWatch])
     return [line for each in groups for line in lines_of(each)]
@@ -380,7 +380,7 @@ def _set_verdicts(
 ) -> None:
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import DesiredStateView
+    from submerge_aggregator.questions.views import DesiredStateView
 
     admin = at.admin()
     views = _alarms(_get_alarms(admin, at.query))

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from submerge.protocol.alarm_status import State
-    from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
-    from submerge_aggregator.questions.views import NodeView
+    from submerge_aggregator.questions.views import AlarmView, GroupWatch, NodeView, WatchView
 
 CAUSE_LINES = "\n".join(
     ["\b", "In the column cause:", *(f"  {cause:<9} {words}" for cause, words in CAUSES.items())]

@@ -38,7 +38,7 @@ def ask_nodes(at: AggregatorOptions, nodes: Sequence[str], *, anyway: bool) -> N
     """Ask nodes for a drill; print when that reaches them."""
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import DesiredStateView
+    from submerge_aggregator.questions.views import DesiredStateView
 
     admin = at.admin(instead="FILEs with --model, or ")
     group = admin.group(at.group)

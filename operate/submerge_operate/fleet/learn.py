@@ -80,7 +80,7 @@ def _set_paused(
 ) -> None:
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import DesiredStateView
+    from submerge_aggregator.questions.views import DesiredStateView
 
     admin = at.admin()
     group = at.group or _group_of(admin, node)

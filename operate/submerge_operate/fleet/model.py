@@ -307,7 +307,7 @@ def compare(
     Status 1 if their vectors differ in meaning: the differences are printed.
     """
     from submerge_files.model_file import read
-    from submerge_operate.fleet import model_comparison
+    from submerge_operate.fleet import model_figures
 
     if len(files) > 2:
         raise UsageError(f"expected one model or two, got {len(files)}")
@@ -319,14 +319,14 @@ def compare(
         at = at._replace(group=at.group or first.model.group)
         second, shown = _running_model(at, instead="a second FILE, ")
         rank = rank or shown
-    lines, comparable = model_comparison.schema_differences(first.schema, second.schema)
+    lines, comparable = model_figures.schema_differences(first.schema, second.schema)
     found = None
     if comparable:
-        found = model_comparison.compare_summaries(_learnt(first), _learnt(second), rank=rank)
+        found = model_figures.compare_summaries(_learnt(first), _learnt(second), rank=rank)
     if as_json:
-        click.echo(json.dumps(model_comparison.as_dict(found, lines)))
+        click.echo(json.dumps(model_figures.as_dict(found, lines)))
     elif found is not None:
-        click.echo(model_comparison.comparison_text(first, second, found, lines))
+        click.echo(model_figures.comparison_text(first, second, found, lines))
     else:
         for line in lines:
             click.echo(line)

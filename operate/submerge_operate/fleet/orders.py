@@ -16,7 +16,7 @@ from submerge_files.console.options import (
 from submerge_files.console.units import ago
 
 if TYPE_CHECKING:
-    from submerge_aggregator.questions.alarm_views import DesiredStateView
+    from submerge_aggregator.questions.views import DesiredStateView
 
 ON_ITS_WAY = """The order is sent down at once, level by level. A node that cannot be reached now
 gets it when it joins again, or with its next report."""

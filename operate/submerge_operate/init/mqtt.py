@@ -25,9 +25,8 @@ from submerge_client.sensors import needs_extra
 from submerge_client.sensors.mqtt.decoder import RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import SUBSCRIPTIONS
 from submerge_client.sensors.tally import ProblemTally
-from submerge_operate.init.choice import Choice, choose, exclusions
 from submerge_operate.init.devices import Hearing
-from submerge_operate.init.proposal import FoundChannel, Proposal
+from submerge_operate.init.proposal import Choice, FoundChannel, Proposal, choose, exclusions
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage

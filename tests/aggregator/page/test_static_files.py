@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from submerge.protocol.alarm_status import CAUSES, MARKS
-from submerge_aggregator.page.drawing import FOLDER, TEMPLATES, StaticFiles
 from submerge_aggregator.page.fleet_tree import STATES
+from submerge_aggregator.page.opening import FOLDER, TEMPLATES, StaticFiles
 
 MOST_BYTES = 300_000
 MOST_LINES = 400

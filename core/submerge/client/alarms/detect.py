@@ -42,7 +42,6 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.alarms.blame import Evidence, last_errors
 from submerge.client.alarms.blocks import InAlarm, is_believed
 from submerge.client.alarms.detector import (
     NOT_CLOSE,
@@ -54,7 +53,7 @@ from submerge.client.alarms.detector import (
     rows_needed,
 )
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.log import AlarmLog
+from submerge.client.alarms.log import AlarmLog, Evidence, last_errors
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores

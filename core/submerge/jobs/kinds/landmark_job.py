@@ -55,8 +55,14 @@ from submerge.jobs.kinds.kpca.settings import (
     flag_setting,
     kernel_setting,
 )
-from submerge.jobs.point_budget import NO_ONE_SHARES
-from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, node_id, seed_of
+from submerge.jobs.points import (
+    LARGEST_READING,
+    MOST_HELD,
+    NO_ONE_SHARES,
+    JobPoints,
+    node_id,
+    seed_of,
+)
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.kernel.nystrom import check_finite
 
