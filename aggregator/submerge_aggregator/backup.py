@@ -475,7 +475,6 @@ class _Job:
 
     @property
     def view(self) -> BackupView:
-        """How far it is."""
         return BackupView(self.name, self._copied, self._total, self._bytes)
 
     def fetched_now(self, first: int, count: int) -> CopyIdentity | None:

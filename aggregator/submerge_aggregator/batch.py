@@ -231,7 +231,6 @@ class BatchEntries:
         self._waiting.append(("join", facts))
 
     def add_note(self, note: Note) -> None:
-        """Take a note of the machine."""
         event = NOTED.get(note.what)
         if event is not None:
             self._waiting.append((event, {"what": note.what, **note.facts}))

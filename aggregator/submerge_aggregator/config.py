@@ -259,7 +259,6 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> AggregatorSettings:
-        """Settings of its node."""
         parent = None if self.parent is None else self.parent.name
         advanced = asdict(self.advanced)
         del advanced["burst"]  # for the server, not for the node

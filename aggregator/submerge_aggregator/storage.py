@@ -99,7 +99,6 @@ PIECE = 1 << 16
 
 
 def ballast_of(store: str | os.PathLike[str]) -> str:
-    """Return the path of a store's ballast."""
     return f"{os.path.realpath(store)}.ballast"
 
 

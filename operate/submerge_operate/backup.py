@@ -331,7 +331,6 @@ def _answers(path: Path) -> bool:
 
 
 def _free_name(store: Path) -> Path:
-    """Return a name beside the store that no file has."""
     dated = f"{store.name}.before-{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}"
     path, number = store.with_name(dated), 1
     while path.exists():

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def forwarding(way: UnixSocket) -> Starlette:
-    """Return the app."""
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.routing import Route

@@ -50,7 +50,6 @@ DIGITS = 5
 
 
 def version_row(model: Model, before: Model | None) -> VersionRow:
-    """Return a version as it is kept."""
     view = VersionView(
         version=model.version,
         created_s=model.created,
@@ -192,11 +191,9 @@ class HistoryRecorder:
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is a history."""
         return self._path is not None
 
     def take(self, entry: Entry) -> None:
-        """Take an entry of a batch that is committed."""
         if self._path is None:
             return
         with self._changed:

@@ -25,8 +25,6 @@ from submerge_aggregator.server import Server
 
 
 def landmark_routes(server: Server) -> list[Route]:
-    """Return the routes."""
-
     async def chosen_again(request: Request) -> Response:
         (group,) = path_names(request, "group")
         job = await server.landmarks.choose_again(group)
@@ -37,7 +35,6 @@ def landmark_routes(server: Server) -> list[Route]:
 
 
 def routes(server: Server) -> list[Route]:
-    """Return the routes."""
     board = server.board
 
     async def listed(request: Request) -> Response:

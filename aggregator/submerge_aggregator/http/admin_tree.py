@@ -100,7 +100,6 @@ FRESH = {"Cache-Control": "no-store"}
 
 
 def asked_routes(server: Server) -> list[Route]:
-    """Return the routes."""
     answers = SharedAnswers()
 
     def route(topic: str) -> Route:
@@ -136,7 +135,6 @@ MOST_PAGES = 256
 
 
 def routes(server: Server) -> list[Route]:
-    """Return the routes."""
     pages = SharedAnswers(most=MOST_PAGES)
 
     async def nodes(request: Request) -> Response:
@@ -172,7 +170,6 @@ DAY_S, STEP_S = 86_400, 900
 
 
 def history_routes(server: Server) -> list[Route]:
-    """Return the routes."""
     pages = SharedAnswers(most=MOST_PAGES)
 
     async def scores(request: Request) -> Response:

@@ -99,7 +99,6 @@ class Endpoints:
         say("status", url=f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
 
     async def stop(self) -> None:
-        """Stop answering."""
         if self._open and is_same(self._there, stat_of(self._path)):
             # Before the socket closes: while it listens, no other process takes its place.
             self._path.unlink(missing_ok=True)

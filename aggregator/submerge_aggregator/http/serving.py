@@ -202,7 +202,6 @@ async def ask(
 
 
 def as_json(value: Any, status: int = 200) -> Response:
-    """Return a value as a response."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
@@ -399,7 +398,6 @@ class TlsProtocol(asyncio.Protocol):
 
 
 def failed_handshake(why: str) -> Denial:
-    """Return how a handshake that failed is counted."""
     return Denial(403, "handshake", why)
 
 

@@ -113,7 +113,6 @@ class OperatorAccess:
         self._attempts = RateLimit(FAILED_PER_S, FAILED_BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         peer: Peer = scope.get("state", {}).get("peer", Peer())
         what = f"{scope['method']} {scope['path']}"
         found = self._identified(scope["headers"], peer)

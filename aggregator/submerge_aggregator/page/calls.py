@@ -40,7 +40,6 @@ class InsideCalls(NamedTuple):
     api: ASGIApp
 
     async def get(self, path: str, /, **query: str) -> bytes:
-        """Return an answer."""
         scope: dict[str, Any] = {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -86,7 +85,6 @@ async def ask_patiently(calls: AdminCalls, path: str, /, **query: str) -> bytes:
 
 
 def why_of(body: bytes, status: int) -> str:
-    """Return the reason in an answer that is none."""
     try:
         return str(msgspec.json.decode(body)["error"])
     except (msgspec.DecodeError, KeyError, TypeError):

@@ -149,8 +149,6 @@ MOST_COMPRESSED = 4
 
 
 def routes(watched: Watched) -> list[Route]:
-    """Return the routes."""
-
     async def fleet(request: Request) -> Response:
         body = await watched.trees.body(_group(request, "/tree/{group}"))
         return _json(request, body, compressed=_kept_compressed)

@@ -285,7 +285,6 @@ class Drawing:
         )
 
     def draw(self, request: Request, name: str, status: int = 200, **more: Any) -> Response:
-        """Return a template as an answer."""
         operator, session = request.scope.get("operator"), request.scope.get("session")
         known = {
             "store": self._store,

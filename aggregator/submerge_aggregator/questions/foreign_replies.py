@@ -26,7 +26,6 @@ from submerge_proto.wire.fields import MOST
 
 
 def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
-    """Return the page that a reply holds."""
     try:
         page = msgspec.json.decode(body, type=ScoresPage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -57,7 +56,6 @@ LARGEST_PAGE = 2.0**63
 
 
 def read_page(body: bytes, group: str, after: str) -> NodesPage:
-    """Return the page that a reply holds."""
     try:
         page = msgspec.json.decode(body, type=NodesPage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -98,7 +96,6 @@ T = TypeVar("T")
 
 
 def read_settings(body: bytes, node: str, _: str = "") -> SettingsReply:
-    """Return the settings that a reply holds."""
     reply = _decoded(body, SettingsReply, "settings")
     _check(reply.node == node, f"settings of {node}", "name")
     _check_text([reply.software])
@@ -106,7 +103,6 @@ def read_settings(body: bytes, node: str, _: str = "") -> SettingsReply:
 
 
 def read_recent(body: bytes, node: str, group: str) -> RecentReply:
-    """Return the scores that a reply holds."""
     reply, shares = _decoded(body, RecentReply, "scores"), list[float]()
     _check((reply.node, reply.group) == (node, group), f"scores of {node} in {group}", "name")
     _check_times(reply.at)
@@ -128,7 +124,6 @@ def read_recent(body: bytes, node: str, group: str) -> RecentReply:
 
 
 def read_values(body: bytes, node: str, group: str) -> ValuesReply:
-    """Return the readings that a reply holds."""
     reply = _decoded(body, ValuesReply, "readings")
     _check((reply.node, reply.group) == (node, group), f"readings of {node} in {group}", "name")
     _check_times(reply.at)

@@ -26,7 +26,6 @@ from submerge_proto.wire.parts import SOFTWARE
 
 
 def metrics_of_groups(node: AggregatorNode, now: Now) -> list[GroupMetrics]:
-    """Return the metrics of each group."""
     return [_group_metrics(node, group, now) for group in node.groups]
 
 

@@ -225,7 +225,6 @@ def _age(ledger: Ledger, fingerprint: str) -> Age:
 
 
 def kind_of(row: Row) -> Kind:
-    """Return which kind of node sent a row."""
     return "client" if row.from_client else "aggregator"
 
 

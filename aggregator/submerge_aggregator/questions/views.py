@@ -256,7 +256,6 @@ class WatchView:
 
     @classmethod
     def of(cls, alarm_status: AlarmStatus) -> WatchView:
-        """Return the view of a reported alarm status."""
         return cls(
             dict(zip(STATES, alarm_status.states, strict=True)),
             alarm_status.open,

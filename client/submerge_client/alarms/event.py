@@ -28,7 +28,6 @@ from submerge.protocol.names import LAST_SECOND
 
 
 def facts(alarm: Alarm, group: str) -> dict[str, Any]:
-    """Return an alarm as JSON has it."""
     return {
         "id": alarm.name,
         "node": alarm.node,
@@ -82,7 +81,6 @@ def alarm_of(facts: Mapping[str, Any]) -> Alarm:
 
 
 def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
-    """Return an event as JSON has it."""
     # A start that is delivered late is of an alarm that may be over by now.
     alarm = event.alarm if event.kind == "end" else replace(event.alarm, ended=0.0)
     at = alarm.ended if event.kind == "end" else alarm.began

@@ -48,7 +48,6 @@ class ScoreMetrics:
         return self._outlet.problem
 
     def write(self, block: ScoredBlock) -> None:
-        """Write the metrics of one block of rows."""
         scored, schema, first, _, alarms = block
         named = alarm_names(scored.decision.alarmed, alarms)
         apart = set() if self._provisional else {each.name for each in alarms if each.is_quiet}

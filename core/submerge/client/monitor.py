@@ -164,7 +164,6 @@ class NodeMonitor:
 
     @property
     def channels(self) -> ChannelState:
-        """The behaviour of its channels."""
         return self._channels if self.detector is None else self.detector.channels
 
     @property
@@ -199,7 +198,6 @@ class NodeMonitor:
 
     @property
     def learns(self) -> bool:
-        """Whether learning is not paused."""
         return not self.desired.paused  # None as well: never set
 
     def alarm_status(self, now: Now) -> AlarmStatus | None:

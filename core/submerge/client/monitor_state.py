@@ -79,5 +79,4 @@ def no_mean(schema: Schema) -> OwnMean | None:
 
 
 def no_rows(schema: Schema) -> OwnMean:
-    """Return the mean of no rows."""
     return OwnMean.none(schema.width, None if schema.linear else schema.dim)

@@ -77,12 +77,10 @@ class JobMember:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of points and payloads that are held."""
         return sum(part.held_bytes for part in self._parts.values())
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """Jobs that it takes part in."""
         return tuple(self._parts)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:

@@ -289,7 +289,6 @@ class AlarmStatus:
 
     @property
     def state(self) -> State:
-        """The state of a client."""
         return STATES[max(range(len(STATES)), key=lambda i: self.states[i])]
 
     @property

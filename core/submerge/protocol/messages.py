@@ -342,7 +342,6 @@ class Report:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The alarms that it lists."""
         return () if self.alarm_status is None else self.alarm_status.alarms
 
 

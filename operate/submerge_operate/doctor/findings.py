@@ -32,12 +32,10 @@ class Finding(NamedTuple):
 
 
 def ok(check: str, message: str) -> Finding:
-    """Return a finding that all is well."""
     return Finding(check, "ok", message)
 
 
 def warning(check: str, message: str, hint: str) -> Finding:
-    """Return a finding to look into."""
     return Finding(check, "warning", message, hint)
 
 

@@ -83,7 +83,6 @@ def table_of_nodes(views: Sequence[NodeView]) -> Table:
 
 
 def several_groups(views: Sequence[AlarmView | NodeView]) -> bool:
-    """Return whether the views are of more than one group."""
     return len({view.group for view in views}) > 1
 
 
@@ -184,7 +183,6 @@ def channels_text(view: AlarmView, between: str = ", ") -> str:
 
 
 def shares_text(shares: dict[str, float]) -> str:
-    """Return channels and their shares."""
     return ", ".join(f"{name_text(channel)} {share:.0%}" for channel, share in shares.items())
 
 

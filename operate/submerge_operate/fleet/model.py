@@ -68,7 +68,6 @@ def weight_warning(done: PushedView) -> str:
 
 
 def table_of(views: Sequence[HistoryView]) -> Table:
-    """Return histories as a table."""
     capped = any(view.most_rows is not None for view in views)
     columns: list[Column[HistoryView]] = [
         Column("group", lambda view: view.group, shown=len({view.group for view in views}) > 1),

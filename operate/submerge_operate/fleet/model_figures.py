@@ -41,7 +41,6 @@ class Contents:
 
 
 def contents(learnt: Learnt) -> Contents:
-    """Return what a file holds."""
     merges = ""
     if learnt.summary is not None:
         is_whole = isinstance(learnt.summary, WholeScatter)
@@ -158,12 +157,10 @@ class Figures:
     contents: Contents | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON has them."""
         return asdict(self)
 
 
 def figures(named: SavedModel, *, shown: int | None = None, now: float | None = None) -> Figures:
-    """Return the figures of a model."""
     model, schema = named.model, named.schema
     now = time.time() if now is None else now
     units = (
@@ -255,7 +252,6 @@ def figures_text(found: Figures) -> str:
 
 
 def _noise(found: Figures) -> str:
-    """Return whether each channel has a noise of its own."""
     if not found.noise:
         return (
             "one for all channels: the model has no energies of channels, as one of a job or of an"
@@ -410,7 +406,6 @@ def _plain(found: ModelComparison) -> dict[str, Any]:
 def comparison_text(
     first: SavedModel, second: SavedModel, found: ModelComparison, lines: tuple[str, ...]
 ) -> str:
-    """Return a comparison as text."""
     names = first.schema.names
     shifted = sorted(range(len(names)), key=lambda j: -abs(found.shift[j]))[:MOST_SHIFTED]
     features = []

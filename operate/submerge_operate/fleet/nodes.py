@@ -268,7 +268,6 @@ def _view(admin: AdminClient, found: FoundNode) -> NodeView:
 
 
 def _incarnation(known: NodeView, letters: str) -> str:
-    """Return the incarnation that begins with these letters."""
     found = [row.incarnation for row in known.rows if row.incarnation.startswith(letters)]
     if len(found) != 1:
         raise UsageError(f"expected one of its incarnations, got {letters!r}; {_rows_of(known)}")

@@ -184,7 +184,6 @@ class _Progress:
             click.echo("\r\x1b[K", nl=False, err=True)
 
     def show(self, begun: float, longest_s: float) -> None:
-        """Show it."""
         if self._shown is not None:
             passed = time.monotonic() - begun
             line = f"\rlistening, {passed:.0f} of at most {longest_s:.0f} s: {self._shown()}\x1b[K"

@@ -94,7 +94,6 @@ discover = true
 
 
 def box_text(proposal: Proposal, *, node: str, folder: str, path: str, page: bool = True) -> str:
-    """Return a configuration as TOML."""
     summary = f"\n[summary]\n{proposal.summary}" if proposal.summary else ""
     return BOX.format(
         source=" ".join(proposal.source.split()),

@@ -279,7 +279,6 @@ class IssuedKits(NamedTuple):
 
 
 def of_all(pki: PkiDirectory) -> IssuedKits:
-    """Return all kits of an authority."""
     authority = certificate_of(pki.certificate())
     entries = pki.record()
     return IssuedKits(
@@ -298,7 +297,6 @@ def of_kit(path: Path) -> IssuedKits:
 
 
 def print_kits(shown: IssuedKits, at: datetime) -> None:
-    """Print kits as a table."""
     from rich.text import Text
 
     console = console_of(wide=False)

@@ -53,7 +53,6 @@ class KitContents(NamedTuple):
 
 
 def text_of(certified: Certified, authority: Authority) -> bytes:
-    """Return a kit's text."""
     head = (
         HEAD,
         f"node: {certified.node}",
@@ -248,7 +247,6 @@ class PkiDirectory:
         replace_file(self.crl, crl_of(authority, serials, now=at, number=number), PUBLIC)
 
     def kit(self, node: str) -> Path:
-        """Return the path of a node's kit."""
         return self.kits / f"{node}.kit"
 
     def _read(self, path: Path) -> bytes:
@@ -303,7 +301,6 @@ class RevocationList(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """The file."""
         return "".join(f"{line}\n" for line in self.lines).encode()
 
     def adding(
@@ -324,7 +321,6 @@ class RevocationList(NamedTuple):
 
 
 def parse_revoked(text: str, whence: str) -> RevocationList:
-    """Return the list in a text."""
     # Any other line is refused: half a list would let in the other half.
     try:
         serials, nodes = read_revoked(text)

@@ -72,7 +72,6 @@ class BoxState:
 
     @property
     def open(self) -> tuple[Alarm, ...]:
-        """Alarms that are open."""
         return tuple(each for each in self.alarms if each.is_open)
 
 
@@ -108,7 +107,6 @@ def measured_of(client: ClientNode) -> int | None:
 
 
 def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState:
-    """Return how a machine is."""
     # `held` is what its root holds; of the running incarnation the client knows more.
     current, monitor = client.current, client.monitor
     total = current.counts
@@ -159,7 +157,6 @@ def text_of(
 def json_of(
     state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
 ) -> str:
-    """Return the same as one object of JSON."""
     score = state.score
     line: dict[str, Any] = {"at": round(at, 3), "why": occasion, "rows": state.rows}
     line |= {"learnt": state.learnt, "withheld": state.withheld}
@@ -457,7 +454,6 @@ class Telling:
                 await self.write(occasion)
 
     async def write(self, occasion: Occasion) -> None:
-        """Write a line."""
         state, arrivals = await self._state(), self._arrivals
         if occasion == "minute":
             arrivals.mark(self._agent.rows, self._agent.newest)

@@ -40,7 +40,6 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def channel(self) -> ChannelConfig:
-        """The field as a channel."""
         return ChannelConfig(
             name=self.name, unit=self.unit, offset=self.offset, scale=self.scale or 1.0
         )

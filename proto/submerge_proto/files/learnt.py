@@ -140,7 +140,6 @@ def packed(learnt: Learnt, *, rank: int = 0, linear_rank: int = 0) -> bytes:
 
 
 def unpacked(data: bytes) -> LearntFile:
-    """Return what the bytes of a file hold."""
     payload = _payload(data)
     try:
         bounds.check(pb.Learnt, payload, MOST_PARTS)
@@ -274,7 +273,6 @@ def monitors(value: Iterable[tuple[str, MonitorState]]) -> list[pb.MachineMonito
 def monitors_of(
     messages: Sequence[pb.MachineMonitor], schema: Schema, lags: int
 ) -> tuple[tuple[str, MonitorState], ...]:
-    """Return the monitors that messages hold."""
     names = ascending("machines", [each.machine for each in messages], MOST_MACHINES)
     return tuple(
         (name, _state_of(each.state, name, schema, lags))

@@ -73,7 +73,6 @@ class SparkplugDecoder:
     def read(
         self, topic: str, payload: bytes | bytearray
     ) -> list[MetricReading] | Unborn | Departed:
-        """Return the metrics in a message."""
         levels = topic.split("/")
         if len(levels) not in (4, 5) or levels[2] not in BIRTHS + DATA + DEATHS:
             return []  # a command, or the state of a host
@@ -182,7 +181,6 @@ class Metric(NamedTuple):
 
 
 def metrics_in(payload: bytes | bytearray, device: str) -> list[Metric]:
-    """Return the metrics in a payload."""
     check_size(payload)
     try:
         message = pb.Payload.FromString(bytes(payload))
@@ -197,7 +195,6 @@ def metrics_in(payload: bytes | bytearray, device: str) -> list[Metric]:
 
 
 def as_payload(name: str, *, datatype: int, milliseconds: int) -> bytes:
-    """Return a payload with one metric that is true."""
     metric = pb.Metric(name=name, timestamp=milliseconds, datatype=datatype, boolean_value=True)
     return bytes(pb.Payload(timestamp=milliseconds, metrics=[metric]).SerializeToString())
 

@@ -31,7 +31,6 @@ class NamePatterns:
         self._include, self._exclude = _any_of(include), _any_of(exclude)
 
     def take(self, name: str) -> bool:
-        """Return whether a name passes."""
         return bool(self._include.match(name)) and not self._exclude.match(name)
 
     def leave_out(self, device: str) -> bool:

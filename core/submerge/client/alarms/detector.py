@@ -131,7 +131,6 @@ class Closeness(NamedTuple):
         return self.at_least(max(highest[i] / most[i] for i in known))
 
     def at_least(self, share: float) -> Closeness:
-        """Return it with a share that is no lower."""
         low = self.share is None or self.share < share
         return Closeness(self.minute, share) if low else self
 
@@ -305,7 +304,6 @@ class AlarmDetector:
         return tuple(each for each in stuck if each not in self.log.excused)
 
     def limit(self, kind: By, *, settled: bool) -> float:
-        """Return the limit of a statistic now."""
         if self.log.frozen:
             return self.log.frozen.get(kind, math.inf)
         return self.limits.limit(kind, self.hours.spared, settled=settled)
@@ -422,7 +420,6 @@ class AlarmDetector:
         return "stale" if stale else "armed"
 
     def alarm_status(self, state: State, desired: int) -> AlarmStatus:
-        """Return the alarm status of a report."""
         return AlarmStatus(
             states=AlarmStatus.at(state),
             alarms=self.log.alarms,

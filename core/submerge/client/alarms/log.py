@@ -149,7 +149,6 @@ class AlarmLog:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the open alarm is quiet."""
         return self.open is not None and self.open.is_quiet
 
     @property

@@ -35,7 +35,6 @@ class FleetJobs:
         self.admin, self._sleep, self._steady = admin, sleep, steady
 
     def open(self, group: str, order: JobOrder) -> JobView:
-        """Open a job."""
         answer = self.admin.send(msgspec.json.encode(order), "jobs", group)
         opened: JobView = _read(answer, JobView)
         return opened
