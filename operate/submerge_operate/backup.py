@@ -21,7 +21,7 @@ import click
 from submerge.errors import SubmergeError, UsageError
 from submerge_aggregator.questions.views import socket_of
 from submerge_client.files import PRIVATE, atomic_file, refuse_link, sync_folder
-from submerge_files.console.admin_client import AdminClient, AdminCommand, AdminGroup
+from submerge_files.console.admin_client import AdminClient, AdminCommand, AdminGroup, value_in
 from submerge_files.console.options import (
     FILE,
     AggregatorOptions,
@@ -33,7 +33,7 @@ from submerge_files.console.progress import advancing, counting
 from submerge_files.console.ways import NoAnswer
 
 if TYPE_CHECKING:
-    from submerge_aggregator.backup import BackupView, CopyIdentity, StoreCopy
+    from submerge_aggregator.backup import CopyIdentity, StoreCopy
     from submerge_aggregator.config import AggregatorConfig
 
 ENDING = ".backup"
@@ -89,12 +89,14 @@ def fetch(admin: AdminClient, path: Path, *, anyway: bool) -> CopyIdentity:
 
 
 def _receive(admin: AdminClient, file: BinaryIO) -> None:
-    view = _view(admin.post("backup"))
+    from submerge_aggregator.backup import BackupView
+
+    view = value_in(admin.post("backup"), BackupView)
     try:
         with counting("bytes copied") as copied:
             size, at = view.bytes, 0
             while size is None:
-                before, view = view.copied, _view(admin.get("backup", view.name))
+                before, view = view.copied, admin.read(BackupView, "backup", view.name)
                 copied(view.copied - before)
                 size = view.bytes
         with advancing("fetching", size) as fetched:
@@ -109,14 +111,6 @@ def _receive(admin: AdminClient, file: BinaryIO) -> None:
         # Else the next backup would have to wait until the aggregator notices that this one ended.
         with suppress(SubmergeError):
             admin.post("backup", view.name, "end")
-
-
-def _view(answer: bytes) -> BackupView:
-    import msgspec
-
-    from submerge_aggregator.backup import BackupView
-
-    return msgspec.json.decode(answer, type=BackupView)
 
 
 def _refuse_existing(path: Path, *, anyway: bool) -> None:

@@ -15,6 +15,7 @@ import struct
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -29,9 +30,12 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Level, Now
 from submerge.protocol.messages import DEEPEST
 from submerge.protocol.names import is_name
+from submerge_aggregator.operators.access import OrderLog
 from submerge_aggregator.operators.identify import Denial, Peer
+from submerge_aggregator.operators.tls_files import TlsFiles
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
+from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import parts
 
 REQUEST_S = 20.0
@@ -395,6 +399,17 @@ class TlsProtocol(asyncio.Protocol):
         inner.connection_made(secure)
         if self._early and not secure.is_closing():
             inner.data_received(bytes(self._early))
+
+
+def protocol_of(tls: Tls | None, log: OrderLog) -> Callable[..., asyncio.Protocol]:
+    """Return how connections over the network are served; a failed handshake is counted."""
+    if tls is None:
+        return NetworkProtocol
+
+    def failed(address: str, why: str) -> None:
+        log.deny(failed_handshake(why), address, "handshake")
+
+    return partial(TlsProtocol, TlsFiles(tls).current, failed, {})
 
 
 def failed_handshake(why: str) -> Denial:

@@ -154,7 +154,7 @@ class OperatorAccess:
             if message["type"] == "http.response.start":
                 status = message["status"]
             elif status >= 400:
-                self._log.refuse(operator, what, _why(message.get("body", b""), status))
+                self._log.refuse(operator, what, why_of(message.get("body", b""), status))
                 status = 0  # once, if the answer has several parts
             await send(message)
 
@@ -181,7 +181,8 @@ def _answer(denial: Denial) -> Response:
     return Response(body, denial.status, headers, media_type="application/json")
 
 
-def _why(body: bytes, status: int) -> str:
+def why_of(body: bytes, status: int) -> str:
+    """Return the reason in an answer that is a refusal."""
     try:
         return str(json.loads(body[:MOST_WHY])["error"])
     except (ValueError, KeyError, TypeError):

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode
 
-import msgspec
 from starlette.types import ASGIApp, Message
 
 from submerge import SubmergeError
+from submerge_aggregator.operators.access import why_of
 from submerge_aggregator.operators.identify import Operator
 
 AGAIN_S, TRIES = 1.0, 5
@@ -82,10 +82,3 @@ async def ask_patiently(calls: AdminCalls, path: str, /, **query: str) -> bytes:
                 raise
         await asyncio.sleep(AGAIN_S)
     return await calls.get(path, **query)
-
-
-def why_of(body: bytes, status: int) -> str:
-    try:
-        return str(msgspec.json.decode(body)["error"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return f"status {status}"

@@ -8,7 +8,7 @@ import ipaddress
 import os
 import socket
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,16 +24,14 @@ from submerge import PeerError, SubmergeError, UsageError
 from submerge_aggregator.audit import Record
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http.serving import (
-    NetworkProtocol,
     Serving,
-    TlsProtocol,
     as_json,
-    failed_handshake,
+    protocol_of,
 )
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.access import OperatorAccess, OrderLog
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
-from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
+from submerge_aggregator.operators.tls_files import operators_tls
 from submerge_aggregator.operators.tokens import KnownTokens
 from submerge_aggregator.page import data
 from submerge_aggregator.page.calls import InsideCalls
@@ -155,19 +153,9 @@ def page_serving(
     watched = Watched(InsideCalls(api), wall)
     app = page_app(watched, entering, StaticFiles(), Drawing(store))
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
-    protocol = (
-        NetworkProtocol
-        if tls is None
-        else partial(
-            TlsProtocol,
-            TlsFiles(tls).current,
-            lambda address, why: log.deny(failed_handshake(why), address, "handshake"),
-            {},
-        )
-    )
     url = url_of(listener, secure=tls is not None)
     say("page", url=url)
-    return Serving(gate, listener, protocol, watched.changes.end), url
+    return Serving(gate, listener, protocol_of(tls, log), watched.changes.end), url
 
 
 def listening(page: PageConfig) -> socket.socket:

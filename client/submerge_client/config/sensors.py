@@ -27,7 +27,7 @@ from submerge_client.config.sections import (
     shown,
 )
 from submerge_client.config.sensor_kind import SensorKind
-from submerge_client.config.topic_patterns import wrong_with
+from submerge_client.sensors.mqtt.topics import wrong_with
 
 FIELD, DEVICE, MEASUREMENT = "field", "device", "measurement"
 

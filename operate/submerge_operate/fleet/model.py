@@ -18,6 +18,7 @@ from submerge_files.console.admin_client import (
     confirm,
     console_of,
     say_back,
+    value_in,
 )
 from submerge_files.console.options import (
     FILE,
@@ -140,9 +141,7 @@ def push(
     query = {} if weight is None else {"weight": str(weight)}
     query |= {"anyway": "1"} if anyway else {}
     answer = admin.send(data, "histories", admin.group(at.group), **query)
-    import msgspec
-
-    done = msgspec.json.decode(answer, type=PushedView)
+    done = value_in(answer, PushedView)
     say_back(answer, pushed_text(file.name, done), as_json=as_json)
     warning = weight_warning(done)
     if warning:
@@ -217,11 +216,9 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _histories(admin: AdminClient, group: str) -> list[HistoryView]:
-    import msgspec
-
     from submerge_aggregator.questions.histories import HistoryView
 
-    return msgspec.json.decode(admin.get("histories", group), type=list[HistoryView])
+    return admin.read(list[HistoryView], "histories", group)
 
 
 AGGREGATOR = aggregator_options("Whose model; needed where there are several groups.")

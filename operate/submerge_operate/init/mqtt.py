@@ -20,10 +20,10 @@ from submerge_client.config.links import Link
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.config.tomlfile import quoted
-from submerge_client.config.topic_patterns import wrong_with
 from submerge_client.sensors import needs_extra
 from submerge_client.sensors.mqtt.decoder import RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import SUBSCRIPTIONS
+from submerge_client.sensors.mqtt.topics import wrong_with
 from submerge_client.sensors.tally import ProblemTally
 from submerge_operate.init.devices import Hearing
 from submerge_operate.init.proposal import Choice, FoundChannel, Proposal, choose, exclusions

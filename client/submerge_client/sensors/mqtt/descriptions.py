@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from submerge_client.config.topic_patterns import DEVICE
 from submerge_client.sensors.mqtt.decoder import DEEPEST, LONGEST_NAME, MalformedMessage, leaves_of
+from submerge_client.sensors.mqtt.topics import DEVICE
 
 SUBSCRIPTION = "tasmota/discovery/#"
 
