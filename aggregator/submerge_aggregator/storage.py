@@ -1,4 +1,6 @@
-"""StoreRoom: how long the store's log may become, and what happens when the disk is full.
+"""What is beside the store: room for its log, copies of it, and when the last copy was made.
+
+SQLite writes the database and its log; `store.py` alone talks to it. Of the room (`StoreRoom`):
 
 1. The log goes into the database (a checkpoint) once it has as many pages as the database, and
    between LEAST_PAGES and MOST_PAGES. It would otherwise fill a disk that has room for the store.

@@ -141,7 +141,7 @@ class Alarm:
                 f"{self.node}\n{self.cause}\n{self.verdict}\n{_shares(self.top)}".encode(),
                 *map(varint, (self.number, self.version, self.withheld)),
                 struct.pack("<dddd", self.began, self.peaked, self.ended, self.worst),
-                b"provisional" if self.is_quiet else b"",
+                b"provisional" if self.provisional else b"",
             )
         )
         if not (self.first or self.deviations or self.settled):

@@ -120,8 +120,7 @@ def _inside(expected: str, level: str) -> str | None:
 
 # wrong_with(): whether a text is a pattern of topics, for the sensor of MQTT messages.
 #
-# A pattern is an MQTT topic filter in which levels may have the places `{device}` and `{field}`;
-# `sensors.mqtt.topics` says what they stand for.
+# A pattern is an MQTT topic filter in which levels may have the places `{device}` and `{field}`.
 
 
 DEVICE, FIELD = "{device}", "{field}"
