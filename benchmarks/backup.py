@@ -26,7 +26,7 @@ from speakers import Speaker, root_config, speakers
 from submerge.errors import SubmergeError
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Answer, Joined, Model, Reason
-from submerge_aggregator.backup.checking import check_models, read_copy
+from submerge_aggregator.backup import check_models, read_copy
 from submerge_aggregator.config import load
 from submerge_aggregator.questions.views import socket_of
 from submerge_files.console.admin_client import AdminClient

@@ -2,7 +2,7 @@
 
 One thread commits 20 rows of 4 kB at a time, 5 ms after each other, as the commit thread does.
 Another copies the store by SQLite's online backup over the same connection: in steps, between
-which the connection is the commits' (`storage/online_copy.py`); at once; or without a lock, when
+which the connection is the commits' (`storage.py`); at once; or without a lock, when
 SQLite's own mutex decides who is next.
 """
 
@@ -22,7 +22,7 @@ import click
 
 import processes
 from report import Table
-from submerge_aggregator.storage import online_copy
+from submerge_aggregator import storage
 from submerge_aggregator.store import Store
 
 ROW_BYTES, ROWS_AT_ONCE, PAUSE_S = 4000, 20, 0.005
@@ -70,7 +70,7 @@ def measured(store: Store, way: str, rows: int, work: Callable[[], object]) -> W
 
 def in_steps(store: Store, pages: int) -> None:
     """Copy as the aggregator does."""
-    online_copy.STEP_PAGES = pages
+    storage.STEP_PAGES = pages
     fd, _ = store.copies.make(lambda: None, lambda *_: None)
     os.close(fd)
 
@@ -89,7 +89,7 @@ def main(rows: int) -> None:
     began = processes.load()
     with TemporaryDirectory() as name, closing(Store(Path(name) / "store")) as store:
         store.write({("row", str(each)): os.urandom(ROW_BYTES) for each in range(rows)})
-        size = store._sql.execute("PRAGMA page_count").fetchone()[0] * online_copy.PAGE_BYTES
+        size = store._sql.execute("PRAGMA page_count").fetchone()[0] * storage.PAGE_BYTES
         ways = [measured(store, "no copy", rows, lambda: time.sleep(ALONE_S))]
         for pages in (64, 256, 1024):
             way = f"steps of {pages} pages"

@@ -11,10 +11,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Now
 from submerge_aggregator import limits
 from submerge_aggregator.admission.control import AdmissionControl, make_admission
-from submerge_aggregator.audit.config import audit_path
-from submerge_aggregator.audit.files import AuditFiles
-from submerge_aggregator.audit.log import AuditLog
-from submerge_aggregator.backup.last_backup import LastBackup
+from submerge_aggregator.audit import AuditFiles, AuditLog, audit_path
 from submerge_aggregator.batch import checked
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.downlink import Admits, Downlink
@@ -23,9 +20,10 @@ from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.jobs.board import JobBoard, jobs_path
 from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits import MessageBudget, RateLimit
-from submerge_aggregator.notify.sinks import make_notifier
+from submerge_aggregator.notify.notifier import make_notifier
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
+from submerge_aggregator.storage import LastBackup
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock

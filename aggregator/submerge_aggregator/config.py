@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
-from submerge_aggregator.audit.config import AuditConfig
+from submerge_aggregator.audit import AuditConfig
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen, SecurityConfig
 from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.limits import has_room, largest_message
@@ -259,7 +259,6 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> AggregatorSettings:
-        """Settings of its node."""
         parent = None if self.parent is None else self.parent.name
         advanced = asdict(self.advanced)
         del advanced["burst"]  # for the server, not for the node

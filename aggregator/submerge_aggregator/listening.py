@@ -9,7 +9,6 @@ from submerge_client.config.links import Endpoint
 
 
 def listen(endpoint: Endpoint, *, setting: str) -> socket.socket:
-    """Return a socket that listens."""
     try:
         (family, *_, address), *_ = socket.getaddrinfo(
             *endpoint, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -21,7 +21,7 @@ from typing import Any
 from submerge.errors import KINDS
 from submerge.protocol.machine import Level
 from submerge.protocol.messages import Reason
-from submerge_aggregator.audit.log import Record, record_nothing
+from submerge_aggregator.audit import Record, record_nothing
 from submerge_client.logs import say
 
 BORDERS = {

@@ -7,6 +7,7 @@ thread, the next one gathers. What a batch returns goes out here, in order.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,21 +16,21 @@ from typing import Any
 
 from submerge import SubmergeError, UsageError, __version__
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.machine import Consult, Event, Flush, Now, Replied
-from submerge_aggregator.audit.log import AuditLog
-from submerge_aggregator.backup.last_backup import LastBackup
+from submerge.protocol.machine import Ask, Consult, Event, Flush, Now, Replied
+from submerge.protocol.messages import PATIENCE_S, Incarnation, Question
+from submerge_aggregator.audit import AuditLog
 from submerge_aggregator.batch import AlarmsChanged, All, Asked, Down, Item, Out, Refuse, Reply, Up
 from submerge_aggregator.downlink import Admits, Downlink, Inbound, everybody
 from submerge_aggregator.history import answers
 from submerge_aggregator.history.file import ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
-from submerge_aggregator.inquiring import OpenQuestions
 from submerge_aggregator.jobs.board import JobBoard
 from submerge_aggregator.jobs.choosing import LandmarkChooser
 from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_aggregator.limits import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.operators.access import OrderLog
+from submerge_aggregator.storage import LastBackup
 from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
 from submerge_client.uplink import Came, Heard, Uplink
@@ -345,3 +346,55 @@ class Server:
         """Whether the parent has not acknowledged the last report."""
         node = self.worker.node
         return node is not None and self.parent.uplink is not None and node.unreported
+
+
+MARGIN_S = 1.0
+"""The machine forgets a question after `PATIENCE_S`; what it still says comes within this."""
+
+
+class NoReply(SubmergeError):
+    """A node below did not reply, or could not."""
+
+
+class OpenQuestions:
+    """The questions that wait for a reply; for the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, asyncio.Future[Replied]] = {}
+
+    def begin(
+        self,
+        group: str,
+        path: tuple[str, ...],
+        topic: str,
+        *,
+        about: str = "",
+        after: str = "",
+        span: tuple[int, int] = (0, 0),
+    ) -> Ask:
+        """Return the event that asks a node below; `wait` for its number."""
+        number = 1 + secrets.randbelow(2**63 - 1)
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        # The machine says which child it goes to, and for which of its incarnations.
+        nowhere = Incarnation(0, 0)
+        return Ask(Question("", group, nowhere, number, path, topic, about, after, *span))
+
+    def take(self, replied: Replied) -> None:
+        """Take a reply; one that comes too late is dropped."""
+        waiting = self._waiting.get(replied.number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(replied)
+
+    async def wait(self, asked: Ask) -> bytes:
+        """Return the reply's body; raises NoReply if there is none, or none in time."""
+        number, path = asked.question.number, asked.question.path
+        try:
+            replied = await asyncio.wait_for(self._waiting[number], PATIENCE_S + MARGIN_S)
+        except TimeoutError:
+            what = f"{'/'.join(path)} did not reply within {PATIENCE_S:g} s"
+            raise NoReply(f"{what}: is it connected?") from None
+        finally:
+            del self._waiting[number]
+        if replied.problem:
+            raise NoReply(replied.problem)
+        return replied.body

@@ -6,7 +6,7 @@ store does not know what a record means, and it repairs nothing: what follows fr
 database is up to the protocol (docs/protocol.md).
 
 1. Exactly one connection, exclusive for as long as the store is open. It may be opened in one
-   thread and used in another, but by one at a time: beside a copy (`storage/online_copy.py`), by
+   thread and used in another, but by one at a time: beside a copy (`storage.OnlineCopy`), by
    the one that holds `copies.turn`.
 2. A commit waits for the disk (`synchronous=FULL`): acknowledgements depend on it.
 3. Each row carries a checksum over key and value, and `load` checks the whole file: SQLite
@@ -14,7 +14,7 @@ database is up to the protocol (docs/protocol.md).
 4. Nothing else in this process may open the file: closing any descriptor of it would drop
    SQLite's lock (POSIX).
 5. A disk that is full costs the writes that meet it, and nothing else: the log, which may have
-   filled it, goes back into the database with the room of a ballast (`storage/room.py`).
+   filled it, goes back into the database with the room of a ballast (`storage.StoreRoom`).
 6. The files are their owner's alone (0600), and none is a symbolic link.
 7. A commit counts where the next start looks for it. A log that lost its name is written into the
    database, and begun again; for a database that lost its name, or its end, nothing can be done.
@@ -32,8 +32,7 @@ from typing import Any
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
-from submerge_aggregator.storage.online_copy import OnlineCopy
-from submerge_aggregator.storage.room import PAGE_BYTES, LogFrames, StoreRoom, frames_of
+from submerge_aggregator.storage import PAGE_BYTES, LogFrames, OnlineCopy, StoreRoom, frames_of
 from submerge_client.files import create_private, is_same, make_private, refuse_link, stat_of
 from submerge_client.logs import say
 

@@ -47,11 +47,11 @@ from submerge.protocol.messages import (
     Report,
 )
 from submerge_aggregator.admission.control import AdmissionControl, denial_of
-from submerge_aggregator.audit.batch_entries import BatchEntries
-from submerge_aggregator.audit.log import Record, record_nothing
+from submerge_aggregator.audit import Record, record_nothing
 from submerge_aggregator.batch import (
     All,
     Asked,
+    BatchEntries,
     Down,
     Item,
     Out,

@@ -75,7 +75,6 @@ class NewestValues:
 
 
 def status_line(node: ClientNode, rows: int, delivered: int, away: str | None, problem: str) -> str:
-    """Return the line."""
     said = "" if away is None else f"; parent out of reach: {away}"
     # `delivered` includes declared losses, which are no rows.
     held = max(0, delivered - node.current.counts.lost)

@@ -118,7 +118,6 @@ def _scores(
     outlet: MetricOutlet | None,
     clusters: KeptClusters,
 ) -> ScoreOutput | None:
-    """Return where scores go."""
     outputs = list[ScoreOutput]()
     if config.scores.to != "none":
         writer = _score_writer(config, stdout)

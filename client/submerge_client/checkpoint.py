@@ -353,7 +353,6 @@ class RecordStore:
         return self._file is not None and self._written
 
     def flush(self) -> None:
-        """Write what waits."""
         if self._file is None or self._written:
             return
         try:

@@ -20,7 +20,6 @@ _synced = True
 
 
 def now() -> Now:
-    """Return both clocks."""
     global _asked_at, _synced
     steady = time.monotonic()
     if steady - _asked_at >= ASK_EVERY_S:

@@ -201,7 +201,7 @@ MOST_BYTES = 1 << 16
 
 
 class SharedPoints:
-    """The record of `submerge.jobs.point_budget.PointBudget`, in a file."""
+    """The record of `submerge.jobs.points.PointBudget`, in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -335,7 +335,7 @@ class ClientJobs:
     def _begun(self, now: Now) -> JobMember:
         """Return a part in jobs that knows what has been shared before."""
         from submerge.jobs.member import JobMember
-        from submerge.jobs.point_budget import RECORD, PointBudget
+        from submerge.jobs.points import RECORD, PointBudget
 
         budget = PointBudget(self._share_points if self._shared is not None else 0)
         record = None if self._shared is None or not budget.per_day else self._shared.read()

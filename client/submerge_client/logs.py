@@ -38,7 +38,6 @@ def begin(level: str, *, as_json: bool = False, stream: TextIO | None = None) ->
 
 
 def say(what: str, /, *, level: Level = "info", **facts: object) -> None:
-    """Write one line."""
     log.log(LEVELS[level], "%s", what, extra={"facts": facts})
 
 
@@ -50,7 +49,6 @@ class Notes:
         self._at = -math.inf
 
     def write(self, note: Note, steady: float) -> None:
-        """Log a note."""
         text = note.what, repr(note.facts)
         if text == self._last and steady - self._at < AGAIN_S:
             return

@@ -129,5 +129,4 @@ class SystemEntropy:
                 return number
 
     def bytes(self, length: int, /) -> builtins.bytes:
-        """Return that many random bytes."""
         return os.urandom(length)

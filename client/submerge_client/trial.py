@@ -99,7 +99,6 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
 
 
 def unknown_names(unknown: Sequence[str], channels: Sequence[str]) -> str:
-    """Return a sentence with the unknown names and the channels."""
     # Quoted as JSON: foreign names cannot control a terminal.
     named = ", ".join(json.dumps(name) for name in unknown)
     more = ", ..." if len(channels) > MOST_UNKNOWN else ""

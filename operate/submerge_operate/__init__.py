@@ -58,11 +58,6 @@ COMMANDS = {
         "Copy the store of a running root; check a copy, or restore it.",
         ROOT,
     ),
-    "backup restore": (
-        "submerge_operate.restore",
-        "Put a copy in place of a stopped root's store.",
-        ROOT,
-    ),
     "pki": (
         "submerge_operate.pki.command",
         "Make certificates: an authority, and nodes' kits.",

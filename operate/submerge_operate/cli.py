@@ -125,7 +125,6 @@ class LazyGroup(click.Group):
     """Subcommands that load when they are called, not when they are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the subcommands."""
         return [words for words in commands() if " " not in words]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -203,7 +202,6 @@ def submerge(context: click.Context) -> None:
 
 
 def _learnt_settings(history: str) -> LearntSettings:
-    """Return what a history settles of a configuration."""
     try:
         from submerge_files.fit.learnt_settings import learnt_settings
     except ImportError as error:

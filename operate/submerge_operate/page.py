@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def forwarding(way: UnixSocket) -> Starlette:
-    """Return the app."""
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.routing import Route
@@ -126,7 +125,7 @@ async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
 
 
 def _serving(config: AggregatorConfig) -> tuple[Serving, str]:
-    from submerge_aggregator.audit.log import record_nothing
+    from submerge_aggregator.audit import record_nothing
     from submerge_aggregator.operators.access import OrderLog
     from submerge_aggregator.page.config import PageConfig
     from submerge_aggregator.page.opening import page_serving

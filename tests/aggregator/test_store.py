@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_aggregator.storage.room import MOST_PAGES
+from submerge_aggregator.storage import MOST_PAGES
 from submerge_aggregator.store import (
     FORM,
     PAGE_BYTES,

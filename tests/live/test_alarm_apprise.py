@@ -15,8 +15,8 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.notify.notifier import apprise_name, apprise_sinks, make_notifier
 from submerge_aggregator.notify.over_apprise import AppriseMessage, AppriseService, open_service
-from submerge_aggregator.notify.sinks import apprise_name, apprise_sinks, make_notifier
 from submerge_aggregator.notify.urls import SecretUrl, read_urls
 from submerge_client.alarms import Sinks
 from submerge_client.alarms.journal import Journal

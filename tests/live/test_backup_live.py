@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("grpc")
 
-from submerge_aggregator.backup.checking import read_copy
+from submerge_aggregator.backup import read_copy
 from submerge_aggregator.questions.views import socket_of
 from submerge_aggregator.store import Store
 from submerge_files.console.admin_client import AdminClient

@@ -18,7 +18,7 @@ from cryptography import x509
 
 from submerge import SubmergeError, UsageError
 from submerge.protocol.permission import Permission
-from submerge_aggregator.admission.decision import AdmissionRules
+from submerge_aggregator.admission.control import AdmissionRules
 from submerge_aggregator.admission.roster import RevokedList
 from submerge_aggregator.http.serving import MOST_HEADERS
 from submerge_aggregator.operators.scopes import ROUTES, SCOPES
@@ -366,7 +366,7 @@ def test_bytes_without_tls_are_counted_and_leave_nothing_open(site):
 
 def test_a_handshake_that_does_not_go_on_is_ended_and_counted(site, monkeypatch):
     """A port scan that says nothing, and one that hangs up, which is no attempt."""
-    monkeypatch.setattr("submerge_aggregator.http.over_tls.HANDSHAKE_S", 0.05)
+    monkeypatch.setattr("submerge_aggregator.http.serving.HANDSHAKE_S", 0.05)
     counts = site.house.server.order_log.denials
     with socket.create_connection(site.place):
         pass
@@ -407,7 +407,7 @@ def test_a_body_that_is_not_wanted_is_not_read(site):
 
 def test_handshakes_under_way_are_bounded_for_one_address(site, monkeypatch):
     """Further ones are closed at once, and those that have begun go on."""
-    monkeypatch.setattr("submerge_aggregator.http.over_tls.MOST_HANDSHAKES_EACH", 2)
+    monkeypatch.setattr("submerge_aggregator.http.serving.MOST_HANDSHAKES_EACH", 2)
     waiting = [socket.create_connection(site.place) for _ in range(2)]
     try:
 

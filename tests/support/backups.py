@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from submerge_aggregator.backup.checking import CopyIdentity
-from submerge_aggregator.backup.jobs import make_copy
+from submerge_aggregator.backup import CopyIdentity, make_copy
 from submerge_aggregator.config import AggregatorConfig, load
 from support.house import OVERSAMPLE, RANK, SCHEMA, House
 from support.nodes import GROUP

@@ -28,7 +28,6 @@ from submerge.protocol.messages import Answer, Counts, Incarnation, Join, Report
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
-from submerge_aggregator.backup.last_backup import LastBackup
 from submerge_aggregator.downlink import Inbound
 from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
@@ -39,6 +38,7 @@ from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.identify import at_socket
 from submerge_aggregator.server import Server
+from submerge_aggregator.storage import LastBackup
 from submerge_aggregator.worker import CommitWorker
 from submerge_proto.wire import codec
 from support.faulty import FaultyStore

@@ -24,8 +24,7 @@ from submerge.jobs.machine import (
     SendJob,
 )
 from submerge.jobs.member import JobMember
-from submerge.jobs.point_budget import PointBudget
-from submerge.jobs.points import HeldRows
+from submerge.jobs.points import HeldRows, PointBudget
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
 from submerge.protocol.machine import Keep, Now, Start, Tick

@@ -66,7 +66,6 @@ class RosterEntry(NamedTuple):
 
 
 def parse_roster(text: str) -> Mapping[str, RosterEntry]:
-    """Return the roster in a text."""
     lines = csv.reader(text.removeprefix("\ufeff").splitlines())
     try:
         header, *rows = [*lines] or [[]]

@@ -88,7 +88,6 @@ class GrpcListen(Section, frozen=True, kw_only=True):
 
     @property
     def endpoint(self) -> Endpoint:
-        """The address that it listens on."""
         return endpoint_of(self.address)
 
     @property

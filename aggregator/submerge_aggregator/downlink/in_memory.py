@@ -28,7 +28,6 @@ class InMemoryDownlink:
         self._refusals = Refusals() if refusals is None else refusals
 
     async def open(self, take: Take) -> None:
-        """Listen."""
         self._take, self._loop = take, asyncio.get_running_loop()
         self._memory.listen(self)
 

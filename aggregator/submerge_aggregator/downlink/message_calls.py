@@ -137,7 +137,6 @@ class ReportStreams:
         return self.places * self._size
 
     def open(self) -> None:
-        """Begin to keep streams open."""
         self._closed = False
 
     def keep(self, sender: CallSender, answer: bytes) -> OpenReportStream | None:
@@ -241,23 +240,18 @@ class MessageCalls:
         self.streams.open()
 
     async def join(self, _: Any, context: Any) -> bytes:
-        """Answer a call with a join."""
         return await self._answered_once("join", context)
 
     async def report(self, _: Any, context: Any) -> bytes:
-        """Answer a call with a report."""
         return await self._answered_once("report", context)
 
     async def drill(self, _: Any, context: Any) -> bytes:
-        """Answer a call with an answer to a drill."""
         return await self._answered_once("drill", context)
 
     async def reply(self, _: Any, context: Any) -> bytes:
-        """Answer a call with a reply to a question."""
         return await self._answered_once("reply", context)
 
     async def job(self, _: Any, context: Any) -> bytes:
-        """Take a message of a job."""
         sender = self._sender(context)
         data = await self.read_message(context, self.job_readings)
         return await self._answered("job", data, sender, context)

@@ -252,7 +252,6 @@ class GrpcDownlink:
         return sum(part.used for part in parts), sum(part.most for part in parts)
 
     async def open(self, take: Take) -> None:
-        """Listen."""
         self._closing = asyncio.Event()
         self.calls.open(take)
         options = server_options(self._limit, self._limits, secure=self._tls is not None)
@@ -297,7 +296,6 @@ class GrpcDownlink:
         self._looking.cancel()
 
     def _handlers(self) -> dict[str, Any]:
-        """Return what handles each method."""
         return {
             # As streams of one message: gRPC does not report a unary message that it refuses,
             # and would read as many at once as a sender begins.

@@ -94,7 +94,6 @@ class MqttDownlink:
         )
 
     async def open(self, take: Take) -> None:
-        """Begin to connect."""
         self._take, self._loop = take, asyncio.get_running_loop()
         self._repeat = self._loop.call_later(REPEAT_S, self._publish_again)
         self._line.open()

@@ -44,17 +44,14 @@ class ReadingLimits(NamedTuple):
 
     @property
     def call_bytes(self) -> int:
-        """Bytes of messages that calls bring."""
         return self.max_bytes - self.stream_bytes - self.job_bytes
 
     @property
     def job_bytes(self) -> int:
-        """Bytes of jobs' messages."""
         return self.max_bytes // 8
 
     @property
     def stream_bytes(self) -> int:
-        """Bytes of messages on streams of reports."""
         return self.max_bytes // 2
 
     @staticmethod

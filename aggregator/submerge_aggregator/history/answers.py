@@ -13,9 +13,8 @@ from submerge import SubmergeError, UsageError
 from submerge.protocol.machine import Answered, Event
 from submerge.protocol.messages import MOST_BODY, MOST_STEP_S, Question
 from submerge.protocol.score_trail import MINUTE_S
-from submerge_aggregator.history.file import HistoryFile
+from submerge_aggregator.history.file import HOUR, HistoryFile, NodeLevels, ScoresPage, steps_of
 from submerge_aggregator.history.recorder import HistoryRecorder
-from submerge_aggregator.history.views import HOUR, NodeLevels, ScoresPage, steps_of
 
 MOST_STEPS = 2016
 """Most steps that can be asked for: a week of five minutes each."""

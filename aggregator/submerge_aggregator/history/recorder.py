@@ -35,9 +35,11 @@ from submerge_aggregator.history.file import (
     ModelHeard,
     TrailHeard,
     VersionRow,
+    VersionView,
     files_of,
+    higher,
+    hours_of,
 )
-from submerge_aggregator.history.views import VersionView, higher, hours_of
 from submerge_aggregator.questions.alarm_survey import view_of
 from submerge_client.logs import say
 
@@ -48,7 +50,6 @@ DIGITS = 5
 
 
 def version_row(model: Model, before: Model | None) -> VersionRow:
-    """Return a version as it is kept."""
     view = VersionView(
         version=model.version,
         created_s=model.created,
@@ -190,11 +191,9 @@ class HistoryRecorder:
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is a history."""
         return self._path is not None
 
     def take(self, entry: Entry) -> None:
-        """Take an entry of a batch that is committed."""
         if self._path is None:
             return
         with self._changed:

@@ -58,11 +58,18 @@ from submerge.protocol.machine import (
     SetQuarantine,
 )
 from submerge.protocol.messages import Incarnation
-from submerge_aggregator.backup.checking import CopyIdentity
-from submerge_aggregator.backup.jobs import BackupJobs
+from submerge_aggregator.backup import BackupJobs, CopyIdentity
 from submerge_aggregator.http import admin_jobs, admin_tree
-from submerge_aggregator.http.params import flag, path_names, query_names
-from submerge_aggregator.http.serving import Busy, as_json, ask, note_order, unknown_path
+from submerge_aggregator.http.serving import (
+    Busy,
+    as_json,
+    ask,
+    flag,
+    note_order,
+    path_names,
+    query_names,
+    unknown_path,
+)
 from submerge_aggregator.questions import alarm_survey, health, histories, survey
 from submerge_aggregator.questions.histories import MOST_PUSHED_BYTES
 from submerge_aggregator.questions.views import NodeView, ShownRank
@@ -81,8 +88,6 @@ from submerge_proto.wire import codec
 
 
 def histories_routes(server: Server) -> list[Route]:
-    """Return the routes."""
-
     async def listed(request: Request) -> Response:
         (group,) = path_names(request, "group")
         return as_json(await ask(server, lambda node, now: histories.histories(node, now, group)))
@@ -152,8 +157,6 @@ def _weight(request: Request) -> float:
 
 
 def alarm_routes(server: Server) -> list[Route]:
-    """Return the routes."""
-
     async def alarms(request: Request) -> Response:
         (group, name), open_only = query_names(request, "group", "node"), flag(request, "open")
         return as_json(
@@ -214,7 +217,6 @@ def alarm_routes(server: Server) -> list[Route]:
 
 
 def backup_routes(server: Server) -> list[Route]:
-    """Return the routes."""
     jobs = BackupJobs(server)
 
     async def begin(request: Request) -> Response:
@@ -247,8 +249,6 @@ def backup_routes(server: Server) -> list[Route]:
 
 
 def ban_routes(server: Server) -> list[Route]:
-    """Return the routes."""
-
     async def listed(_: Request) -> Response:
         return as_json(await ask(server, lambda node, _: survey.bans(node)))
 
@@ -297,8 +297,6 @@ def api(server: Server) -> Starlette:
 
 
 def routes(server: Server) -> list[Route]:
-    """Return the routes."""
-
     async def about(request: Request) -> Response:
         groups = request.scope["operator"].groups
         return as_json(await ask(server, lambda node, _: survey.about(node, groups)))
@@ -399,7 +397,6 @@ def _is_dead(path: Path) -> bool:
 
 
 def _file(found: Learnt, shown: ShownRank | None) -> bytes:
-    """Return a model file."""
     if shown is None:
         return learnt_file.packed(found)
     return learnt_file.packed(found, rank=shown.rank, linear_rank=shown.linear_rank or 0)

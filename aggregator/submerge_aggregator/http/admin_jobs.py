@@ -17,8 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge.errors import SubmergeError, UsageError
-from submerge_aggregator.http.params import path_names, query_names
-from submerge_aggregator.http.serving import as_json, ask, note_order
+from submerge_aggregator.http.serving import as_json, ask, note_order, path_names, query_names
 from submerge_aggregator.jobs.board import MOST_ORDER_BYTES, job_of, read_order, schema_of
 from submerge_aggregator.jobs.views import JobView
 from submerge_aggregator.questions.survey import Missing, group_of
@@ -26,8 +25,6 @@ from submerge_aggregator.server import Server
 
 
 def landmark_routes(server: Server) -> list[Route]:
-    """Return the routes."""
-
     async def chosen_again(request: Request) -> Response:
         (group,) = path_names(request, "group")
         job = await server.landmarks.choose_again(group)
@@ -38,7 +35,6 @@ def landmark_routes(server: Server) -> list[Route]:
 
 
 def routes(server: Server) -> list[Route]:
-    """Return the routes."""
     board = server.board
 
     async def listed(request: Request) -> Response:

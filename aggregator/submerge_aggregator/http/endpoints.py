@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from starlette.applications import Starlette
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
-from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
-from submerge_aggregator.http.serving import Serving
+from submerge_aggregator.http.serving import Serving, protocol_of
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.access import OperatorAccess
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
 from submerge_aggregator.operators.identify import NetworkIdentities, at_socket
-from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
+from submerge_aggregator.operators.tls_files import operators_tls
 from submerge_aggregator.operators.tokens import KnownTokens
 from submerge_aggregator.page.config import PageConfig
 from submerge_aggregator.questions.views import socket_of
@@ -35,21 +33,11 @@ def network_serving(
     identify = NetworkIdentities(tokens, server.worker.admission, lambda: clock.now().wall)
     app = OperatorAccess(api, identify, server.order_log)
     tls = operators_tls(operators, config.listen.grpc, config.kit)
-    protocol = (
-        NetworkProtocol
-        if tls is None
-        else partial(
-            TlsProtocol,
-            TlsFiles(tls).current,
-            lambda address, why: server.order_log.deny(failed_handshake(why), address, "handshake"),
-            {},
-        )
-    )
     listener = listen(operators.endpoint, setting="operators.address")
     host, port, *_ = listener.getsockname()
     scheme = "http" if tls is None else "https"
     say("operators", url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
-    return Serving(app, listener, protocol)
+    return Serving(app, listener, protocol_of(tls, server.order_log))
 
 
 class Endpoints:
@@ -100,7 +88,6 @@ class Endpoints:
         say("status", url=f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
 
     async def stop(self) -> None:
-        """Stop answering."""
         if self._open and is_same(self._there, stat_of(self._path)):
             # Before the socket closes: while it listens, no other process takes its place.
             self._path.unlink(missing_ok=True)

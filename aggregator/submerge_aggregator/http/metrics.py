@@ -34,7 +34,6 @@ from submerge_proto.wire.parts import SOFTWARE
 
 
 def of_alarms(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
-    """Yield the metrics of the alarms of groups."""
     nodes = gauge("watch_nodes", "Nodes by alarm status, as last reported.", "state")
     watched = gauge("watched_seconds", "Time watched with limits, of all nodes together.")
     allowed = gauge("false_alarms_allowed", "Most false alarms promised for that time.")
@@ -316,7 +315,6 @@ def _of_nodes(groups: Sequence[GroupMetrics]) -> Iterator[Metric]:
 
 
 def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlette:
-    """Return the ASGI app."""
     began = steady()
 
     async def health(_: Request) -> Response:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
+import ssl
 import struct
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -22,12 +25,18 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from submerge import SubmergeError
+from submerge import SubmergeError, UsageError
 from submerge.aggregator.node import AggregatorNode
 from submerge.protocol.machine import Event, Level, Now
-from submerge_aggregator.operators.identify import Peer
+from submerge.protocol.messages import DEEPEST
+from submerge.protocol.names import is_name
+from submerge_aggregator.operators.access import OrderLog
+from submerge_aggregator.operators.identify import Denial, Peer
+from submerge_aggregator.operators.tls_files import TlsFiles
 from submerge_aggregator.server import Server
 from submerge_client.logs import say
+from submerge_client.uplink.tls import Tls
+from submerge_proto.wire import parts
 
 REQUEST_S = 20.0
 """From the first byte of a request, or from the connection, to the end of its answer. The machine
@@ -197,7 +206,6 @@ async def ask(
 
 
 def as_json(value: Any, status: int = 200) -> Response:
-    """Return a value as a response."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
@@ -258,3 +266,162 @@ def _hear_uvicorn() -> None:
         log.handlers[:] = [handler]
         log.setLevel(logging.WARNING)
         log.propagate = False
+
+
+def path_names(request: Request, *keys: str) -> tuple[str, ...]:
+    """Return names in the path; raises PeerError if one is no valid name."""
+    return tuple(parts.name(request.path_params[key]) for key in keys)
+
+
+def query_names(request: Request, *keys: str) -> tuple[str | None, ...]:
+    """Return names in the query; None for those left out."""
+    given = (request.query_params.get(key) for key in keys)
+    return tuple(None if each is None else parts.name(each) for each in given)
+
+
+def flag(request: Request, key: str) -> bool:
+    """Return whether a flag in the query is on; raises UsageError if it is neither 0 nor 1."""
+    given = request.query_params.get(key, "0")
+    if given not in ("0", "1"):
+        raise UsageError(f"{key} is 0 or 1, got {given!r}")
+    return given == "1"
+
+
+def whole(request: Request, key: str, default: int) -> int:
+    """Return a whole number in the query; raises UsageError if it is none, or below 0."""
+    given = request.query_params.get(key)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdecimal() and len(given) <= 18):
+        raise UsageError(f"{key} is a whole number of at least 0, got {given!r}")
+    return int(given)
+
+
+def moment(request: Request, key: str) -> float:
+    """Return a time in the query, in Unix seconds; infinite if it is left out."""
+    given = request.query_params.get(key, "inf")
+    try:
+        found = float(given)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise UsageError(f"{key} is a time in Unix seconds, got {given!r}")
+    return found
+
+
+def tree_path(request: Request) -> tuple[str, ...]:
+    """Return the names of nodes below each other in the query's `path`; none for this one."""
+    text = request.query_params.get("path", "")
+    path = tuple(text.split("/")) if text else ()
+    if len(path) > DEEPEST or not all(map(is_name, path)):
+        raise UsageError(f"a path is like site-1/room-2, of {DEEPEST} names at most, got {text!r}")
+    return path
+
+
+# NetworkProtocol, TlsProtocol: connections of operators over the network.
+#
+# Uvicorn would make the handshake itself, and report of one that fails neither that it did nor from
+# where. Here it is a step of its own: bounded in time, in number, and for one address; and counted.
+
+
+HANDSHAKE_S = 10.0
+"""Longest time for a handshake."""
+
+MOST_HANDSHAKES, MOST_HANDSHAKES_EACH = 64, 16
+"""Handshakes under way, in all and of one address. Further connections are closed at once."""
+
+
+class NetworkProtocol(BoundedProtocol):
+    """HTTP with one operator; requests come with the address, and the certificate if any."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin, and note what the connection shows."""
+        super().connection_made(transport)
+        shown = transport.get_extra_info("peercert") or None
+        peer = Peer(address=address_of(transport), certificate=shown)
+        self.app_state = self.app_state | {"peer": peer}
+
+
+class TlsProtocol(asyncio.Protocol):
+    """A connection until its handshake is over; then `NetworkProtocol` has it.
+
+    failed : Called with the address and the reason of a handshake that failed.
+    under_way : The address of each connection in its handshake; shared by all of a server.
+    """
+
+    def __init__(
+        self,
+        context: Callable[[], ssl.SSLContext],
+        failed: Callable[[str, str], None],
+        under_way: dict[TlsProtocol, str],
+        **server: Any,
+    ) -> None:
+        self._context, self._failed, self._under_way = context, failed, under_way
+        self._server = server
+        self._early = bytearray()
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin the handshake, if there is room."""
+        address = address_of(transport)
+        same = sum(each == address for each in self._under_way.values())
+        if len(self._under_way) >= MOST_HANDSHAKES or same >= MOST_HANDSHAKES_EACH:
+            transport.abort()
+            return
+        self._under_way[self] = address
+        self._task = asyncio.get_running_loop().create_task(self._begin(transport, address))
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what comes with the end of the handshake; reading stops until it is passed on."""
+        self._early += data
+
+    async def _begin(self, transport: Any, address: str) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            secure = await loop.start_tls(
+                transport,
+                self,
+                self._context(),
+                server_side=True,
+                ssl_handshake_timeout=HANDSHAKE_S,
+            )
+        except OSError as error:
+            # One that hung up was no attempt: a check whether the port is open does that.
+            if not isinstance(error, ConnectionResetError | BrokenPipeError):
+                self._failed(address, _why(error))
+            return
+        finally:
+            self._under_way.pop(self, None)
+        if secure is None or secure.is_closing():
+            return
+        inner = NetworkProtocol(**self._server)
+        secure.set_protocol(inner)
+        inner.connection_made(secure)
+        if self._early and not secure.is_closing():
+            inner.data_received(bytes(self._early))
+
+
+def protocol_of(tls: Tls | None, log: OrderLog) -> Callable[..., asyncio.Protocol]:
+    """Return how connections over the network are served; a failed handshake is counted."""
+    if tls is None:
+        return NetworkProtocol
+
+    def failed(address: str, why: str) -> None:
+        log.deny(failed_handshake(why), address, "handshake")
+
+    return partial(TlsProtocol, TlsFiles(tls).current, failed, {})
+
+
+def failed_handshake(why: str) -> Denial:
+    return Denial(403, "handshake", why)
+
+
+def address_of(transport: Any) -> str:
+    """Return the address at the other end, without the port."""
+    peer = transport.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) and peer else "unknown"
+
+
+def _why(error: OSError) -> str:
+    said = getattr(error, "verify_message", "") or getattr(error, "reason", "")
+    return str(said or error or type(error).__name__)

@@ -120,7 +120,6 @@ ENDING = ".job"
 
 
 def jobs_path(store: str | os.PathLike[str]) -> Path:
-    """Return the folder of the jobs of a root."""
     return Path(f"{os.path.realpath(store)}.jobs")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.plan import GroupPlan
-from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, choice_for, wanted
+from submerge.aggregator.root import LandmarksWanted, choice_for, wanted
 from submerge.errors import SubmergeError, UsageError
 from submerge.features import OpenLandmarks
 from submerge.jobs.job import Job, JobOutcome

@@ -61,7 +61,6 @@ class JobRecord:
     def of(
         cls, outcome: JobOutcome, *, schema: bytes, opened_s: float, ended_s: float
     ) -> JobRecord:
-        """Return the record of an outcome."""
         stayed = tuple(sorted(roster.names(outcome.stayed)))
         return cls(
             *(outcome.job, schema, opened_s, ended_s, outcome.failure, stayed),
@@ -79,7 +78,6 @@ class RecordHeader(NamedTuple):
 
 
 def packed(record: JobRecord) -> bytes:
-    """Return a record as bytes."""
     answer = b"" if record.answer is None else pack({}, record.answer)
     header = {
         "job": record.job.written(),

@@ -136,7 +136,6 @@ class JobInbox:
         inbound.refuse(why, "denied" if kind == "denied" else "foreign")
 
     def take_of_parent(self, data: bytes, parent: str, node: str) -> None:
-        """Take a message of the parent to this node."""
         what = "job message of the parent refused"
         try:
             message = jobs.decode(data)
@@ -358,7 +357,6 @@ class JobRuntime:
 
     @property
     def board(self) -> JobFollower:
-        """What hears of jobs."""
         return self.effects.board
 
     # -- for the server --------------------------------------------------------------
@@ -389,7 +387,6 @@ class JobRuntime:
         self._inbox.take(inbound, open_=self._role is not None and self._held < MOST_HELD)
 
     def take_of_parent(self, data: bytes) -> None:
-        """Take a message of the parent."""
         node = None if self._host is None else self._host.worker.node
         if self._inbox is not None and node is not None:
             settings = node.settings
@@ -523,7 +520,6 @@ class JobRuntime:
         await self.effects.perform(host, effects, opened)
 
     async def _carry_out(self, host: JobHost, role: JobRoot | JobRelay, order: _Order) -> None:
-        """Carry out an operator's order."""
         event, opened = order.event, None
         was_there = isinstance(event, CancelJob) and event.id in role.jobs
         if isinstance(event, OpenJob):

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
-from submerge_aggregator.audit.log import Record
+from submerge_aggregator.audit import Record
 from submerge_aggregator.limits import RateLimit
 from submerge_aggregator.operators.identify import DENIALS, Denial, Operator, Peer, place_of
 from submerge_aggregator.operators.scopes import ApiCall, objection
@@ -113,7 +113,6 @@ class OperatorAccess:
         self._attempts = RateLimit(FAILED_PER_S, FAILED_BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         peer: Peer = scope.get("state", {}).get("peer", Peer())
         what = f"{scope['method']} {scope['path']}"
         found = self._identified(scope["headers"], peer)
@@ -155,7 +154,7 @@ class OperatorAccess:
             if message["type"] == "http.response.start":
                 status = message["status"]
             elif status >= 400:
-                self._log.refuse(operator, what, _why(message.get("body", b""), status))
+                self._log.refuse(operator, what, why_of(message.get("body", b""), status))
                 status = 0  # once, if the answer has several parts
             await send(message)
 
@@ -182,7 +181,8 @@ def _answer(denial: Denial) -> Response:
     return Response(body, denial.status, headers, media_type="application/json")
 
 
-def _why(body: bytes, status: int) -> str:
+def why_of(body: bytes, status: int) -> str:
+    """Return the reason in an answer that is a refusal."""
     try:
         return str(json.loads(body[:MOST_WHY])["error"])
     except (ValueError, KeyError, TypeError):

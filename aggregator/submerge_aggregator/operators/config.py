@@ -60,7 +60,6 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
 
     @property
     def endpoint(self) -> Endpoint:
-        """The address that it listens on."""
         return endpoint_of(self.address)
 
     def check(self, *, has_certificate: bool, status: Endpoint | None) -> None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from submerge import UsageError
 from submerge.protocol.names import NAME_RULE, is_name
 from submerge_aggregator.admission.watched_file import WatchedFile
-from submerge_aggregator.audit.log import Record
+from submerge_aggregator.audit import Record
 from submerge_aggregator.operators.scopes import SCOPES, Scope
 
 PREFIX = "submerge_"
@@ -57,7 +57,6 @@ class Token(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return it as a line of the file."""
         until = "never" if self.until is None else time_text(self.until)
         return (
             f"token {self.name} scope {self.scope} created {time_text(self.created)} until {until}"
@@ -75,7 +74,6 @@ class Token(NamedTuple):
 
 
 def new_secret() -> str:
-    """Return the text of a new token."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
@@ -94,7 +92,6 @@ def find(tokens: Iterable[Token], secret: str, now: float) -> Token | None:
 
 
 def parse_tokens(text: str) -> tuple[Token, ...]:
-    """Return the tokens in a file's text."""
     tokens: dict[str, Token] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -113,7 +110,6 @@ def parse_tokens(text: str) -> tuple[Token, ...]:
 
 
 def tokens_text(tokens: Iterable[Token]) -> str:
-    """Return tokens as the text of a file."""
     return "".join(f"{line}\n" for line in (HEAD, *(token.line for token in tokens)))
 
 
@@ -183,7 +179,6 @@ class KnownTokens:
         self._seen = self._file.current()
 
     def __call__(self) -> tuple[Token, ...]:
-        """Return them."""
         now, seen = self._file.current(), self._seen
         if now is not seen:
             self._seen = now

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode
 
-import msgspec
 from starlette.types import ASGIApp, Message
 
 from submerge import SubmergeError
+from submerge_aggregator.operators.access import why_of
 from submerge_aggregator.operators.identify import Operator
 
 AGAIN_S, TRIES = 1.0, 5
@@ -40,7 +40,6 @@ class InsideCalls(NamedTuple):
     api: ASGIApp
 
     async def get(self, path: str, /, **query: str) -> bytes:
-        """Return an answer."""
         scope: dict[str, Any] = {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -83,11 +82,3 @@ async def ask_patiently(calls: AdminCalls, path: str, /, **query: str) -> bytes:
                 raise
         await asyncio.sleep(AGAIN_S)
     return await calls.get(path, **query)
-
-
-def why_of(body: bytes, status: int) -> str:
-    """Return the reason in an answer that is none."""
-    try:
-        return str(msgspec.json.decode(body)["error"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return f"status {status}"

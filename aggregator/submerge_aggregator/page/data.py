@@ -21,8 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from submerge_aggregator.http.params import path_names, query_names, whole
-from submerge_aggregator.http.serving import as_json
+from submerge_aggregator.http.serving import as_json, path_names, query_names, whole
 from submerge_aggregator.operators.scopes import ApiCall, objection
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.fleet_tree import one_node
@@ -150,8 +149,6 @@ MOST_COMPRESSED = 4
 
 
 def routes(watched: Watched) -> list[Route]:
-    """Return the routes."""
-
     async def fleet(request: Request) -> Response:
         body = await watched.trees.body(_group(request, "/tree/{group}"))
         return _json(request, body, compressed=_kept_compressed)

@@ -63,7 +63,6 @@ class FleetRow:
 
 
 def row_of(view: NodeView, under: str, at: float) -> FleetRow:
-    """Return a node as a row."""
     last = view.rows[0] if view.rows else None
     states = states_of(view)
     parts: list[RowView | SealedView] = [*view.rows, *view.sealed]

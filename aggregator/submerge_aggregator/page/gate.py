@@ -183,7 +183,6 @@ class PageGate:
     secure: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         headers: Headers = scope["headers"]
         peer: Peer = scope.get("state", {}).get("peer", Peer())
         guarded = _guarded(send)

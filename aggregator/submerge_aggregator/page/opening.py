@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import ipaddress
 import os
 import socket
 from contextlib import suppress
-from functools import partial
+from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -17,25 +21,30 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from submerge import PeerError, SubmergeError, UsageError
-from submerge_aggregator.audit.log import Record
+from submerge_aggregator.audit import Record
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.http.over_tls import NetworkProtocol, TlsProtocol, failed_handshake
-from submerge_aggregator.http.serving import Serving, as_json
+from submerge_aggregator.http.serving import (
+    Serving,
+    as_json,
+    protocol_of,
+)
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.access import OperatorAccess, OrderLog
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
-from submerge_aggregator.operators.tls_files import TlsFiles, operators_tls
+from submerge_aggregator.operators.tls_files import operators_tls
 from submerge_aggregator.operators.tokens import KnownTokens
 from submerge_aggregator.page import data
 from submerge_aggregator.page.calls import InsideCalls
 from submerge_aggregator.page.config import PORTS, PageConfig
-from submerge_aggregator.page.drawing import Drawing, StaticFiles
 from submerge_aggregator.page.gate import Hosts, PageGate, PageIdentities
 from submerge_aggregator.page.sessions import Entering, Sessions, key_path, read_key
 from submerge_aggregator.page.watched import Watched
 from submerge_client import clock
 from submerge_client.logs import say
 from submerge_client.uplink.tls import Tls
+
+if TYPE_CHECKING:
+    import jinja2
 
 VIEWS = {
     "/": "now",
@@ -144,19 +153,9 @@ def page_serving(
     watched = Watched(InsideCalls(api), wall)
     app = page_app(watched, entering, StaticFiles(), Drawing(store))
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
-    protocol = (
-        NetworkProtocol
-        if tls is None
-        else partial(
-            TlsProtocol,
-            TlsFiles(tls).current,
-            lambda address, why: log.deny(failed_handshake(why), address, "handshake"),
-            {},
-        )
-    )
     url = url_of(listener, secure=tls is not None)
     say("page", url=url)
-    return Serving(gate, listener, protocol, watched.changes.end), url
+    return Serving(gate, listener, protocol_of(tls, log), watched.changes.end), url
 
 
 def listening(page: PageConfig) -> socket.socket:
@@ -192,3 +191,95 @@ def page_tls(config: AggregatorConfig, page: PageConfig) -> Tls | None:
         return Tls(None, operators.cert, operators.key)
     found = operators_tls(OperatorsConfig(), config.listen.grpc, config.kit)
     return None if found is None else found if found.kit else Tls(None, found.cert, found.key)
+
+
+FOLDER = Path(__file__).with_name("static")
+
+TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+"""Media types by a file's ending; other files are not sent."""
+
+
+class StaticFile(NamedTuple):
+    """A file, compressed."""
+
+    body: bytes
+    etag: str
+    media_type: str
+
+
+class StaticFiles:
+    """All files of a folder, by their path below it.
+
+    What a request names is looked up among these, and opens no file.
+    """
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._files: dict[str, StaticFile] = {}
+        for path in sorted(folder.rglob("*")):
+            media_type = TYPES.get(path.suffix)
+            if media_type is not None and path.is_file():
+                data = path.read_bytes()
+                etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+                body = gzip.compress(data, 9, mtime=0)
+                name = path.relative_to(folder).as_posix()
+                self._files[name] = StaticFile(body, etag, media_type)
+
+    @property
+    def compressed_bytes(self) -> int:
+        """Bytes of all files as they are sent."""
+        return sum(len(each.body) for each in self._files.values())
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request for one of them."""
+        found = self._files.get(request.path_params["path"])
+        if found is None:
+            return Response("no such file", 404, media_type="text/plain")
+        # Asked for again each time, and sent again only if it has changed.
+        headers = {"etag": found.etag, "cache-control": "no-cache", "vary": "accept-encoding"}
+        if request.headers.get("if-none-match") == found.etag:
+            return Response(b"", 304, headers)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(gzip.decompress(found.body), 200, headers, found.media_type)
+        headers["content-encoding"] = "gzip"
+        return Response(found.body, 200, headers, found.media_type)
+
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+class Drawing:
+    """Draws frames of views; what is put into them is escaped.
+
+    store : The aggregator's, for a command that makes a token; empty where strangers would read it.
+    """
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+
+    @cached_property
+    def _templates(self) -> jinja2.Environment:
+        """The templates: an aggregator at whose page people do not look does not load them."""
+        import jinja2
+
+        return jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            trim_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )
+
+    def draw(self, request: Request, name: str, status: int = 200, **more: Any) -> Response:
+        operator, session = request.scope.get("operator"), request.scope.get("session")
+        known = {
+            "store": self._store,
+            "here": request.scope["path"],
+            "scope": "" if operator is None else operator.scope,
+            "who": "" if session is None else session.name,
+            "proof": request.scope.get("proof", ""),
+        }
+        text = self._templates.get_template(f"{name}.html").render(known | more)
+        return Response(text, status, media_type="text/html")

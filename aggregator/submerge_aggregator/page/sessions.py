@@ -35,7 +35,6 @@ LENGTH = 32
 
 
 def key_path(store: Path) -> Path:
-    """Return the file of a store's key."""
     return Path(f"{os.path.realpath(store)}.page-key")
 
 
@@ -198,6 +197,5 @@ class Entering:
         )
 
     def leave(self, session: Session, answer: Response) -> None:
-        """End a session."""
         self._sessions.end(session)
         answer.delete_cookie(self._cookie, secure=True, httponly=True, samesite="strict")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from submerge_aggregator.history.answers import ScoresAsked, ScoreSteps
-from submerge_aggregator.history.views import ScoresPage
+from submerge_aggregator.history.file import ScoresPage
 from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
 from submerge_aggregator.page.fleet_tree import (
     ASKS_S,

@@ -17,14 +17,14 @@ from submerge.aggregator.rows.ledger import Ledger
 from submerge.protocol.alarm_status import Verdict, places
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, SetDesired
-from submerge_aggregator.questions.alarm_views import (
+from submerge_aggregator.questions.survey import Missing, group_of
+from submerge_aggregator.questions.views import (
     AlarmView,
     DesiredStateView,
     GroupWatch,
     LeftOutView,
     WatchView,
 )
-from submerge_aggregator.questions.survey import Missing, group_of
 from submerge_client.alarms.event import facts
 
 

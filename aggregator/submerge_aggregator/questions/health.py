@@ -8,7 +8,7 @@ from typing import get_args
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.operators.quarantine import Cause
 from submerge.aggregator.rollup import census, staleness
-from submerge.aggregator.root.new_model import without_energies
+from submerge.aggregator.root import without_energies
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.operators.identify import DENIALS
@@ -26,7 +26,6 @@ from submerge_proto.wire.parts import SOFTWARE
 
 
 def metrics_of_groups(node: AggregatorNode, now: Now) -> list[GroupMetrics]:
-    """Return the metrics of each group."""
     return [_group_metrics(node, group, now) for group in node.groups]
 
 

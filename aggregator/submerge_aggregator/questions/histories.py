@@ -111,7 +111,6 @@ def check_push(node: AggregatorNode, now: Now, order: PushHistory) -> tuple[Hist
 def pushed(
     node: AggregatorNode, now: Now, order: PushHistory, before: frozenset[str]
 ) -> PushedView:
-    """Return what a push has changed."""
     group, name = order.group, order.history.name
     held = node.histories(group)
     if name not in held or held[name].pushed != order.history.pushed:

@@ -25,7 +25,6 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Drop, Now
 from submerge.protocol.messages import MOST_BODY, Counts, Incarnation, Model, Question, Report
 from submerge.protocol.summaries import Subspaces
-from submerge_aggregator.questions.alarm_views import Wanted, WatchView
 from submerge_aggregator.questions.views import (
     About,
     Age,
@@ -35,6 +34,8 @@ from submerge_aggregator.questions.views import (
     RowView,
     SealedView,
     ShownRank,
+    Wanted,
+    WatchView,
 )
 
 
@@ -224,7 +225,6 @@ def _age(ledger: Ledger, fingerprint: str) -> Age:
 
 
 def kind_of(row: Row) -> Kind:
-    """Return which kind of node sent a row."""
     return "client" if row.from_client else "aggregator"
 
 

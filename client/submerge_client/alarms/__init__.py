@@ -34,7 +34,7 @@ class Sink(Protocol):
 
 
 class Sinks:
-    """All sinks of a client; if `provisional`, they receive alarms by provisional limits, too."""
+    """All sinks of a client; if `provisional`, they receive quiet alarms, too."""
 
     def __init__(self, sinks: Sequence[Sink] = (), *, provisional: bool = False) -> None:
         self.alarms: tuple[Alarm, ...] = ()
@@ -45,7 +45,7 @@ class Sinks:
         """Hand a state to every sink."""
         self.alarms = alarms
         if not self._provisional:
-            alarms = tuple(each for each in alarms if not each.provisional)
+            alarms = tuple(each for each in alarms if not each.is_quiet)
         for i, sink in enumerate(self._sinks):
             try:
                 sink.update(alarms)

@@ -23,12 +23,11 @@ from dataclasses import replace
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import CAUSES, Alarm, Deviation, parse_alarm_name
+from submerge.protocol.alarm_status import CAUSES, MARKS, Alarm, Deviation, parse_alarm_name
 from submerge.protocol.names import LAST_SECOND
 
 
 def facts(alarm: Alarm, group: str) -> dict[str, Any]:
-    """Return an alarm as JSON has it."""
     return {
         "id": alarm.name,
         "node": alarm.node,
@@ -44,8 +43,7 @@ def facts(alarm: Alarm, group: str) -> dict[str, Any]:
         "model": alarm.version,
         "withheld": alarm.withheld,
         "verdict": alarm.verdict,
-        "settled": alarm.settled,
-        "provisional": alarm.provisional,
+        **{mark: getattr(alarm, mark) for mark in MARKS},
     }
 
 
@@ -78,13 +76,11 @@ def alarm_of(facts: Mapping[str, Any]) -> Alarm:
             Deviation(channel, each["value"], each["expected"])
             for channel, each in facts.get("deviations", {}).items()
         ),
-        facts.get("settled", False),
-        facts.get("provisional", False),
+        **{mark: facts.get(mark, False) for mark in MARKS},
     )
 
 
 def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
-    """Return an event as JSON has it."""
     # A start that is delivered late is of an alarm that may be over by now.
     alarm = event.alarm if event.kind == "end" else replace(event.alarm, ended=0.0)
     at = alarm.ended if event.kind == "end" else alarm.began
@@ -93,8 +89,8 @@ def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
 
 def headline(event: AlarmEvent) -> str:
     """Return the title of a message."""
-    kind = "provisional alarm" if event.alarm.provisional else "alarm"
-    return f"{event.alarm.node}: {kind if event.kind == 'start' else f'the {kind} is over'}"
+    noun = event.alarm.noun
+    return f"{event.alarm.node}: {noun if event.kind == 'start' else f'the {noun} is over'}"
 
 
 def sentence(event: AlarmEvent) -> str:
@@ -108,7 +104,7 @@ def sentence(event: AlarmEvent) -> str:
     if alarm.deviations:
         lines.append(f"{'; '.join(map(deviation_text, alarm.deviations))}.")
     ended = f", over {stamp(alarm.ended)}" if over else ""
-    ended += ": settled at a new level, without a verdict" if over and alarm.settled else ""
+    ended += f": {MARKS['settled']}, without a verdict" if over and alarm.settled else ""
     lines.append(f"Began {stamp(alarm.began)}{ended}. {alarm.name}")
     return "\n".join(lines)
 

@@ -62,7 +62,6 @@ def journal_of(
 
 
 def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:
-    """Return the sinks of one group that need the journal."""
     sinks: list[Sink] = []
     if alarms.ndjson is not None:
         from submerge_client.alarms.ndjson import File, LineSink, Stream
@@ -84,7 +83,6 @@ def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: Binar
 
 
 def names_of(alarms: SinkSettings, group: str) -> list[str]:
-    """Return the names of a group's sinks in the journal."""
     lines = [] if alarms.ndjson is None else [_name(alarms.ndjson, group)]
     hooks = [_name(hook, group) for hook in alarms.webhook]
     return [*lines, *hooks, *(_name(kind, group) for kind in alarms.sinks)]

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from submerge.protocol.alarm_changes import AlarmEvent, diff
-from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.alarm_status import MARKS, Alarm
 from submerge_client.files import atomic_write, refuse_link, sync_folder
 from submerge_client.logs import say
 
@@ -87,7 +87,7 @@ def _newest(names: list[str]) -> tuple[str, ...]:
 FORM = 1
 UNREADABLE = "alarm journal unreadable, starting a new one"
 NOT_WRITTEN = "alarm journal not written: a restart may send alarms again"
-LATER = ("first", "deviations", "settled", "provisional")
+LATER = ("first", "deviations", *MARKS)
 """Fields of an alarm that were added to the file."""
 
 MOST_BYTES = 1 << 24

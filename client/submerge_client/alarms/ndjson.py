@@ -158,7 +158,6 @@ class Stream:
         return ()
 
     def write(self, line: bytes) -> None:
-        """Write a line and flush it."""
         write_whole(self._stream, line)
 
     def close(self) -> None:

@@ -134,7 +134,6 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
 
     @property
     def topic(self) -> str:
-        """The topic of ntfy in the url."""
         found = TOPIC.fullmatch(urlsplit(self.url).path)
         return found[1] if found else ""
 

@@ -253,7 +253,6 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> ClientSettings:
-        """The settings of its node."""
         timing = {**asdict(self.timing), **asdict(self.advanced)}
         del timing["gather_s"]  # the agent's: its node knows of no waiting rows
         return ClientSettings(
@@ -276,7 +275,6 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def summaries(self) -> Subspaces:
-        """The summaries that its node learns."""
         return self.summary.summaries
 
     @property
@@ -306,7 +304,6 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def largest_report(self) -> int:
-        """Bytes of the largest report."""
         dim = self.schema.dim
         linear = self.summary.linear(self.schema)
         return size_of_report(dim, min(self.summary.kept, dim), linear=linear)

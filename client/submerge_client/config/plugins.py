@@ -27,7 +27,6 @@ class Plugin(NamedTuple):
     distribution: str
 
     def load(self) -> Any:
-        """Import what it names."""
         module, _, names = self.value.partition(":")
         found: Any = importlib.import_module(module)
         for name in names.split("."):

@@ -24,7 +24,6 @@ AGGREGATOR = tuple(f"groups.*.{at}" for at in CLIENT)
 
 
 def leaving(table: dict[str, Any], settings: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the keys of those in a table."""
     return [keys for at in settings for keys in _places(table, at.split("."))]
 
 

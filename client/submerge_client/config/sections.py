@@ -132,7 +132,6 @@ def choices(kind: Any) -> tuple[Any, ...]:
 
 
 def is_section(kind: Any) -> bool:
-    """Return whether a type is a section."""
     return isinstance(kind, type) and issubclass(kind, Section)
 
 

@@ -27,7 +27,7 @@ from submerge_client.config.sections import (
     shown,
 )
 from submerge_client.config.sensor_kind import SensorKind
-from submerge_client.config.topic_patterns import wrong_with
+from submerge_client.sensors.mqtt.topics import wrong_with
 
 FIELD, DEVICE, MEASUREMENT = "field", "device", "measurement"
 
@@ -133,7 +133,6 @@ class FileSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="f
 
     @property
     def ends(self) -> bool:
-        """At the end of the last file."""
         return not self.loop
 
 
@@ -237,7 +236,6 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def link(self) -> Link:
-        """The broker."""
         return self
 
     @property
@@ -308,7 +306,6 @@ KINDS: tuple[type[SensorKind], ...] = (
 
 
 def _of_others() -> tuple[type[SensorKind], ...]:
-    """Return the kinds of other packages."""
     found, taken = [], {kind.__struct_config__.tag for kind in KINDS}
     for entry in plugins("submerge.sensors"):
         if entry.name in taken:

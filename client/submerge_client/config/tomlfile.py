@@ -184,7 +184,6 @@ _WORDS = {
 
 
 def _type_words(kind: Any) -> str:
-    """Return a type in the words of TOML."""
     *others, last = dict.fromkeys(word for choice in choices(kind) for word in _words(choice))
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -292,7 +291,6 @@ def _decode(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
 
 
 def _parse(path: Path | str, program: str) -> dict[str, Any]:
-    """Return the file as a table."""
     # `submerge init` writes a file that `up` takes; the others print a sample.
     sample = "submerge init" if program == "up" else f"submerge {program} init > {program}.toml"
     try:

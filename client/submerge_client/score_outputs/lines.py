@@ -117,7 +117,6 @@ class ScoreLines:
         self.problem = ""
 
     def write(self, block: ScoredBlock) -> None:
-        """Write the lines of one block of rows."""
         scored, schema, first, at, alarms = block
         names, withheld = alarm_names(scored.decision.alarmed, alarms), scored.decision.withheld
         fields = scored_fields(

@@ -48,14 +48,13 @@ class ScoreMetrics:
         return self._outlet.problem
 
     def write(self, block: ScoredBlock) -> None:
-        """Write the metrics of one block of rows."""
         scored, schema, first, _, alarms = block
         named = alarm_names(scored.decision.alarmed, alarms)
-        provisional = {alarm.name for alarm in alarms if alarm.provisional}
+        apart = set() if self._provisional else {each.name for each in alarms if each.is_quiet}
         withheld, lines = scored.decision.withheld.tolist(), []
         fields = scored_fields(scored.block, scored.scores, schema, self._names, top=1)
         for i, (row, of_row) in enumerate(zip(scored.block.which.tolist(), fields, strict=True)):
-            values = _numbers(of_row) | self._alarm(named.get(i), provisional)
+            values = _numbers(of_row) | _alarm(named.get(i), apart)
             values |= {"withheld": withheld[i], "expired": scored.expired}
             time = self._outlet.times.of(first + row)
             lines.append(written(MEASUREMENT, self._tags, values, time))
@@ -65,10 +64,12 @@ class ScoreMetrics:
         """Let what waits go on, as far as its reader takes it in time."""
         self._outlet.finish()
 
-    def _alarm(self, name: str | None, provisional: set[str]) -> dict[str, Any]:
-        apart = name in provisional and not self._provisional
-        state = {"alarm": name is not None and not apart, "provisional": name is not None and apart}
-        return state if name is None else state | {"alarm_id": name}
+
+def _alarm(name: str | None, apart: set[str]) -> dict[str, Any]:
+    """Return the alarm of a row; those `apart` are not called alarms."""
+    if name is None:
+        return {"alarm": False, "provisional": False}
+    return {"alarm": name not in apart, "provisional": name in apart, "alarm_id": name}
 
 
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:

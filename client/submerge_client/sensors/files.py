@@ -98,7 +98,6 @@ class FileReplay:
 
 
 def _columns(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list[int]:
-    """Return the index of each channel's column."""
     left = columns_but(flow.path, flow.names, skip)
     # A heading may have a unit beside the channel's name.
     named = called([Channel(name) for name in channels], [flow.names[i] for i in left])

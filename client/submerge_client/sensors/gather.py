@@ -160,7 +160,6 @@ class RowGatherer:
 
 
 def _joined(blocks: list[Gathered]) -> Gathered:
-    """Return blocks as one."""
     rows = np.concatenate([block.rows for block in blocks])
     if all(block.held is None for block in blocks):
         return Gathered(rows)

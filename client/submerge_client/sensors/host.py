@@ -111,7 +111,6 @@ class HostMeter:
 
 
 def channel_names() -> list[str]:
-    """Return the names of all channels that this host has."""
     names: list[str] = []
     for look in FAMILIES.values():
         try:

@@ -91,7 +91,6 @@ class Memory:
         self._stir_all()
 
     def leave(self, parent: Parent) -> None:
-        """Remove a parent."""
         with self._lock:
             if self._parent is not parent:
                 return
@@ -99,7 +98,6 @@ class Memory:
         self._stir_all()
 
     def children(self) -> list[InMemoryUplink]:
-        """Return the open uplinks."""
         with self._lock:
             return list(self._children)
 
@@ -119,13 +117,11 @@ class Memory:
             return True
 
     def join(self, child: InMemoryUplink) -> None:
-        """Add a child."""
         with self._lock:
             self._children.append(child)
         self.stir(child)
 
     def part(self, child: InMemoryUplink) -> None:
-        """Remove a child."""
         with self._lock:
             if child in self._children:
                 self._children.remove(child)
@@ -163,7 +159,6 @@ class InMemoryUplink:
         self._why: str | None = None
 
     def open(self, hear: Hear) -> None:
-        """Begin to connect."""
         self._hear = hear
         self._memory.join(self)
 

@@ -69,7 +69,6 @@ class StreamedReport:
         return self.code() is grpc.StatusCode.CANCELLED
 
     def code(self) -> grpc.StatusCode:
-        """Return the status that it has ended with."""
         if self._answer is not None:
             return grpc.StatusCode.OK
         code: grpc.StatusCode = self._call.code()
@@ -84,7 +83,6 @@ class StreamedReport:
         return self._call.trailing_metadata()
 
     def result(self) -> bytes | None:
-        """Return the answer."""
         return self._answer
 
 

@@ -65,7 +65,6 @@ class MqttUplink:
         )
 
     def open(self, hear: Hear) -> None:
-        """Begin to connect."""
         self._hear = hear
         self._line.open()
 

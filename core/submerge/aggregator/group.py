@@ -9,15 +9,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from submerge.aggregator import root as of_root
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
 from submerge.aggregator.operators.answers import Child, OrderPushes, answer_to, push_orders
 from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.rollup import census, scores
-from submerge.aggregator.root import new_model as of_root
-from submerge.aggregator.root.new_model import newest_version
-from submerge.aggregator.root.settling import settle
+from submerge.aggregator.root import newest_version, settle
 from submerge.aggregator.rows.histories import Histories
 from submerge.aggregator.rows.influence import InfluenceNotes
 from submerge.aggregator.rows.ledger import Ledger

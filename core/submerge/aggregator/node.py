@@ -154,7 +154,6 @@ class AggregatorNode:
 
     @property
     def top(self) -> bool:
-        """Whether it has no parent."""
         return self.settings.parent is None
 
     @property
@@ -167,7 +166,6 @@ class AggregatorNode:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the groups that it serves."""
         return tuple(self._plans)
 
     @property
@@ -176,7 +174,6 @@ class AggregatorNode:
         return min(self._tidy_at, *(group.wakes_at for group in self._groups.values()))
 
     def plan(self, group: str) -> GroupPlan:
-        """Return the configured plan of a group."""
         return self._plans[group]
 
     def ledger(self, group: str) -> Ledger | None:

@@ -90,7 +90,6 @@ def take_reply(
 def _take_joined(
     node: StoreOwner, group: Group, joined: Joined, now: Now, effects: list[Effect]
 ) -> None:
-    """Take the answer to a join."""
     # Only the answer to the pending join of this process.
     if not group.upward.session.awaits_joined:
         return
@@ -138,7 +137,6 @@ def _take_place(
 def _take_answer(
     node: StoreOwner, group: Group, answer: Answer, now: Now, effects: list[Effect]
 ) -> None:
-    """Take the answer to a report."""
     # Only answers to this store and this process: a twin's answers may arrive here, too.
     if answer.stamp.incarnation != node.incarnation:
         return

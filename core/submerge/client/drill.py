@@ -64,7 +64,6 @@ class DrillAnswer:
     channels: tuple[ChannelAnswer, ...]
 
     def report(self, stamp: Stamp, now: Now) -> DrillReport:
-        """Return it as a message."""
         task = self.task
         return DrillReport(
             stamp,

@@ -14,9 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.detect import detect
-from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation, row_statistics
+from submerge.client.alarms.detector import (
+    AlarmDetector,
+    ChannelState,
+    DetectorState,
+    Situation,
+    row_statistics,
+)
 from submerge.client.alarms.new_level import NewLevel, lasting_s
 from submerge.client.drill import DrillTask
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
@@ -159,7 +164,6 @@ class NodeMonitor:
 
     @property
     def channels(self) -> ChannelState:
-        """The behaviour of its channels."""
         return self._channels if self.detector is None else self.detector.channels
 
     @property
@@ -194,7 +198,6 @@ class NodeMonitor:
 
     @property
     def learns(self) -> bool:
-        """Whether learning is not paused."""
         return not self.desired.paused  # None as well: never set
 
     def alarm_status(self, now: Now) -> AlarmStatus | None:

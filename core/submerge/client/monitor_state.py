@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from submerge._linalg import Array
-from submerge.client.alarms.channels import ChannelState
-from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.detector import ChannelState, DetectorState
 from submerge.client.alarms.new_level import NewLevel
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Model
@@ -80,5 +79,4 @@ def no_mean(schema: Schema) -> OwnMean | None:
 
 
 def no_rows(schema: Schema) -> OwnMean:
-    """Return the mean of no rows."""
     return OwnMean.none(schema.width, None if schema.linear else schema.dim)

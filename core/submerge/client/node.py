@@ -140,7 +140,6 @@ class Consulting:
         self._pace = QuestionPace(BURST, PER_S)
 
     def receive(self, question: Question, current: ClientIncarnation, now: Now) -> list[Effect]:
-        """Take a question of the parent."""
         settings, pin = self._settings, current.pin
         if pin is None or not self._pace.admits(now.steady):
             return []

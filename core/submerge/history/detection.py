@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.alarms.blame import Evidence
 from submerge.client.alarms.detect import LONGER
 from submerge.client.alarms.detector import (
     AlarmDetector,
@@ -24,6 +23,7 @@ from submerge.client.alarms.detector import (
     RecentScores,
     row_statistics,
 )
+from submerge.client.alarms.log import Evidence
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.condition import Condition

@@ -97,14 +97,12 @@ class ShareCollection:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of payloads that are held."""
         shares = sum(a.nbytes for share in self._shares.values() for a in share.arrays.values())
         incoming = sum(each.held_bytes for each in self._incoming.values())
         asks = sum(len(p) for ask in self._asks.values() for p in ask.parcel.pieces)
         return shares + incoming + asks
 
     def send_due(self, now: Now, rng: RandomSource) -> Iterator[SendJob]:
-        """Yield what is due to the children."""
         for child, ask in self._asks.items():
             for piece in ask.send_due(now, rng):
                 yield SendJob(child, piece)
@@ -267,7 +265,6 @@ def reason_of(error: Exception) -> str:
 
 
 def _part(place: Place, held: frozenset[str], child: str) -> Place | None:
-    """Return the part of a place that some clients are."""
     if isinstance(place, Incarnation):
         return place if child in held else None
     return roster.pruned(place, held)

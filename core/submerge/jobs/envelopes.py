@@ -55,7 +55,6 @@ class JobAsk:
         return PhaseDown(self.phase, self.arrays)
 
     def pack(self) -> bytes:
-        """Return it as bytes."""
         header = {
             "job": self.job.written(),
             "turn": self.turn,
@@ -102,7 +101,6 @@ class JobShare:
     arrays: Arrays
 
     def pack(self) -> bytes:
-        """Return it as bytes."""
         left = {name: why[:MOST_WHY] for name, why in self.left.items()}
         return pack({"place": roster.written(self.place), "left": left}, self.arrays)
 

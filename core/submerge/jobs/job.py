@@ -86,7 +86,6 @@ class Job:
             raise UsageError(f"settings must be plain values, {MOST_SETTINGS} bytes at most")
 
     def written(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
         value = {each.name: getattr(self, each.name) for each in fields(self)}
         return value | {"settings": dict(self.settings)}
 

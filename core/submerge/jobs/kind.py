@@ -173,7 +173,6 @@ def check_known(settings: Settings, names: Iterable[str]) -> None:
 
 
 def whole_of(settings: Settings, name: str, default: int, *, least: int, most: int) -> int:
-    """Return a whole number of the settings."""
     return whole(name, settings.get(name, default), least=least, most=most)
 
 

@@ -41,7 +41,6 @@ class JobLink:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of payloads that are held."""
         incoming = 0 if self._incoming is None else self._incoming.held_bytes
         outgoing = () if self._outgoing is None else self._outgoing.parcel.pieces
         asked = 0 if self.ask is None else sum(a.nbytes for a in self.ask.arrays.values())
@@ -124,7 +123,6 @@ class JobLink:
                 yield SendJob(self._parent, piece)
 
     def send_due(self, now: Now, rng: RandomSource) -> Iterator[SendJob]:
-        """Yield what is due to the parent."""
         if self._outgoing is not None:
             for piece in self._outgoing.send_due(now, rng):
                 yield SendJob(self._parent, piece)

@@ -32,8 +32,7 @@ from submerge.jobs.machine import (
     SendJob,
 )
 from submerge.jobs.parcels import all_of
-from submerge.jobs.point_budget import RECORD, PointBudget
-from submerge.jobs.points import HeldRows, JobPoints, split
+from submerge.jobs.points import RECORD, HeldRows, JobPoints, PointBudget, split
 from submerge.protocol.machine import Keep, Note, Now, Start
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.names import RandomSource
@@ -78,12 +77,10 @@ class JobMember:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of points and payloads that are held."""
         return sum(part.held_bytes for part in self._parts.values())
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """Jobs that it takes part in."""
         return tuple(self._parts)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:

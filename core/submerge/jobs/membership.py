@@ -84,7 +84,6 @@ class ClusterMembership:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays."""
         of_scores = 0 if self.scores is None else sum(a.nbytes for a in self.scores.arrays.values())
         return self.centers.nbytes + of_scores
 

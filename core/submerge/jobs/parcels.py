@@ -56,7 +56,6 @@ def bits(numbers: set[int], total: int) -> bytes:
 
 
 def numbers(bits: bytes) -> set[int]:
-    """Return which numbers the bits stand for."""
     return {8 * i + j for i, byte in enumerate(bits) for j in range(8) if byte >> j & 1}
 
 
@@ -109,7 +108,6 @@ class OutgoingParcel:
         self._retry.now()
 
     def send_due(self, now: Now, rng: RandomSource) -> Iterator[JobPiece]:
-        """Yield the pieces that are due."""
         if self.settled or self._retry.at > now.steady:
             return
         self._sent.clear()
@@ -173,7 +171,6 @@ class IncomingParcel:
         self.held_bytes = 0
 
     def is_of(self, piece: JobPiece) -> bool:
-        """Return whether a piece belongs to it."""
         same = piece.parcel == self.name and piece.stamp.incarnation == self.sender
         return same and piece.stamp.seq == self.turn and piece.total == self._total
 
@@ -193,7 +190,6 @@ class IncomingParcel:
 
     @property
     def complete(self) -> bool:
-        """Whether all pieces are here."""
         return len(self._pieces) == self._total
 
     def body(self) -> bytes:

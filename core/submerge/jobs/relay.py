@@ -55,12 +55,10 @@ class JobRelay:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of payloads that are held."""
         return sum(each.held_bytes for each in self._relayed.values())
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """Jobs that it passes on."""
         return tuple(self._relayed)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:

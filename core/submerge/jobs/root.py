@@ -77,13 +77,11 @@ class JobRoot:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of payloads that are held."""
         collections = [each.collection for each in self._running.values()]
         return sum(each.held_bytes for each in (*collections, *self._ending.values()))
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """Jobs that are under way."""
         return tuple(self._running)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
@@ -319,7 +317,6 @@ class RunningJob:
         return kind, result
 
     def next_ask(self) -> JobAsk:
-        """Return what the next turn asks."""
         self.turn += 1
         return JobAsk(
             *(self.job, self.turn, self.job.round_s, self.stayed),
@@ -327,7 +324,6 @@ class RunningJob:
         )
 
     def outcome(self, answer: Arrays | None, failure: str) -> JobOutcome:
-        """Return how it ended."""
         return JobOutcome(
             *(self.job, answer, failure, self.opened, self.stayed),
             *(dict(self._left), dict(self._declined), self.rounds, self.attempt),

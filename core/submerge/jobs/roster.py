@@ -36,12 +36,10 @@ def leaves(place: Place | None, name: str = "") -> Iterator[tuple[str, Incarnati
 
 
 def names(place: Place | None, name: str = "") -> frozenset[str]:
-    """Return the names of the clients of a place."""
     return frozenset(leaf for leaf, _ in leaves(place, name))
 
 
 def size(place: Place | None) -> int:
-    """Return the number of clients of a place."""
     return sum(1 for _ in leaves(place))
 
 
@@ -79,7 +77,6 @@ def _chosen(roster: Roster, takes: Callable[[str], bool]) -> Roster:
 
 
 def written(place: Place | None) -> Any:
-    """Return a place as values of JSON."""
     if place is None or isinstance(place, Incarnation):
         return None if place is None else str(place)
     return {name: written(below) for name, below in place.items()}

@@ -143,7 +143,9 @@ class RowScorer:
         """
         if self._recall is None:
             return Remaining()
-        farther = np.sqrt(self._recall.expected_by(present) / self._recall.expected)
+        found, usual = self._recall.expected_by(present), self._recall.expected
+        ratio = np.divide(found, usual, out=np.ones_like(usual), where=usual > 0)
+        farther = np.sqrt(np.maximum(ratio, 1.0))
         if len(self._scorers) > 1:
             return Remaining(farther=farther)
         rest = shrunk(present, self._learnt, self._of_readings)

@@ -51,8 +51,8 @@ def diff(before: Iterable[Alarm], after: Iterable[Alarm]) -> list[AlarmEvent]:
 
 
 def is_urgent(events: Iterable[AlarmEvent]) -> bool:
-    """Return whether people wait for an event: not for `worse`, nor of a provisional alarm."""
-    return any(event.kind != "worse" and not event.alarm.provisional for event in events)
+    """Return whether people wait for an event: not for `worse`, nor of a quiet alarm."""
+    return any(event.kind != "worse" and not event.alarm.is_quiet for event in events)
 
 
 def _by_name(alarms: Iterable[Alarm]) -> dict[str, Alarm]:

@@ -43,6 +43,9 @@ by the factors of the model, `smoothed` the mean of recent ones."""
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""
 
+MARKS = {"settled": "settled at a new level", "provisional": "provisional"}
+"""What an alarm may be marked with, in words: a field of that name here, on the wire, in JSON."""
+
 Awaited = Literal["report", "model", "mean"]
 """What a node without limits waits for: rows for its first report, which only its own log can say;
 the group's first model; a mean of its own."""
@@ -86,7 +89,7 @@ class Alarm:
         channels are predicted. After a restart, only of channels that were in `top` before, until a
         row is higher.
     settled : It ended because readings kept to a new level, and no person had judged it.
-    provisional : Whether it was raised by a provisional limit: it is listed, and sent nowhere.
+    provisional : Whether it was raised by a provisional limit.
     """
 
     node: str
@@ -116,9 +119,19 @@ class Alarm:
         return not self.ended
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether it is listed, and sent nowhere."""
+        return self.provisional
+
+    @property
     def is_serious(self) -> bool:
-        """Whether it is open, and not provisional."""
-        return self.is_open and not self.provisional
+        """Whether it is open, and not quiet."""
+        return self.is_open and not self.is_quiet
+
+    @property
+    def noun(self) -> str:
+        """What to call it in a sentence."""
+        return f"{MARKS['provisional']} alarm" if self.is_quiet else "alarm"
 
     @property
     def packed(self) -> bytes:
@@ -276,7 +289,6 @@ class AlarmStatus:
 
     @property
     def state(self) -> State:
-        """The state of a client."""
         return STATES[max(range(len(STATES)), key=lambda i: self.states[i])]
 
     @property

@@ -174,7 +174,7 @@ class DrillTaken(NamedTuple):
 
 BELIEVED, HIGHEST = 2**62, 2**63 - 1
 """A model version in use above `BELIEVED` is never believed, however many use it: a root that
-received exactly that can still count up to `HIGHEST`. `submerge.aggregator.root.new_model` says
+received exactly that can still count up to `HIGHEST`. `submerge.aggregator.root` says
 which lower ones are believed."""
 
 LATEST = 2**61
@@ -342,7 +342,6 @@ class Report:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The alarms that it lists."""
         return () if self.alarm_status is None else self.alarm_status.alarms
 
 

@@ -137,7 +137,6 @@ class ParentSession:
         return self.whole_scatter is not None and not self.joining
 
     def formed(self, report: Report, summaries: Summaries) -> Report:
-        """Return a report as the parent takes it."""
         return formed(report, summaries, whole=bool(self.whole_scatter))
 
     def take_joined(self, newest: int, *, whole_scatter: bool = False) -> bool:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import click
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from submerge_aggregator.questions.views import ShownRank
 
+Answer = TypeVar("Answer")
+
 WIDE = 160
 """Columns where the output is no terminal, or for `--wide`: nothing is cut."""
 
@@ -39,6 +41,10 @@ class AdminClient(NamedTuple):
     def get(self, *parts: str, **query: str) -> bytes:
         """Return the aggregator's answer."""
         return self._ask("GET", parts, query)
+
+    def read(self, form: type[Answer], *parts: str, **query: str) -> Answer:
+        """Return the aggregator's answer, as a value of this type."""
+        return value_in(self.get(*parts, **query), form)
 
     def post(self, *parts: str, **query: str) -> bytes:
         """Change something; return the aggregator's answer."""
@@ -159,7 +165,17 @@ def confirm(warning: str, question: str) -> None:
         sys.exit(1)
 
 
-def say_back(answer: bytes, done: str, *, as_json: bool) -> None:
+def value_in(answer: bytes, form: type[Answer]) -> Answer:
+    """Return the value that an answer holds; NoAnswer where another version says another."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(answer, type=form)
+    except msgspec.MsgspecError as error:
+        raise NoAnswer(f"it answers what this version cannot read: {error}") from error
+
+
+def say_back(answer: bytes, done: str = "", *, as_json: bool = True) -> None:
     """Print what was done: words for a person, the aggregator's answer for a program."""
     click.echo(json.dumps(json.loads(answer)) if as_json else done)
 

@@ -17,6 +17,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.alarms.log import AlarmLog
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
@@ -34,6 +35,8 @@ from submerge_lab.simulator.feeds import Feed
 from submerge_lab.simulator.hosts import Host
 from submerge_lab.simulator.plan import Plan
 
+PROMISED = AlarmLimits({"spe": 1.0})
+
 
 @dataclass(frozen=True, slots=True)
 class AlarmRule:
@@ -46,7 +49,7 @@ class AlarmRule:
         """Return the log after a reading (channels,) at a wall time."""
         draw = int.from_bytes(blake2b(row.tobytes(), digest_size=4).digest(), "little") / 2.0**32
         if log.open is None:
-            return log.begin(at, "spe", version, counted=True) if draw < self.begins else log
+            return log.begin(at, "spe", version, PROMISED) if draw < self.begins else log
         if draw < self.ends:
             return log.end(at)
         return log.worsen(1.0 + draw, "spe", at)

@@ -5,31 +5,32 @@ from __future__ import annotations
 import http.client
 import json
 import sqlite3
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.listening import listen
+from submerge_aggregator.notify.notifier import urls_of
 from submerge_aggregator.notify.over_apprise import open_service
-from submerge_aggregator.notify.sinks import urls_of
+from submerge_aggregator.operators.config import tokens_path
 from submerge_aggregator.operators.tls_files import operators_tls
+from submerge_aggregator.operators.tokens import Token, parse_tokens
 from submerge_aggregator.questions.views import socket_of
-from submerge_aggregator.storage.room import Ballast, ballast_of, room_for
+from submerge_aggregator.storage import Ballast, ballast_of, room_for
 from submerge_aggregator.store import APPLICATION_ID, FORM
 from submerge_client import clock
 from submerge_client.config.links import Endpoint
 from submerge_client.config.sizes import size_of_report
-from submerge_client.uplink.tls import Tls, tls_of
+from submerge_client.uplink.tls import Tls, identity, tls_of
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import size_of
 from submerge_files.console.ways import NoAnswer, UnixSocket
 from submerge_operate.doctor import links, machine
 from submerge_operate.doctor.certificates import ShownCertificate, check_certificates
-from submerge_operate.doctor.findings import Finding, fails, ok, warning
-from submerge_operate.doctor.histories import histories
-from submerge_operate.doctor.operators import operators
+from submerge_operate.doctor.findings import DAY_S, Finding, fails, ok, warning
 
 HOLDS = 96 << 20
 """Bytes of memory without children; a thousand over gRPC need 80 MiB more
@@ -231,3 +232,99 @@ def _readiness(endpoint: Endpoint) -> Finding:
     if answer.get("ready"):
         return ok("status", f"{at}: ready")
     return fails("status", f"{at}: {answer.get('why', 'not ready')}", "see its log and its parent")
+
+
+OF_HISTORIES = "SELECT count(*) FROM records WHERE key LIKE '[\"history\",%'"
+
+
+def histories(store: Path, groups: Iterable[str], *, running: bool) -> Iterator[Finding]:
+    """Return how many histories are in the store of a root; nothing if there are none."""
+    try:
+        held = _asked(store, groups) if running else _counted(store)
+    except (NoAnswer, UsageError, sqlite3.Error):
+        return  # an earlier version; or a store that another check reports
+    if held:
+        several = "histories live" if held > 1 else "history lives"
+        yield ok("histories", f"{held} {several} in {store.name} alone: keep the model files")
+
+
+def _asked(store: Path, groups: Iterable[str]) -> int:
+    admin = AdminClient(UnixSocket(socket_of(store)))
+    return sum(len(json.loads(admin.get("histories", group))) for group in groups)
+
+
+def _counted(store: Path) -> int:
+    if not store.is_file() or store.is_symlink():
+        return 0
+    sql = sqlite3.connect(f"file:{store.absolute()}?mode=ro", uri=True, timeout=0)
+    try:
+        (held,) = sql.execute(OF_HISTORIES).fetchone()
+    finally:
+        sql.close()
+    return int(held)
+
+
+SOON_S = 14 * DAY_S
+"""Time before the end of a token from which to warn; at most a quarter of its life."""
+
+MAKE = "submerge aggregator token new NAME --scope read --config FILE"
+
+
+def operators(config: AggregatorConfig, now: float) -> Iterator[Finding]:
+    """Check who may give orders over the network; nothing where that is not configured."""
+    if config.operators is None:
+        return
+    path = tokens_path(config.operators, config.store)
+    try:
+        mode = path.stat().st_mode
+        tokens = parse_tokens(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        mode, tokens = stat.S_IFREG | 0o600, ()
+    except (OSError, UsageError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        hint = "run this as the aggregator's user; or repair the line, or make the token again"
+        yield fails("operators", f"{path}: {why}", hint)
+        return
+    if mode & 0o022:
+        hint = (
+            f"chmod 600 {path}, and look for tokens that you do not know:"
+            " submerge aggregator token list"
+        )
+        yield fails("operators", f"others on this machine can add tokens to {path}", hint)
+    yield from _ends(tokens, now)
+    tls = operators_tls(config.operators, config.listen.grpc, config.kit)
+    yield from _names(config.node, tls)
+    by_certificate = tls is not None and (tls.kit is not None or tls.ca is not None)
+    valid = sum(not token.has_ended(now) for token in tokens)
+    if not valid and not by_certificate:
+        yield warning("operators", "no token is valid, and certificates are not accepted", MAKE)
+        return
+    kits = ", and kits with role operator or reader" if by_certificate else ""
+    count = f"{valid} token{'s' * (valid != 1)}"
+    yield ok("operators", f"{config.operators.address}: {count}{kits}")
+
+
+def _names(node: str, tls: Tls | None) -> Iterator[Finding]:
+    """Check that the kit names a host: commands compare it with that of --at."""
+    if tls is None or tls.kit is None:
+        return
+    try:
+        hosts = identity(tls).hosts
+    except UsageError:
+        return  # another check reports it
+    if not hosts:
+        hint = f"submerge pki renew {node} --host NAME_OR_IP, for each that --at uses"
+        yield fails("operators", f"{tls.kit.name} names no host, so commands will refuse it", hint)
+
+
+def _ends(tokens: tuple[Token, ...], now: float) -> Iterator[Finding]:
+    """Name the tokens that are over, or will be soon."""
+    for token in tokens:
+        if token.until is None:
+            continue
+        again = f"submerge aggregator token revoke {token.name}, then submerge aggregator token new"
+        if token.has_ended(now):
+            yield warning("operators", f"token {token.name} has ended", again)
+        elif token.until - now < min(SOON_S, (token.until - token.created) / 4):
+            days = (token.until - now) / DAY_S
+            yield warning("operators", f"token {token.name} ends in {days:.0f} days", again)

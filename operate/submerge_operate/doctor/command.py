@@ -14,7 +14,15 @@ import click
 
 from submerge.errors import UsageError
 from submerge_files.console.options import FILE, json_option
-from submerge_operate.doctor.findings import Finding, summary_of, text_of
+from submerge_operate.doctor.findings import (
+    SERVER,
+    Finding,
+    Need,
+    of_schemes,
+    software,
+    summary_of,
+    text_of,
+)
 
 Program = Literal["client", "aggregator"]
 
@@ -97,7 +105,6 @@ def run_checks(path: Path, program: Program) -> Iterator[Finding]:
 def _client(path: Path) -> Iterator[Finding]:
     from submerge_client import logs
     from submerge_client.config.client_config import load
-    from submerge_operate.doctor import software
     from submerge_operate.doctor.client import run_checks
 
     logs.begin("warning")  # shows warnings about the configuration
@@ -105,15 +112,14 @@ def _client(path: Path) -> Iterator[Finding]:
     schemes = [config.uplink.scheme]
     schemes += [config.scores_link.scheme] if config.scores.to == "mqtt" else []
     schemes += [] if config.sensor.link is None else [config.sensor.link.scheme]
-    needs = software.of_schemes(schemes)
-    needs += [] if config.sensor.needs is None else [software.Need(*config.sensor.needs)]
-    yield from _unless_missing(software.software(needs), run_checks(config))
+    needs = of_schemes(schemes)
+    needs += [] if config.sensor.needs is None else [Need(*config.sensor.needs)]
+    yield from _unless_missing(software(needs), run_checks(config))
 
 
 def _aggregator(path: Path) -> Iterator[Finding]:
     from submerge_aggregator.config import load
     from submerge_client import logs
-    from submerge_operate.doctor import software
     from submerge_operate.doctor.aggregator import run_checks
 
     logs.begin("warning")  # shows warnings about the configuration
@@ -121,8 +127,8 @@ def _aggregator(path: Path) -> Iterator[Finding]:
     schemes = [] if config.listen.grpc is None else ["grpc"]
     schemes += [] if config.listen.mqtt is None else ["mqtt"]
     schemes += [] if config.parent is None else [config.parent.scheme]
-    needs = [*software.of_schemes(schemes), *software.SERVER]
-    yield from _unless_missing(software.software(needs, in_c=True), run_checks(config))
+    needs = [*of_schemes(schemes), *SERVER]
+    yield from _unless_missing(software(needs, in_c=True), run_checks(config))
 
 
 def _unless_missing(first: Iterator[Finding], others: Iterator[Finding]) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import alarm_of
-from submerge_files.console.admin_client import AdminClient, ListedFirst, console_of
+from submerge_files.console.admin_client import AdminClient, ListedFirst, console_of, say_back
 from submerge_files.console.options import (
     AggregatorOptions,
     aggregator_options,
@@ -32,14 +32,14 @@ from submerge_operate.fleet.alarms_table import (
     table_of_nodes,
     value_lines,
 )
-from submerge_operate.fleet.orders import desired_state_command, when_applied
+from submerge_operate.fleet.node_places import desired_state_command, when_applied
 from submerge_operate.fleet.watch import WATCH, LiveView, looks, until_interrupted, watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from submerge_aggregator.questions.alarm_views import AlarmView
+    from submerge_aggregator.questions.views import AlarmView
 
 
 @click.command("past", epilog="Example: submerge alarms past --number 20 --config root.toml")
@@ -89,7 +89,7 @@ def _time_of(alarm: dict[str, Any]) -> float:
 def _views(found: list[dict[str, Any]]) -> list[AlarmView]:
     import msgspec
 
-    from submerge_aggregator.questions.alarm_views import AlarmView
+    from submerge_aggregator.questions.views import AlarmView
 
     return msgspec.convert(found, type=list[AlarmView])
 
@@ -233,7 +233,7 @@ def list_alarms(
         groups, nodes = (json.loads(admin.get(each, **query)) for each in ("alarm-status", "nodes"))
         click.echo(json.dumps({"groups": groups, "nodes": nodes}))
     elif as_json:
-        click.echo(json.dumps(json.loads(_get_alarms(admin, query, open_only=open_only))))
+        say_back(admin.get("alarms", **query, **({"open": "1"} if open_only else {})))
     else:
         if of_nodes:
             click.echo("".join(f"{line}\n" for line in _group_lines(admin, query)), nl=False)
@@ -278,33 +278,23 @@ def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: b
 # -- inside ----------------------------------------------------------------------------
 
 
-def _get_alarms(admin: AdminClient, query: dict[str, str], *, open_only: bool = False) -> bytes:
-    return admin.get("alarms", **query, **({"open": "1"} if open_only else {}))
+def _alarms(admin: AdminClient, query: dict[str, str]) -> list[AlarmView]:
+    from submerge_aggregator.questions.views import AlarmView
 
-
-def _alarms(answer: bytes) -> list[AlarmView]:
-    import msgspec
-
-    from submerge_aggregator.questions.alarm_views import AlarmView
-
-    return msgspec.json.decode(answer, type=list[AlarmView])
+    return admin.read(list[AlarmView], "alarms", **query)
 
 
 def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
-    import msgspec
+    from submerge_aggregator.questions.views import GroupWatch
 
-    from submerge_aggregator.questions.alarm_views import GroupWatch
-
-    groups = msgspec.json.decode(admin.get("alarm-status", **query), type=list[GroupWatch])
+    groups = admin.read(list[GroupWatch], "alarm-status", **query)
     return [line for each in groups for line in lines_of(each)]
 
 
 def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> None:
-    import msgspec
-
     from submerge_aggregator.questions.views import NodeView
 
-    nodes = msgspec.json.decode(admin.get("nodes", **query), type=list[NodeView])
+    nodes = admin.read(list[NodeView], "nodes", **query)
     console_of(wide=wide).print(table_of_nodes(nodes) if nodes else "no node has reported yet")
 
 
@@ -321,7 +311,7 @@ def _listing(
 ) -> Listing:
     """Return alarms, without provisional ones that are over unless `of_all` asks for them."""
     head = _group_lines(admin, query)
-    known = _alarms(_get_alarms(admin, query, open_only=open_only))
+    known = _alarms(admin, query | ({"open": "1"} if open_only else {}))
     views = [view for view in known if of_all or view.open or not view.provisional]
     table, tail = None, ["no open alarms" if open_only else "no alarms"]
     if views:
@@ -369,7 +359,7 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
         mark = admin.get("alarms", "mark", **query)
         if mark == known[0]:
             return None
-        views, known[0] = _alarms(_get_alarms(admin, query)), mark
+        views, known[0] = _alarms(admin, query), mark
         return views
 
     follow(look, show, lambda words: click.echo(f"submerge: {words}", err=True))
@@ -378,12 +368,8 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
 def _set_verdicts(
     at: AggregatorOptions, ids: tuple[str, ...], verb: str, *, anyway: bool, as_json: bool
 ) -> None:
-    import msgspec
-
-    from submerge_aggregator.questions.alarm_views import DesiredStateView
-
     admin = at.admin()
-    views = _alarms(_get_alarms(admin, at.query))
+    views = _alarms(admin, at.query)
     for each in ids:
         _check_id(each, views)
     known = {each: [view for view in views if view.id == each] for each in ids}
@@ -397,11 +383,8 @@ def _set_verdicts(
         answer = admin.post("alarms", groups[each], each, verb, **anyhow)
         desired_states.append(json.loads(answer))
         if not as_json:
-            desired = msgspec.json.decode(answer, type=DesiredStateView)
-            open_ = any(view.open for view in known[each])
-            click.echo(
-                f"{_outcome(each, desired.node, verb, is_open=open_)}. {when_applied(desired)}"
-            )
+            node, open_ = desired_states[-1]["node"], any(view.open for view in known[each])
+            click.echo(f"{_outcome(each, node, verb, is_open=open_)}. {when_applied(answer)}")
     if as_json:
         click.echo(json.dumps(desired_states))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from submerge.protocol.alarm_status import CAUSES
+from submerge.protocol.alarm_status import CAUSES, MARKS
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from submerge.protocol.alarm_status import State
-    from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
-    from submerge_aggregator.questions.views import NodeView
+    from submerge_aggregator.questions.views import AlarmView, GroupWatch, NodeView, WatchView
 
 CAUSE_LINES = "\n".join(
     ["\b", "In the column cause:", *(f"  {cause:<9} {words}" for cause, words in CAUSES.items())]
@@ -25,8 +24,6 @@ NEWS = 2.0
 
 ORDINARY = 26
 """Most characters of an alarm's id that stay on one line. An id is there to copy: never cut."""
-
-SETTLED = "settled at a new level"
 
 WEEK_S = 7 * 86400.0
 
@@ -86,7 +83,6 @@ def table_of_nodes(views: Sequence[NodeView]) -> Table:
 
 
 def several_groups(views: Sequence[AlarmView | NodeView]) -> bool:
-    """Return whether the views are of more than one group."""
     return len({view.group for view in views}) > 1
 
 
@@ -136,14 +132,14 @@ def line_of(event: str, view: AlarmView) -> str:
     """Return an event of an alarm as a line; `event`: start, end or gone."""
     if event == "start":
         facts = [f"{view.cause} {excess_text(view)}".strip(), channels_text(view)]
-        facts += ["provisional"] if view.provisional else []
+        facts += marks(view)
         return f"{moment(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
     if event == "gone":
         return f"{moment(view.began)} gone  {view.id}: no node reports it any more"
     facts = [
         f"lasted {duration_text(view)}",
         f"{view.cause} {excess_text(view)}".strip(),
-        SETTLED if view.settled else "",
+        MARKS["settled"] if view.settled else "",
         view.verdict,
     ]
     return f"{moment(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
@@ -187,7 +183,6 @@ def channels_text(view: AlarmView, between: str = ", ") -> str:
 
 
 def shares_text(shares: dict[str, float]) -> str:
-    """Return channels and their shares."""
     return ", ".join(f"{name_text(channel)} {share:.0%}" for channel, share in shares.items())
 
 
@@ -219,6 +214,11 @@ def duration_text(view: AlarmView) -> str:
     return "" if view.ended is None else ago(max(0.0, view.ended - view.began))
 
 
+def marks(view: AlarmView) -> list[str]:
+    """Return what an alarm is marked with, in words."""
+    return [words for mark, words in MARKS.items() if getattr(view, mark)]
+
+
 # -- inside ----------------------------------------------------------------------------
 
 
@@ -231,9 +231,7 @@ def _in_two_lines(view: AlarmView) -> str:
 
 def _state(view: AlarmView) -> list[str]:
     states = ["OPEN" if view.open else "over", *([view.verdict] if view.verdict else [])]
-    if view.settled:
-        states.append(SETTLED)
-    states += ["provisional"] if view.provisional else []
+    states += marks(view)
     if view.wanted:
         states.append(f"to be {view.wanted}")
     if view.open and view.silent_s > SILENT_S:

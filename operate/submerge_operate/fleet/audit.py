@@ -47,7 +47,7 @@ def command(
     It reads the files beside the store, so the aggregator need not run. Events are start, stop,
     join, refused, order, denied, ban, tokens, quarantine, model, store and dropped.
     """
-    from submerge_aggregator.audit.entries import EVENTS, entry_of
+    from submerge_aggregator.audit import EVENTS, entry_of
 
     if event is not None and event not in EVENTS:
         raise UsageError(f"expected --event {', '.join(EVENTS)}, got {event!r}")
@@ -64,7 +64,7 @@ def command(
 
 
 def _path_of(at: AggregatorOptions) -> Path:
-    from submerge_aggregator.audit.config import AuditConfig, audit_path
+    from submerge_aggregator.audit import AuditConfig, audit_path
 
     if (at.config is None) == (at.store is None):
         got = "neither" if at.config is None else "both"
@@ -82,7 +82,7 @@ def _path_of(at: AggregatorOptions) -> Path:
 
 
 def _lines(path: Path, *, follow: bool) -> Iterator[bytes]:
-    from submerge_aggregator.audit.files import lines_in
+    from submerge_aggregator.audit import lines_in
 
     try:
         for line in lines_in(path, follow=follow):

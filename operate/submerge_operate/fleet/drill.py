@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_files.console.admin_client import AdminCommand
+from submerge_files.console.admin_client import AdminCommand, value_in
 from submerge_files.console.options import (
     FILE,
     QUANTITY,
@@ -25,7 +25,7 @@ from submerge_files.console.options import (
 )
 from submerge_files.console.units import duration, moment, printable
 from submerge_files.drill.table import print_table
-from submerge_operate.fleet.orders import when_applied
+from submerge_operate.fleet.node_places import when_applied
 
 if TYPE_CHECKING:
     from submerge.history.knowledge import Learnt
@@ -36,27 +36,20 @@ if TYPE_CHECKING:
 
 def ask_nodes(at: AggregatorOptions, nodes: Sequence[str], *, anyway: bool) -> None:
     """Ask nodes for a drill; print when that reaches them."""
-    import msgspec
-
-    from submerge_aggregator.questions.alarm_views import DesiredStateView
-
     admin = at.admin(instead="FILEs with --model, or ")
     group = admin.group(at.group)
     for node in nodes:
         answer = admin.post("nodes", group, node, "drill", **({"anyway": "1"} if anyway else {}))
-        desired = msgspec.json.decode(answer, type=DesiredStateView)
-        click.echo(f"{node} of group {group} is to drill. {when_applied(desired)}")
+        click.echo(f"{node} of group {group} is to drill. {when_applied(answer)}")
 
 
 def show_answers(at: AggregatorOptions, plot: Path | None, *, as_json: bool) -> None:
     """Print what nodes have found out, merged."""
-    import msgspec
-
     from submerge_aggregator.questions.survey import DrillView
 
     admin = at.admin(instead="FILEs with --model, or ")
     answer = admin.get("drills", admin.group(at.group))
-    view = msgspec.json.decode(answer, type=DrillView)
+    view = value_in(answer, DrillView)
     if as_json:
         click.echo(json.dumps(json.loads(answer), indent=2))
     elif not view.nodes:

@@ -15,7 +15,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_operate.fleet.orders import desired_state_command, when_applied
+from submerge_operate.fleet.node_places import desired_state_command, when_applied
 
 
 @click.group(cls=AdminGroup, epilog="Example: submerge nodes learn pause pump-3 --config root.toml")
@@ -78,16 +78,11 @@ def landmarks(at: AggregatorOptions, yes: bool, as_json: bool) -> None:
 def _set_paused(
     at: AggregatorOptions, node: str, verb: str, *, anyway: bool, as_json: bool
 ) -> None:
-    import msgspec
-
-    from submerge_aggregator.questions.alarm_views import DesiredStateView
-
     admin = at.admin()
     group = at.group or _group_of(admin, node)
     answer = admin.post("nodes", group, node, verb, **({"anyway": "1"} if anyway else {}))
-    desired = msgspec.json.decode(answer, type=DesiredStateView)
     done = "is to learn nothing until it is resumed" if verb == "pause" else "is to learn again"
-    say_back(answer, f"{node} of group {group} {done}. {when_applied(desired)}", as_json=as_json)
+    say_back(answer, f"{node} of group {group} {done}. {when_applied(answer)}", as_json=as_json)
 
 
 def _group_of(admin: AdminClient, node: str) -> str:

@@ -18,6 +18,7 @@ from submerge_files.console.admin_client import (
     confirm,
     console_of,
     say_back,
+    value_in,
 )
 from submerge_files.console.options import (
     FILE,
@@ -68,7 +69,6 @@ def weight_warning(done: PushedView) -> str:
 
 
 def table_of(views: Sequence[HistoryView]) -> Table:
-    """Return histories as a table."""
     capped = any(view.most_rows is not None for view in views)
     columns: list[Column[HistoryView]] = [
         Column("group", lambda view: view.group, shown=len({view.group for view in views}) > 1),
@@ -141,9 +141,7 @@ def push(
     query = {} if weight is None else {"weight": str(weight)}
     query |= {"anyway": "1"} if anyway else {}
     answer = admin.send(data, "histories", admin.group(at.group), **query)
-    import msgspec
-
-    done = msgspec.json.decode(answer, type=PushedView)
+    done = value_in(answer, PushedView)
     say_back(answer, pushed_text(file.name, done), as_json=as_json)
     warning = weight_warning(done)
     if warning:
@@ -218,11 +216,9 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _histories(admin: AdminClient, group: str) -> list[HistoryView]:
-    import msgspec
-
     from submerge_aggregator.questions.histories import HistoryView
 
-    return msgspec.json.decode(admin.get("histories", group), type=list[HistoryView])
+    return admin.read(list[HistoryView], "histories", group)
 
 
 AGGREGATOR = aggregator_options("Whose model; needed where there are several groups.")
@@ -307,7 +303,7 @@ def compare(
     Status 1 if their vectors differ in meaning: the differences are printed.
     """
     from submerge_files.model_file import read
-    from submerge_operate.fleet import model_comparison
+    from submerge_operate.fleet import model_figures
 
     if len(files) > 2:
         raise UsageError(f"expected one model or two, got {len(files)}")
@@ -319,14 +315,14 @@ def compare(
         at = at._replace(group=at.group or first.model.group)
         second, shown = _running_model(at, instead="a second FILE, ")
         rank = rank or shown
-    lines, comparable = model_comparison.schema_differences(first.schema, second.schema)
+    lines, comparable = model_figures.schema_differences(first.schema, second.schema)
     found = None
     if comparable:
-        found = model_comparison.compare_summaries(_learnt(first), _learnt(second), rank=rank)
+        found = model_figures.compare_summaries(_learnt(first), _learnt(second), rank=rank)
     if as_json:
-        click.echo(json.dumps(model_comparison.as_dict(found, lines)))
+        click.echo(json.dumps(model_figures.as_dict(found, lines)))
     elif found is not None:
-        click.echo(model_comparison.comparison_text(first, second, found, lines))
+        click.echo(model_figures.comparison_text(first, second, found, lines))
     else:
         for line in lines:
             click.echo(line)

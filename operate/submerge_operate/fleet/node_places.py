@@ -7,9 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.messages import DEEPEST
-from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.admin_client import AdminClient, value_in
+from submerge_files.console.options import (
+    Decorator,
+    aggregator_options,
+    flag_option,
+    json_option,
+    together,
+)
+from submerge_files.console.units import ago
 
 if TYPE_CHECKING:
     from submerge_aggregator.questions.views import NodesPage, NodeView
@@ -62,13 +72,11 @@ def page_of(
     admin: AdminClient, group: str, under: str, *, after: str = "", node: str = ""
 ) -> NodesPage:
     """Ask for a page of nodes, or for one node of an aggregator."""
-    import msgspec
-
     from submerge_aggregator.questions.views import NodesPage
 
     asked = {"path": under, "after": after, "node": node}
     query = {key: value for key, value in asked.items() if value}
-    return msgspec.json.decode(admin.get("tree", group, **query), type=NodesPage)
+    return admin.read(NodesPage, "tree", group, **query)
 
 
 WITHIN_S, AGAIN_S = 5.0, 0.25
@@ -146,3 +154,40 @@ def _only(groups: list[str], node: str) -> str:
 
 def _silent_s(placed: tuple[str, NodeView]) -> float:
     return min((row.silent_s for row in placed[1].rows), default=float("inf"))
+
+
+ON_ITS_WAY = """The order is sent down at once, level by level. A node that cannot be reached now
+gets it when it joins again, or with its next report."""
+
+
+def desired_state_command(
+    group: click.Group,
+    example: str,
+    *,
+    target: Decorator,
+    group_help: str,
+    anyway: str,
+    json: str,
+) -> Decorator:
+    """Return what makes a function a command of `group` that sets a node's desired state."""
+    epilog = f"{ON_ITS_WAY}\n\nExample: submerge {example} --config root.toml"
+    return together(
+        group.command(epilog=epilog),
+        target,
+        aggregator_options(group_help),
+        flag_option("--anyway", anyway),
+        json_option(json),
+    )
+
+
+def when_applied(answer: bytes) -> str:
+    """Say which node gets a desired state first, and when it last reported."""
+    from submerge_aggregator.questions.views import DesiredStateView
+
+    desired = value_in(answer, DesiredStateView)
+    if desired.reported_by is None:
+        return "No report here names the node: it is sent to all aggregators below"
+    first = f"{desired.reported_by} reported {ago(desired.silent_s or 0.0)} ago"
+    if desired.reported_by == desired.node:
+        return f"{first} and is sent it at once"
+    return f"{first} and is sent it at once, {desired.node} after that"

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from submerge_files.console.admin_client import AdminClient, AdminCommand, console_of
+from submerge_files.console.admin_client import (
+    AdminClient,
+    AdminCommand,
+    console_of,
+    say_back,
+    value_in,
+)
 from submerge_files.console.options import (
     AggregatorOptions,
     aggregator_options,
@@ -147,7 +153,7 @@ def settings(at: AggregatorOptions, node: str, as_json: bool) -> None:
     """
     body = AskedNode(at.admin(), node, at.group).ask("settings")
     if as_json:
-        click.echo(json.dumps(json.loads(body)))
+        say_back(body)
         return
     for line in setting_lines(json.loads(body)):
         click.echo(printable(line))
@@ -167,17 +173,15 @@ def scores(at: AggregatorOptions, node: str, watched: bool, every: bool, as_json
     NODE is a client, here or further down: it is asked. A number is a statistic over its limit: an
     alarm is raised above 1. Without a limit it is the statistic itself, in brackets.
     """
-    import msgspec
-
     from submerge_client.replies import RecentReply
 
     asked = AskedNode(at.admin(), node, at.group)
     if as_json and not watched:
-        click.echo(json.dumps(json.loads(asked.ask("recent"))))
+        say_back(asked.ask("recent"))
         return
 
     def look() -> RecentReply:
-        return msgspec.json.decode(asked.ask("recent"), type=RecentReply)
+        return value_in(asked.ask("recent"), RecentReply)
 
     draw = partial(table_of, most=None if every else 20)
     if watched:

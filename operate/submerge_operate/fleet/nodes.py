@@ -75,14 +75,12 @@ def list_nodes(
         _list_below(admin, at.group, wide=wide, as_json=as_json)
         return
     if as_json and not watched:
-        click.echo(json.dumps(json.loads(admin.get("nodes", **at.query))))
+        say_back(admin.get("nodes", **at.query))
         return
-    import msgspec
-
     from submerge_aggregator.questions.views import NodeView
 
     def look() -> list[NodeView]:
-        return msgspec.json.decode(admin.get("nodes", **at.query), type=list[NodeView])
+        return admin.read(list[NodeView], "nodes", **at.query)
 
     def draw(views: list[NodeView]) -> RenderableType:
         return table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
@@ -258,17 +256,14 @@ def _find(admin: AdminClient, node: str, group: str | None) -> tuple[str, NodeVi
 
 
 def _view(admin: AdminClient, found: FoundNode) -> NodeView:
-    import msgspec
-
     from submerge_aggregator.questions.views import NodeView
 
     if found.view is not None:
         return found.view
-    return msgspec.json.decode(admin.get("nodes", found.group, found.node), type=NodeView)
+    return admin.read(NodeView, "nodes", found.group, found.node)
 
 
 def _incarnation(known: NodeView, letters: str) -> str:
-    """Return the incarnation that begins with these letters."""
     found = [row.incarnation for row in known.rows if row.incarnation.startswith(letters)]
     if len(found) != 1:
         raise UsageError(f"expected one of its incarnations, got {letters!r}; {_rows_of(known)}")

@@ -17,7 +17,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
-from submerge_client.config.topic_patterns import DEVICE
 from submerge_client.sensors.mqtt.decoder import (
     LONGEST_NAME,
     MOST_NAMES,
@@ -38,7 +37,7 @@ from submerge_client.sensors.mqtt.descriptions import (
 )
 from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
 from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
-from submerge_client.sensors.mqtt.topics import TopicPattern, TopicPlace, name_of
+from submerge_client.sensors.mqtt.topics import DEVICE, TopicPattern, TopicPlace, name_of
 from submerge_client.sensors.tally import ProblemTally, no_log
 
 ALL = "#"

@@ -20,14 +20,13 @@ from submerge_client.config.links import Link
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.config.tomlfile import quoted
-from submerge_client.config.topic_patterns import wrong_with
 from submerge_client.sensors import needs_extra
 from submerge_client.sensors.mqtt.decoder import RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import SUBSCRIPTIONS
+from submerge_client.sensors.mqtt.topics import wrong_with
 from submerge_client.sensors.tally import ProblemTally
-from submerge_operate.init.choice import Choice, choose, exclusions
 from submerge_operate.init.devices import Hearing
-from submerge_operate.init.proposal import FoundChannel, Proposal
+from submerge_operate.init.proposal import Choice, FoundChannel, Proposal, choose, exclusions
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
@@ -185,7 +184,6 @@ class _Progress:
             click.echo("\r\x1b[K", nl=False, err=True)
 
     def show(self, begun: float, longest_s: float) -> None:
-        """Show it."""
         if self._shown is not None:
             passed = time.monotonic() - begun
             line = f"\rlistening, {passed:.0f} of at most {longest_s:.0f} s: {self._shown()}\x1b[K"

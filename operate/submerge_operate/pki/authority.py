@@ -86,7 +86,6 @@ def hosts_in(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def uris_in(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return the URIs in a certificate."""
     names = _names_in(certificate)
     return tuple(each.value for each in names if isinstance(each, x509.UniformResourceIdentifier))
 
@@ -139,7 +138,6 @@ class Authority:
 
     @classmethod
     def create(cls, fleet: str, *, now: datetime, lasts: timedelta) -> Authority:
-        """Return a new authority of a fleet."""
         check_names(fleet)
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name(
@@ -162,7 +160,6 @@ class Authority:
 
     @classmethod
     def read(cls, certificate: bytes, key: bytes, passphrase: bytes | None) -> Authority:
-        """Return the authority in PEM files."""
         found = certificate_of(certificate)
         try:
             secret = serialization.load_pem_private_key(key, passphrase)

@@ -23,7 +23,13 @@ from submerge_files.console.units import duration, span_text
 from submerge_operate.fleet.nodes_table import ORDINARY
 from submerge_operate.pki import issuance
 from submerge_operate.pki.authority import certificate_of, fleet_of
-from submerge_operate.pki.directory import PUBLIC, PkiDirectory, read_contents, replace_file
+from submerge_operate.pki.directory import (
+    PUBLIC,
+    PkiDirectory,
+    read_contents,
+    replace_file,
+    serial_text,
+)
 from submerge_operate.pki.issuance import (
     AS_JSON,
     DIRECTORY,
@@ -40,7 +46,6 @@ from submerge_operate.pki.issuance import (
     renewed,
 )
 from submerge_operate.pki.issued import SOON, Entry, groups_of, role_of, state_of, timestamp
-from submerge_operate.pki.revocation_list import serial_text
 
 HEAD = """\
 # Made by `submerge pki acl`: a block for each kit, by its role and groups. Make it again after
@@ -274,7 +279,6 @@ class IssuedKits(NamedTuple):
 
 
 def of_all(pki: PkiDirectory) -> IssuedKits:
-    """Return all kits of an authority."""
     authority = certificate_of(pki.certificate())
     entries = pki.record()
     return IssuedKits(
@@ -293,7 +297,6 @@ def of_kit(path: Path) -> IssuedKits:
 
 
 def print_kits(shown: IssuedKits, at: datetime) -> None:
-    """Print kits as a table."""
     from rich.text import Text
 
     console = console_of(wide=False)

@@ -121,7 +121,6 @@ class BoxConfig(Section, frozen=True, kw_only=True):
 
     @property
     def root(self) -> str:
-        """The name of its root."""
         return f"{self.node}-{ROOT}"
 
     @property

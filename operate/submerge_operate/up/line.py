@@ -72,7 +72,6 @@ class BoxState:
 
     @property
     def open(self) -> tuple[Alarm, ...]:
-        """Alarms that are open."""
         return tuple(each for each in self.alarms if each.is_open)
 
 
@@ -108,7 +107,6 @@ def measured_of(client: ClientNode) -> int | None:
 
 
 def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState:
-    """Return how a machine is."""
     # `held` is what its root holds; of the running incarnation the client knows more.
     current, monitor = client.current, client.monitor
     total = current.counts
@@ -159,7 +157,6 @@ def text_of(
 def json_of(
     state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
 ) -> str:
-    """Return the same as one object of JSON."""
     score = state.score
     line: dict[str, Any] = {"at": round(at, 3), "why": occasion, "rows": state.rows}
     line |= {"learnt": state.learnt, "withheld": state.withheld}
@@ -254,7 +251,7 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
     """Return the open alarm, or that it has ended."""
     if state.open:
         alarm, more = state.open[0], len(state.open) - 1
-        kind = "provisional alarm" if alarm.provisional else "ALARM"
+        kind = alarm.noun if alarm.is_quiet else alarm.noun.upper()
         since = _local(alarm.began)
         # Of today the time is enough.
         since = since.removeprefix(_local(at).partition(" ")[0]).lstrip()
@@ -263,8 +260,7 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
     if occasion == "alarm ended" and state.alarms:
         alarm = max(state.alarms, key=lambda each: each.ended)
         lasted = ago(max(0.0, alarm.ended - alarm.began))
-        kind = "provisional alarm" if alarm.provisional else "alarm"
-        return f"{kind} over after {lasted}: {', '.join(map(name_text, _named(alarm)))}"
+        return f"{alarm.noun} over after {lasted}: {', '.join(map(name_text, _named(alarm)))}"
     return "no alarm"
 
 
@@ -458,7 +454,6 @@ class Telling:
                 await self.write(occasion)
 
     async def write(self, occasion: Occasion) -> None:
-        """Write a line."""
         state, arrivals = await self._state(), self._arrivals
         if occasion == "minute":
             arrivals.mark(self._agent.rows, self._agent.newest)

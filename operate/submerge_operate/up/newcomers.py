@@ -14,7 +14,7 @@ from submerge_client.config.schemas import ChannelConfig
 from submerge_client.files import atomic_write
 from submerge_client.logs import say
 from submerge_client.sensors.mqtt.decoder import MOST_NAMES, HeardField
-from submerge_operate.init.choice import MOST_CHANNELS, why_not
+from submerge_operate.init.proposal import MOST_CHANNELS, why_not
 from submerge_operate.up.config import BoxConfig
 
 READINGS, SPAN_S = 10, 1800.0
@@ -40,7 +40,6 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def channel(self) -> ChannelConfig:
-        """The field as a channel."""
         return ChannelConfig(
             name=self.name, unit=self.unit, offset=self.offset, scale=self.scale or 1.0
         )

@@ -45,7 +45,6 @@ def chunks(value: Iterable[Chunk]) -> pb.Chunks:
 
 
 def chunks_of(message: pb.Chunks) -> tuple[Chunk, ...]:
-    """Return the chunks that a message holds."""
     joined = message.keys  # once: each access copies the bytes
     n, rest = divmod(len(joined), KEY)
     if rest or n > MOST_CHUNKS:
@@ -89,7 +88,6 @@ def ascending(what: str, texts: Sequence[str], most: int) -> list[str]:
 
 
 def _named(what: str, texts: Sequence[str], places: bytes, n: int, most: int) -> list[str]:
-    """Return the name of each chunk."""
     table, column = ascending(what, texts, most), _column(what, places, "<u4", n)
     if n and int(column.max()) >= len(table):
         raise PeerError(

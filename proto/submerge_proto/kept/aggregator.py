@@ -199,7 +199,6 @@ _GROUP_TIME = form(
 
 
 def _value(message: Any, part: Part[Any] = PLAIN) -> Part[Any]:
-    """Return how one value is a record."""
     return Part(
         lambda value: message(value=part.made(value)),
         lambda sent: part.read(sent.value),

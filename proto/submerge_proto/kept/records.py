@@ -24,7 +24,6 @@ from submerge_proto.wire.fields import Part
 
 
 def pack(key: Key, record: Any) -> bytes:
-    """Return a record as bytes."""
     return bytes(_form(key).made(record).SerializeToString())
 
 
@@ -44,7 +43,6 @@ def unpack(key: Key, data: bytes) -> Any:
 
 
 def unpack_all(kept: Mapping[Key, bytes]) -> dict[Key, Any]:
-    """Return all records of a store."""
     return {key: unpack(key, data) for key, data in kept.items()}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from submerge import PeerError
 from submerge.protocol.alarm_status import (
+    MARKS,
     MOST_ALARMS,
     TOP,
     Alarm,
@@ -162,8 +163,7 @@ _ALARM = form(
     withheld=READINGS,
     verdict=_VERDICT,
     first=_SHARES,
-    settled=PLAIN,
-    provisional=PLAIN,
+    **dict.fromkeys(MARKS, PLAIN),
 )
 
 

@@ -85,7 +85,6 @@ def _cut_short() -> PeerError:
 
 @cache
 def _plan(descriptor: Any) -> Plan:
-    """Return the plan of a message."""
     plan: Plan = {}
     for field in descriptor.fields:
         tag = field.number << 3 | 2

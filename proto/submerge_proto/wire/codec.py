@@ -125,7 +125,6 @@ def encode(message: Message, *, coarse: bool = False) -> bytes:
 
 
 def decode(kind: Kind, data: bytes) -> Message:
-    """Return the message that bytes hold."""
     if kind == "job":
         raise PeerError("expected a message between nodes, got one of a job")
     part = None if kind == "watch" else _PARTS[kind]

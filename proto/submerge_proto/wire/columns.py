@@ -205,5 +205,4 @@ def array_of(data: bytes, what: str, length: int | None = None) -> Array:
 
 
 def bytes_of(array: Array, form: str) -> bytes:
-    """Return numbers as bytes."""
     return np.ascontiguousarray(array, dtype=form).tobytes()

@@ -153,7 +153,6 @@ def number(what: str, value: int, most: int = MOST) -> int:
 
 
 def real(what: str, value: float) -> float:
-    """Return a finite number."""
     if not math.isfinite(value):
         raise PeerError(f"{what} must be finite, got {value}", kind="not_finite")
     return value

@@ -60,7 +60,6 @@ STEEP = 1e8
 
 
 def packed(factors: Factors) -> v1_pb.Factors:
-    """Return factors as a message."""
     noise = bytes_of(np.clip(factors.noise, LEAST, LARGEST), "<f4")
     if factors.loadings is None:
         return v1_pb.Factors(noise=noise)

@@ -23,14 +23,12 @@ OVERHEAD = 512
 
 
 def encode(message: JobMessage) -> bytes:
-    """Return a message as bytes."""
     if isinstance(message, JobPieceTaken):
         return pb.JobMessage(taken=_TAKEN.made(message)).SerializeToString()
     return pb.JobMessage(piece=_PIECE.made(message)).SerializeToString()
 
 
 def decode(data: bytes) -> JobMessage:
-    """Return the message that bytes hold."""
     try:
         bounds.check(pb.JobMessage, data)
         envelope = pb.JobMessage.FromString(data)

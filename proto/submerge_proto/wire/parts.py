@@ -109,7 +109,6 @@ _STAMP = form(
 
 
 def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
-    """Return a header with the child's stamp."""
     message: header_pb2.Header = _STAMP.made(stamp)
     message.version, message.software = VERSION, software or SOFTWARE
     message.versions.append(VERSION)
@@ -149,7 +148,6 @@ FINGERPRINT = Part(bytes.fromhex, _fingerprint)
 
 
 def fingerprint_of_text(schema: bytes) -> str:
-    """Return the fingerprint of a schema's canonical text."""
     return hashlib.sha256(schema).hexdigest()
 
 

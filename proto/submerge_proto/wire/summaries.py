@@ -105,7 +105,6 @@ def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subs
 
 
 def fingerprint_of(summary: Summary) -> str:
-    """Return the fingerprint of the schema that a summary is of."""
     return summary.schema if isinstance(summary, WholeScatter) else summary.parts[0].schema
 
 

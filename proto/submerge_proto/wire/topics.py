@@ -58,7 +58,6 @@ def up(fleet: str, parent: str, node: str, kind: Kind, group: str) -> str:
 
 
 def all_up(fleet: str, parent: str) -> tuple[str, ...]:
-    """Return the topics that a parent subscribes to."""
     below = f"submerge/{VERSION}/{fleet}/{parent}/up/+"
     return tuple(f"{below}/{kind}/+" for kind in _KINDS)
 
@@ -83,7 +82,6 @@ def down(fleet: str, parent: str, node: str, kind: Kind) -> str:
 
 
 def hello(fleet: str, parent: str) -> str:
-    """Return the topic of a parent's hello."""
     return f"submerge/{VERSION}/{fleet}/{parent}/hello"
 
 
@@ -98,7 +96,6 @@ def score(fleet: str, node: str) -> str:
 
 
 def alarm(fleet: str, node: str) -> str:
-    """Return the topic of a node's alarms."""
     return f"submerge/{VERSION}/{fleet}/alarm/{node}"
 
 

@@ -26,8 +26,12 @@ from submerge.protocol.messages import (
 from submerge.protocol.permission import Permission
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
-from submerge_aggregator.admission.control import MOST_COUNTED, AdmissionControl, standing_of
-from submerge_aggregator.admission.decision import AdmissionRules
+from submerge_aggregator.admission.control import (
+    MOST_COUNTED,
+    AdmissionControl,
+    AdmissionRules,
+    standing_of,
+)
 from submerge_aggregator.admission.roster import RevokedList, RosterEntry
 from submerge_aggregator.batch import Asked, Down
 from submerge_aggregator.downlink import UNPROVEN, Inbound, PeerIdentity

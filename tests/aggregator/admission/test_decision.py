@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge.protocol.messages import Join, Stamp
 from submerge.protocol.permission import GROUP_URI, ROLE_URI, ROLES, Permission
-from submerge_aggregator.admission.decision import AdmissionRules, Sender, objection
+from submerge_aggregator.admission.control import AdmissionRules, Sender, objection
 from submerge_aggregator.admission.roster import RevokedList, RosterEntry
 from submerge_aggregator.downlink import PeerIdentity, Proof
 from support.nodes import GROUP, new_incarnation, report

@@ -15,9 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_aggregator.audit.entries import EVENTS, MOST_LINE, entry_of, line_of
-from submerge_aggregator.audit.files import FILES, AuditFiles, lines_in
-from submerge_aggregator.audit.log import MOST_WAITING, AuditLog
+from submerge_aggregator.audit import (
+    EVENTS,
+    FILES,
+    MOST_LINE,
+    MOST_WAITING,
+    AuditFiles,
+    AuditLog,
+    entry_of,
+    line_of,
+    lines_in,
+)
 from support.disks import small_disk
 from support.patience import until
 

@@ -17,9 +17,9 @@ from submerge.protocol.messages import Incarnation, Join, Stamp
 from submerge.protocol.permission import Permission
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
-from submerge_aggregator.audit import batch_entries
-from submerge_aggregator.audit.batch_entries import AGAIN_S
-from submerge_aggregator.audit.log import AuditLog
+from submerge_aggregator import batch
+from submerge_aggregator.audit import AuditLog
+from submerge_aggregator.batch import AGAIN_S
 from submerge_aggregator.downlink import Inbound, PeerIdentity
 from submerge_aggregator.refusals import HARMLESS, MINUTE_S, REASONS, Refusals
 from submerge_aggregator.worker import AGAIN_S as STORE_AGAIN_S
@@ -133,7 +133,7 @@ def test_the_same_join_is_recorded_once_an_hour(worker, clock, audit):
 
 def test_joins_under_many_names_take_bounded_memory(worker, audit, monkeypatch):
     """The oldest is forgotten."""
-    monkeypatch.setattr(batch_entries, "MOST_KNOWN", 8)
+    monkeypatch.setattr(batch, "MOST_KNOWN", 8)
     for number in range(40):
         worker.commit_batch([join(f"c{number}")])
     worker.commit_batch([join("c39"), join("c0")])

@@ -13,8 +13,8 @@ import pytest
 
 from submerge import SubmergeError, UsageError
 from submerge.protocol.machine import Now
-from submerge_aggregator.backup import checking
-from submerge_aggregator.backup.checking import CopyDamaged, StoreCopy, check_models, read_copy
+from submerge_aggregator import backup
+from submerge_aggregator.backup import CopyDamaged, StoreCopy, check_models, read_copy
 from submerge_aggregator.store import FORM, Store
 from support.backups import config_of, configuration, copied
 from support.house import SCHEMA, House, Time
@@ -131,7 +131,7 @@ def test_a_reading_more_or_less_is_found(tmp_path, house, config):
 
     assert "155 readings of 196" == found.differs
     with pytest.raises(SubmergeError, match="not those of the root that ran: room: 155"):
-        checking.refuse_different([found])
+        backup.refuse_different([found])
 
 
 def test_another_configuration_is_named_as_the_cause(tmp_path, house):
@@ -230,7 +230,7 @@ def test_a_folder_and_no_file_are_refused(tmp_path):
 def test_a_store_of_another_version_is_refused(tmp_path, house, monkeypatch, known, why):
     """Its records may mean something else."""
     copied(house, tmp_path / "copy")
-    monkeypatch.setattr(checking, "FORM", known)
+    monkeypatch.setattr(backup, "FORM", known)
     with pytest.raises(UsageError, match=why):
         read_copy(tmp_path / "copy")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from submerge_aggregator.backup.last_backup import LastBackup
+from submerge_aggregator.storage import LastBackup
 
 
 def record_of(store: Path) -> Path:

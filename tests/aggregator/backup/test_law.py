@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submerge_aggregator.backup.checking import check_models, read_copy
+from submerge_aggregator.backup import check_models, read_copy
 from support.backups import config_of, configuration, copied
 from support.house import SCHEMA, House
 from support.nodes import GROUP, new_incarnation

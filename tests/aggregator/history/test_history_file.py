@@ -13,8 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_aggregator.history.file import AlarmRow, HistoryFile, LevelsKey, files_of
-from submerge_aggregator.history.views import HOUR, higher, hours_of, steps_of
+from submerge_aggregator.history.file import (
+    HOUR,
+    AlarmRow,
+    HistoryFile,
+    LevelsKey,
+    files_of,
+    higher,
+    hours_of,
+    steps_of,
+)
 
 MIB = 1 << 20
 MINUTES = st.binary(max_size=200)

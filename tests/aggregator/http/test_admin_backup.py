@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from submerge_aggregator.backup import jobs
-from submerge_aggregator.backup.checking import COPY_FORM, read_copy
-from submerge_aggregator.backup.last_backup import LastBackup
+from submerge_aggregator import backup
+from submerge_aggregator.backup import COPY_FORM, read_copy
 from submerge_aggregator.batch import Tallies
 from submerge_aggregator.http.metrics import Numbers, exposition
+from submerge_aggregator.storage import LastBackup
 from support.house import SCHEMA, House
 from support.patience import until
 
@@ -47,7 +47,7 @@ def fetched(house: House, view: dict[str, Any]) -> bytes:
 
 def test_a_copy_comes_in_pieces(tmp_path, house, monkeypatch):
     """Behind the database stands the line that says whose it is."""
-    monkeypatch.setattr(jobs, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(backup, "PIECE_BYTES", 1000)
     view = made(house)
     data = fetched(house, view)
     (tmp_path / "copy").write_bytes(data)
@@ -73,7 +73,7 @@ def known(house: House) -> float:
 
 def test_a_copy_that_was_fetched_whole_is_the_newest(tmp_path, house, monkeypatch):
     """Not one that was made only, or in part; a root that starts again knows it."""
-    monkeypatch.setattr(jobs, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(backup, "PIECE_BYTES", 1000)
     view = made(house)
     name, last = view["name"], (view["bytes"] - 1) // 1000 * 1000
     for first in (0, last, 500):
@@ -112,7 +112,7 @@ def test_another_one_waits_for_its_end(house):
 def test_a_client_that_has_gone_is_noticed(house, monkeypatch):
     """Its copy does not take room for ever, and the next one need not wait for ever."""
     view = made(house)
-    monkeypatch.setattr(jobs, "SILENT_S", 0.05)
+    monkeypatch.setattr(backup, "SILENT_S", 0.05)
     house.asks("GET", f"/backup/{view['name']}/0")
     until(lambda: house.asks("POST", "/backup").status == 200)
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from submerge.jobs.machine import ChildrenKnown
-from submerge_aggregator.admission.control import AdmissionControl
-from submerge_aggregator.admission.decision import AdmissionRules
+from submerge_aggregator.admission.control import AdmissionControl, AdmissionRules
 from submerge_aggregator.admission.roster import RevokedList
 from submerge_aggregator.jobs.runtime import children_of
 

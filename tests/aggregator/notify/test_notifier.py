@@ -12,8 +12,7 @@ import pytest
 
 from submerge import UsageError
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.notify.notifier import AlarmNotifier, Subtree
-from submerge_aggregator.notify.sinks import make_notifier
+from submerge_aggregator.notify.notifier import AlarmNotifier, Subtree, make_notifier
 from submerge_client import logs
 from submerge_client.alarms import Sinks
 from submerge_client.config.tomlfile import decoded

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_aggregator.admission.control import AdmissionControl
-from submerge_aggregator.admission.decision import AdmissionRules
+from submerge_aggregator.admission.control import AdmissionControl, AdmissionRules
 from submerge_aggregator.admission.roster import RevokedList
 from submerge_aggregator.operators.identify import (
     DENIALS,

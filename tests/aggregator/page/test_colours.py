@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from submerge_aggregator.page.drawing import FOLDER
+from submerge_aggregator.page.opening import FOLDER
 
 LIGHT, DARK = (FOLDER / "tokens.css").read_text().split("@media (prefers-color-scheme: dark)")
 

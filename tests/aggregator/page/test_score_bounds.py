@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from submerge_aggregator.history.views import NodeLevels, ScoresPage
+from submerge_aggregator.history.file import NodeLevels, ScoresPage
 from submerge_aggregator.page import watched
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.fleet_tree import AT_ONCE, FleetTree, FleetTrees

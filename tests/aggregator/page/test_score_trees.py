@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from submerge_aggregator.history.views import NodeLevels, ScoresPage
+from submerge_aggregator.history.file import NodeLevels, ScoresPage
 from submerge_aggregator.page import watched
 from submerge_aggregator.page.calls import CallRefused
 from submerge_aggregator.page.fleet_tree import FleetRow, FleetTree, FleetTrees, row_of

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from submerge_aggregator.history.views import NodeLevels, ScoresPage
+from submerge_aggregator.history.file import NodeLevels, ScoresPage
 from submerge_aggregator.page import fleet_tree, watched
 from submerge_aggregator.page.fleet_tree import NOT_ASKED, FleetTrees
 from submerge_aggregator.page.watched import ScoreTrees

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from submerge.protocol.alarm_status import CAUSES
-from submerge_aggregator.page.drawing import FOLDER, TEMPLATES, StaticFiles
+from submerge.protocol.alarm_status import CAUSES, MARKS
 from submerge_aggregator.page.fleet_tree import STATES
+from submerge_aggregator.page.opening import FOLDER, TEMPLATES, StaticFiles
 
 MOST_BYTES = 300_000
 MOST_LINES = 400
@@ -46,11 +46,11 @@ def test_no_file_names_another_host(path):
     assert [] == [url for url in urls if not url.startswith(NAMESPACE)]
 
 
-def test_causes_have_the_words_of_messages():
+def test_causes_and_marks_have_the_words_of_messages():
     """A person who was woken finds the same sentence on the page."""
     lines = (FOLDER / "shared" / "causes.js").read_text()
 
-    assert dict(re.findall(r'^  (\w+): "(.*)",$', lines, re.MULTILINE)) == CAUSES
+    assert dict(re.findall(r'^  (\w+): "(.*)",$', lines, re.MULTILINE)) == CAUSES | MARKS
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.iterdir()), ids=named)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError
-from submerge_aggregator.questions.foreign_replies import read_page
+from submerge_aggregator.http.admin_tree import read_page
 from submerge_aggregator.questions.views import NodesPage, NodeView, RowView
 
 ROW = RowView(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import PeerError
-from submerge_aggregator.questions.foreign_replies import (
+from submerge_aggregator.http.admin_tree import (
     DEEPEST,
     read_recent,
     read_settings,

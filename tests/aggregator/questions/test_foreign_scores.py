@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from submerge import PeerError
 from submerge_aggregator.history.answers import ScoresAsked, ScoreSteps
-from submerge_aggregator.history.views import NodeLevels, ScoresPage
-from submerge_aggregator.questions.foreign_replies import read_scores
+from submerge_aggregator.history.file import NodeLevels, ScoresPage
+from submerge_aggregator.http.admin_tree import read_scores
 
 ASKED = ScoresAsked("g", ScoreSteps(6_000, 600), after="A")
 ONE = ASKED._replace(node="n")

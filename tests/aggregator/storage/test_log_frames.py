@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from submerge_aggregator.storage.room import FRAME, HEADER, NOTHING, PAGE_BYTES, frames_of
+from submerge_aggregator.storage import FRAME, HEADER, NOTHING, PAGE_BYTES, frames_of
 from submerge_aggregator.store import Store
 
 DAMAGED = "store's log is damaged, its end is not used"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_aggregator.storage import online_copy
-from submerge_aggregator.storage.online_copy import CopyFailed
+from submerge_aggregator import storage
+from submerge_aggregator.storage import CopyFailed
 from submerge_aggregator.store import Store
 from support.disks import small_disk
 from support.patience import PATIENCE_S
@@ -46,8 +46,8 @@ def big(n: int) -> Kept:
 @pytest.fixture
 def small_steps(monkeypatch):
     """A page in each step, and no pause: many commits come in between."""
-    monkeypatch.setattr(online_copy, "STEP_PAGES", 1)
-    monkeypatch.setattr(online_copy, "LEAST_PAUSE_S", 0.0)
+    monkeypatch.setattr(storage, "STEP_PAGES", 1)
+    monkeypatch.setattr(storage, "LEAST_PAUSE_S", 0.0)
 
 
 class Undone(Exception):

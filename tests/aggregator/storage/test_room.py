@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from submerge_aggregator.storage.room import LEAST_PAGES, LOGGED_BYTES, Ballast
+from submerge_aggregator.storage import LEAST_PAGES, LOGGED_BYTES, Ballast
 from submerge_aggregator.store import Store, StoreUnavailable
 from support.disks import Disk, small_disk
 

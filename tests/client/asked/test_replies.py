@@ -12,7 +12,7 @@ import pytest
 from submerge import Channel
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import MOST_BODY, Incarnation, Question
-from submerge_aggregator.questions.foreign_replies import read_recent, read_values
+from submerge_aggregator.http.admin_tree import read_recent, read_values
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.tomlfile import decoded
 from submerge_client.replies import ClientReplies, no_replies

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from submerge.jobs.point_budget import PointBudget
+from submerge.jobs.points import PointBudget
 from submerge.protocol.machine import Keep, Now
 from submerge_client import clock
 from submerge_client.jobs import ClientJobs, HeldSample, SharedPoints

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import STORE
-from submerge.aggregator.root.new_model import AHEAD_MS
+from submerge.aggregator.root import AHEAD_MS
 from submerge.aggregator.rows.ledger import AGGREGATOR_ROWS, CLIENT_ROWS, CLOSED
 from submerge.protocol.machine import (
     Drop,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge.jobs.machine import SendJob
-from submerge.jobs.point_budget import DAY_S, RECORD, PointBudget
+from submerge.jobs.points import DAY_S, RECORD, PointBudget
 from submerge.protocol.machine import Keep, Now
 from support.job_table import JobTable, job
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from submerge.errors import SubmergeError
-from submerge_aggregator.backup import jobs
+from submerge_aggregator import backup as copies
 from submerge_files.console import admin_client
 from submerge_operate import backup
 from support.backups import configuration
@@ -207,7 +207,7 @@ def test_a_file_that_came_in_between_stays(tmp_path, house, submerge, monkeypatc
 @pytest.mark.usefixtures("house")
 def test_pieces_make_a_whole(tmp_path, submerge, monkeypatch):
     """However small they are."""
-    monkeypatch.setattr(jobs, "PIECE_BYTES", 777)
+    monkeypatch.setattr(copies, "PIECE_BYTES", 777)
     config = tmp_path / "root.toml"
     assert 0 == submerge("backup", "--config", config, "--to", tmp_path / "a").status
     assert 0 == submerge("backup", "check", tmp_path / "a", "--config", config).status

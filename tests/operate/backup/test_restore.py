@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from submerge_aggregator.store import Store
-from submerge_operate import restore
+from submerge_operate import backup
 from support.backups import configuration, copied
 from support.commands import shell
 from support.house import SCHEMA, House
@@ -131,7 +131,7 @@ def test_a_root_that_runs_is_left_alone(tmp_path, copy, submerge):
 def test_one_that_runs_with_a_damaged_store_answers_at_its_socket(tmp_path, copy, submerge):
     """There is no lock to be seen then."""
     (tmp_path / "root.db").write_bytes(b"no database" * 1000)
-    with closing(restore.socket.socket(restore.socket.AF_UNIX)) as listener:
+    with closing(backup.socket.socket(backup.socket.AF_UNIX)) as listener:
         listener.bind(str(tmp_path / "root.db.sock"))
         listener.listen()
         done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, copy, submerge, m
         raise PermissionError(13, "Permission denied")
 
     before = records(tmp_path / "root.db")
-    monkeypatch.setattr(restore, "atomic_file", fails)
+    monkeypatch.setattr(backup, "atomic_file", fails)
     done = submerge("backup", "restore", copy, "--config", tmp_path / "root.toml")
 
     assert (2, before) == (done.status, records(tmp_path / "root.db"))

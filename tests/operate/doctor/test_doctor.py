@@ -17,7 +17,7 @@ from submerge_aggregator.store import Store
 from submerge_client.config.client_config import load
 from submerge_client.trial import Listened, try_out
 from submerge_operate.doctor import client as doctor_client
-from submerge_operate.doctor import software as doctor_software
+from submerge_operate.doctor import findings as doctor_software
 from submerge_operate.doctor.findings import Finding, summary_of, text_of
 from support.commands import shell, stands_at_its_socket
 from support.house import House

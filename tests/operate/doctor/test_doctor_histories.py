@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from submerge_aggregator.store import Store
+from submerge_operate.doctor.aggregator import histories as found
 from submerge_operate.doctor.findings import ok
-from submerge_operate.doctor.histories import histories as found
 from support import histories
 from support.commands import stands_at_its_socket
 from support.house import House

@@ -15,9 +15,8 @@ from submerge.protocol.permission import Permission
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.operators.tokens import Token, digest_of, tokens_text
 from submerge_client.config.tomlfile import decoded
-from submerge_operate.doctor.aggregator import certificates_of
+from submerge_operate.doctor.aggregator import certificates_of, operators
 from submerge_operate.doctor.findings import DAY_S
-from submerge_operate.doctor.operators import operators
 from support.certified import LOOPBACK, Certified
 
 NOW = 1_800_000_000.0

@@ -13,7 +13,7 @@ from submerge.protocol.machine import Now
 from submerge.protocol.permission import Permission
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink.tls import Tls
-from submerge_operate.doctor import links, machine, ways
+from submerge_operate.doctor import links, machine
 from submerge_operate.doctor.certificates import ShownCertificate, check_certificates
 from support.certified import Certified
 
@@ -231,10 +231,10 @@ def end(monkeypatch):
     """Go to north.example, and return where and why it ends."""
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: nullcontext())
 
-    def go(met: Met) -> ways.Unreached:
+    def go(met: Met) -> links.Unreached:
         link = UplinkConfig(url="grpcs://north.example:8470")
-        with pytest.raises(ways.Unreached) as ended:
-            ways.connect(link, met, "north")
+        with pytest.raises(links.Unreached) as ended:
+            links.connect(link, met, "north")
         return ended.value
 
     return go
@@ -263,7 +263,7 @@ def test_what_has_tls_and_is_no_grpc_may_be_a_broker(end):
 def test_who_shows_an_ended_certificate_need_not_ask_who_refused_it(fleet, lasts_s, points_up):
     """The finding of the certificate says what to do; without one it may be banned."""
     tls = Tls(kit=fleet.kit("pump-1", lasts_s=lasts_s))
-    error = ways.TurnedAway("UNAVAILABLE", "is it banned?")
+    error = links.TurnedAway("UNAVAILABLE", "is it banned?")
     hint = links._hint(error, tls, "pump-1", time.time())
 
     assert ("see certificate above" if points_up else "is it banned?") == hint
@@ -272,7 +272,7 @@ def test_who_shows_an_ended_certificate_need_not_ask_who_refused_it(fleet, lasts
 def test_a_port_where_nobody_listens_has_nothing_to_do_with_a_certificate(fleet):
     """However long that has ended."""
     tls = Tls(kit=fleet.kit("pump-1", lasts_s=-60))
-    error = ways.Unreached("nobody listens", "is it running?")
+    error = links.Unreached("nobody listens", "is it running?")
 
     assert "is it running?" == links._hint(error, tls, "pump-1", time.time())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.storage.room import LEAST_PAGES, LOGGED_BYTES, MOST_PAGES, room_for
+from submerge_aggregator.storage import LEAST_PAGES, LOGGED_BYTES, MOST_PAGES, room_for
 from submerge_aggregator.store import Store
 from submerge_client.config.tomlfile import decoded
 from submerge_operate.doctor import aggregator, machine

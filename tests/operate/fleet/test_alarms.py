@@ -12,7 +12,7 @@ import pytest
 
 from submerge.protocol.alarm_status import Deviation
 from submerge_aggregator.history import answers as past
-from submerge_aggregator.questions.alarm_views import AlarmView, GroupWatch, WatchView
+from submerge_aggregator.questions.views import AlarmView, GroupWatch, WatchView
 from submerge_client.alarms.event import deviation_facts
 from submerge_files.console import admin_client
 from submerge_files.console.ways import NoAnswer

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from submerge_aggregator.audit.entries import line_of
+from submerge_aggregator.audit import line_of
 from support.commands import shell
 
 CONFIG = """

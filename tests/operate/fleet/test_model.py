@@ -25,8 +25,13 @@ from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import ago
 from submerge_files.model_file import decoded, read
-from submerge_operate.fleet.model_comparison import compare, deviations, schema_differences
-from submerge_operate.fleet.model_figures import figures, figures_text
+from submerge_operate.fleet.model_figures import (
+    compare,
+    deviations,
+    figures,
+    figures_text,
+    schema_differences,
+)
 from submerge_proto.files.learnt import packed
 from submerge_proto.wire import codec
 from support.commands import shell, stands_at_its_socket

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from submerge_client.sensors.mqtt.decoder import Heard
 from submerge_client.sensors.mqtt.descriptions import DescribedField
 from submerge_client.sensors.mqtt.topics import NamePatterns
-from submerge_operate.init import choice as choosing
-from submerge_operate.init.choice import Choice, choose, exclusions
+from submerge_operate.init import proposal as choosing
 from submerge_operate.init.mqtt import period_of
-from submerge_operate.init.proposal import FoundChannel
+from submerge_operate.init.proposal import Choice, FoundChannel, choose, exclusions
 
 
 def heard(**values: list[float]) -> Heard:

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from submerge_client.config.topic_patterns import wrong_with
 from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
+from submerge_client.sensors.mqtt.topics import wrong_with
 from submerge_client.sensors.tally import ProblemTally, no_log
-from submerge_operate.init.choice import choose, exclusions
 from submerge_operate.init.devices import Hearing
+from submerge_operate.init.proposal import choose, exclusions
 
 BRIDGE = json.dumps(
     [

@@ -18,7 +18,7 @@ from submerge import UsageError
 from submerge_client.config.links import Link
 from submerge_client.config.sensors import HostSensor, MqttSensor, NdjsonSensor, ProgramSensor
 from submerge_client.sensors import host, open_sensor
-from submerge_operate.init import command, mqtt, program
+from submerge_operate.init import command, mqtt, sources
 from submerge_operate.init.devices import Hearing
 from submerge_operate.up.config import load
 
@@ -123,7 +123,7 @@ def test_a_brokers_configuration_is_the_golden_one(folder, devices) -> None:
 def test_a_program_may_print_any_numbers() -> None:
     """One that is too large for a float is no reading."""
     script = "import json\nfor i in range(9): print(json.dumps({'a': i % 3 / 2, 'b': 10**400}))"
-    proposal = program.propose_program([sys.executable, "-c", script], listen_s=5.0)
+    proposal = sources.propose_program([sys.executable, "-c", script], listen_s=5.0)
     assert ["a"] == [each.name for each in proposal.found]
 
 
@@ -248,7 +248,7 @@ def test_a_script_that_cannot_be_started_is_refused(folder) -> None:
     script.write_text("\x7f")
     script.chmod(0o755)
     with pytest.raises(UsageError, match="a first line as"):
-        program.propose_program([str(script)], listen_s=0.5)
+        sources.propose_program([str(script)], listen_s=0.5)
 
 
 def test_a_broker_that_says_nothing_is_refused(monkeypatch) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge_operate.pki import issuance
-from submerge_operate.pki.revocation_list import RevocationList, parse_revoked, serial_text
+from submerge_operate.pki.directory import RevocationList, parse_revoked, serial_text
 from support.commands import shell
 
 DAY = timedelta(days=1)

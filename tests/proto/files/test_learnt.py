@@ -15,8 +15,7 @@ from submerge.history.knowledge import Learnt
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk
 from submerge_proto.files.chunks import chunks, chunks_of
-from submerge_proto.files.learnt import packed, unpacked
-from submerge_proto.files.monitors import without_alarms
+from submerge_proto.files.learnt import packed, unpacked, without_alarms
 from support import golden_client, golden_learnt
 from support import golden_parts as parts
 from support.forged_files import forged, payload_of, sealed

@@ -110,7 +110,9 @@ def test_a_model_that_is_believed_can_be_scored_with(seed, kernel):
 
     assert not np.isnan(kind.filled(rows, model)).any()
     assert not np.isnan(scorer.filled(rows)).any()
-    assert all(0 <= share <= 1 for share in scorer.left(~np.isnan(rows[0])))
+    *shares, farther = scorer.left(~np.isnan(rows[0]))
+    assert all(0 <= share <= 1 for share in shares)
+    assert farther is None or (np.isfinite(farther) & (farther >= 1)).all()
 
 
 # -- nodes ----------------------------------------------------------------------------

@@ -80,7 +80,6 @@ class MetricOutlet:
         self.counts = dict.fromkeys(("blocked", "not_passed_on", "unsaid"), 0)
 
     def fileno(self) -> int:
-        """Return the descriptor."""
         return self._descriptor
 
     @property
@@ -118,7 +117,6 @@ class MetricOutlet:
         self.waker.ring()
 
     def write(self) -> None:
-        """Write what the reader takes now."""
         with self._lock:
             while self._waiting and not self.gone:
                 data, ours = self._waiting.popleft()

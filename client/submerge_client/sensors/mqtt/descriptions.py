@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from submerge_client.config.topic_patterns import DEVICE
 from submerge_client.sensors.mqtt.decoder import DEEPEST, LONGEST_NAME, MalformedMessage, leaves_of
+from submerge_client.sensors.mqtt.topics import DEVICE
 
 SUBSCRIPTION = "tasmota/discovery/#"
 
@@ -205,7 +205,6 @@ class Descriptions:
         self._tasmota = TasmotaDiscovery()
 
     def take(self, topic: str, payload: bytes | bytearray) -> list[DescribedField]:
-        """Return the fields that a message describes."""
         if len(payload) > LARGEST_DESCRIPTION:
             raise MalformedMessage(
                 f"expected {LARGEST_DESCRIPTION} bytes at most, got {len(payload)}"
@@ -235,7 +234,6 @@ def _is_usable(field: DescribedField) -> bool:
 
 
 def _of_bridge(topic: str, content: Any) -> Iterator[DescribedField]:
-    """Yield the properties of each device."""
     base = topic.removesuffix(_BRIDGE)
     for device in _items(content):
         name = _text(device, "friendly_name")

@@ -71,7 +71,6 @@ class Comings:
         self._taken = set[str]()  # devices of the schema that have another name now
 
     def remarks(self, heard: Mapping[str, HeardField], absent: Mask, now: float) -> list[Note]:
-        """Return what is to be said now."""
         devices = defaultdict[str, list[HeardField]](list)
         for name, field in heard.items():
             devices[_device(name)].append(field)

@@ -236,7 +236,6 @@ def _settled(claims: list[_Claim], left_out: list[LeftOutAlarm]) -> list[Reporte
 
 
 def _one(several: list[ReportedAlarm], left_out: list[LeftOutAlarm]) -> ReportedAlarm:
-    """Return the report of one alarm that is believed."""
     open_ones = [each for each in several if each.alarm.is_open and each.heard]
     if not open_ones:
         # Over wins over open: those who say that it is open were not heard.

@@ -44,7 +44,6 @@ class Child(NamedTuple):
 
     @classmethod
     def of(cls, report: Report) -> Child:
-        """Return the child that has sent a report."""
         status = report.alarm_status
         return cls(report.stamp, report.fence, 0 if status is None else status.desired)
 

@@ -63,7 +63,6 @@ class Inquiries:
         return [Replied(question.number, b"", passed) if isinstance(passed, str) else passed]
 
     def take_question(self, question: Question, asker: Asker, now: Now) -> list[Effect]:
-        """Take a question of the parent."""
         pin, ours = asker.pin, asker.ours
         if pin is None or (question.pinned, question.node) != (pin.incarnation, ours.node):
             return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from submerge.aggregator.group import Group
-from submerge.aggregator.root.fleet_landmarks import schema_with
+from submerge.aggregator.root import schema_with
 from submerge.errors import SubmergeError
 from submerge.protocol.desired_state import News
 from submerge.protocol.machine import (

@@ -30,7 +30,6 @@ class FormerSchemas:
         self._schemas: dict[int, Schema] = {}
 
     def load(self, records: Records) -> None:
-        """Take the records of a store."""
         for key, text in records.items():
             match key:
                 case ("earlier", self._group, number):

@@ -95,7 +95,6 @@ class Histories:
         return total_of(each.model.counts for each in self.of(fingerprint))
 
     def sketches(self, fingerprint: str) -> list[ScoreSketches]:
-        """Return their sketches."""
         return [each.sketches for each in self.of(fingerprint) if each.sketches is not None]
 
     def rank(self, fingerprint: str) -> int:

@@ -278,7 +278,6 @@ class ChildPlacement:
         self._children[node], self._stirred = child, True
 
     def remove(self, node: str) -> None:
-        """Remove a child."""
         del self._children[node]
         self._stirred = True
 

@@ -128,7 +128,6 @@ class Membership:
         return newest is None or newest[1] <= past.get(newest[0], newest[1])
 
     def with_closed(self, incarnation: Incarnation, seq: int) -> Membership:
-        """Return it with one more closed incarnation."""
         closed, floor = {**self.closed, incarnation: seq}, self.floor
         while len(closed) > CLOSED:
             # Never the one just closed: its last message may arrive again.
@@ -349,7 +348,6 @@ class Ledger:
 
     @property
     def fingerprint(self) -> str:
-        """The schema's fingerprint."""
         return self._pool.fingerprint
 
     def schema_of(self, fingerprint: str) -> Schema | None:
@@ -361,7 +359,6 @@ class Ledger:
         return self._members.get(node) or Membership()
 
     def live(self, node: str) -> tuple[Incarnation, ...]:
-        """Return a node's incarnations that have a row."""
         return self.presence.live(node)
 
     def knows(self, node: str) -> bool:
@@ -515,7 +512,6 @@ class Ledger:
 
     @property
     def counted(self) -> CountedRows:
-        """The rows that count."""
         prints = self.fingerprint, self.read.keys()
         return CountedRows(self.rows, self.sealed, *prints, self.left_out)
 

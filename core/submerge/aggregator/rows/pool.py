@@ -81,7 +81,6 @@ class Sealed:
 
 
 def knows_energies(summary: Summary) -> bool:
-    """Return whether the energies of channels are known."""
     return all(part.channel_energies is not None for part in summary.pieces)
 
 
@@ -321,7 +320,6 @@ class Pool:
         )
 
     def faded(self, summary: Summary, since: float, until: float) -> Summary:
-        """Return a summary as of another time."""
         return self._summaries.faded(summary, self._factor(since, until))
 
     def _factor(self, since: float, until: float) -> float:

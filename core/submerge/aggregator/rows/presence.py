@@ -18,7 +18,6 @@ AHEAD_S = 30.0
 
 
 def time_of(report: Report, now: Now, max_age_s: float) -> float:
-    """Return the wall time that a report describes."""
     if not report.synced:
         # Without a synchronized clock a report counts from its arrival, unless ours lacks one too.
         return now.wall
@@ -113,7 +112,6 @@ class Presence:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All nodes that have a row."""
         return tuple(self._live)
 
     def live(self, node: str) -> tuple[Incarnation, ...]:

@@ -71,7 +71,6 @@ class AlarmPeak:
         return replace(self, begun=larger(self.begun, highest))
 
     def after(self, highest: Mapping[By, float]) -> AlarmPeak:
-        """Return it after more statistics of the alarm."""
         return replace(self, highest=larger(self.highest, highest))
 
     def counted(self, highest: Mapping[By, float], *, high: bool) -> dict[By, float]:
@@ -80,7 +79,6 @@ class AlarmPeak:
 
 
 def larger(*maxima: Mapping[By, float]) -> dict[By, float]:
-    """Return the largest of each kind."""
     kinds = dict.fromkeys(kind for each in maxima for kind in each)
     return {kind: max(each.get(kind, 0.0) for each in maxima) for kind in kinds}
 

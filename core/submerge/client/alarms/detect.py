@@ -15,7 +15,7 @@ it; the same detector, block and scores give the same decision.
    `max_withheld_s` they are learnt, clipped to the distance of normal rows, unless a person rejects
    the alarm (a fault, never learnt) or accepts it (normal from now on: the alarm ends). From that
    moment on its limits do not change. If readings keep to a new level, it ends as settled
-   (`new_level`). Rows of a provisional alarm are withheld for a shorter time (`log.PATIENCE`), and
+   (`new_level`). Rows of a quiet alarm are withheld for a shorter time (`log.PATIENCE`), and
    then learnt and counted like those of no alarm, so that a limit that is too low can rise.
 4. Other rows are learnt, clipped: a row at a distance d from the mean with a score s above `WILD`
    limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
@@ -42,7 +42,6 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.alarms.blame import Evidence, last_errors
 from submerge.client.alarms.blocks import InAlarm, is_believed
 from submerge.client.alarms.detector import (
     NOT_CLOSE,
@@ -53,7 +52,8 @@ from submerge.client.alarms.detector import (
     row_statistics,
     rows_needed,
 )
-from submerge.client.alarms.log import AlarmLog
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.log import AlarmLog, Evidence, last_errors
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
@@ -127,11 +127,7 @@ def _watch(
         seen = _exceedance(recent, kinds, most, over, high, situation.now, settings)
         evidence = Evidence.of(detector.errors, block, scores, detector.scaling)
         log, alarmed, held = follow(
-            *(log, seen, evidence),
-            version=situation.version,
-            each_s=passed_s / n,
-            counted=limits.promised,
-            provisional=limits.provisional_s > 0,
+            *(log, seen, evidence, limits), version=situation.version, each_s=passed_s / n
         )
     if detector.counts_rows and limits.provisional_s and detector.log.serious is None:
         # Rows that are no longer withheld count as those of no alarm: limits may be too low.
@@ -142,8 +138,8 @@ def _watch(
         believed=is_believed(log, limits, detector.hours.allowed),
     )
     hours, highest = detector.counted(even, raised, alarm, situation, passed_s)
-    # A provisional alarm counts as high as its limit: one that is too low grows alarm by alarm.
-    causes = log.provisional_causes(detector.log) if detector.counts_rows else ()
+    # A quiet alarm counts as high as its limit: one that is too low grows alarm by alarm.
+    causes = log.quiet_causes(detector.log) if detector.counts_rows else ()
     highest = highest.at_least({by: most for by, most in limits.known.items() if by in causes})
     detector = replace(
         detector,
@@ -239,10 +235,9 @@ def _find_stuck(
         detector = replace(detector, closeness=detector.closeness.at_least(1.0))
     if not stuck or log.serious is not None:
         return detector
-    counted = detector.limits.promised
     if log.open is not None:
         log = log.end(situation.now.wall)
-    log = log.begin(situation.now.wall, "stuck", situation.version, counted=counted)
+    log = log.begin(situation.now.wall, "stuck", situation.version, detector.limits)
     shares = np.zeros(len(log.channels))
     shares[list(stuck)] = 1 / len(stuck)
     log = log.accuse(shares, 1)
@@ -325,11 +320,10 @@ def follow(
     log: AlarmLog,
     seen: Exceedance,
     evidence: Evidence | None,
+    limits: AlarmLimits,
     *,
     version: int,
     each_s: float,
-    counted: bool,
-    provisional: bool = False,
 ) -> tuple[AlarmLog, Mask, Mask]:
     """Take rows into the log; return it, the rows of alarms, and those that are withheld: (n,)."""
     n, i, over = len(seen.over), 0, seen.over.copy()
@@ -342,7 +336,7 @@ def follow(
                 break
             i += int(ahead[0])
             at, cause = float(seen.times[i]), seen.causes[i]
-            log = log.begin(at, cause, version, counted=counted, provisional=provisional)
+            log = log.begin(at, cause, version, limits)
             log = _blame(log, evidence, seen.raising(i))
             blamed = i + 1
         ahead = np.flatnonzero(~seen.high[i:])

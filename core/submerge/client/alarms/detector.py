@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.client.alarms.blame import PeakRow
 from submerge.client.alarms.blocks import InAlarm, KeptBlocks, WatchedBlocks
-from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.log import AlarmLog
+from submerge.client.alarms.log import AlarmLog, PeakRow
+from submerge.judge.decision import Mask
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
 from submerge.protocol.machine import Now
 from submerge.protocol.score_trail import MINUTE_S
@@ -34,7 +35,9 @@ from submerge.stats.block_maxima import (
     By,
     statistics,
 )
+from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.smoothing import smoothed
+from submerge.stats.stuck import Habits, RunLengths, StuckDetector
 
 # The smoothed distance is its own statistic: it is a mean of rows already, in which a single wild
 # row leaves no trace (`stats.smoothing`), so it needs no second row to agree.
@@ -128,7 +131,6 @@ class Closeness(NamedTuple):
         return self.at_least(max(highest[i] / most[i] for i in known))
 
     def at_least(self, share: float) -> Closeness:
-        """Return it with a share that is no lower."""
         low = self.share is None or self.share < share
         return Closeness(self.minute, share) if low else self
 
@@ -302,7 +304,6 @@ class AlarmDetector:
         return tuple(each for each in stuck if each not in self.log.excused)
 
     def limit(self, kind: By, *, settled: bool) -> float:
-        """Return the limit of a statistic now."""
         if self.log.frozen:
             return self.log.frozen.get(kind, math.inf)
         return self.limits.limit(kind, self.hours.spared, settled=settled)
@@ -358,20 +359,20 @@ class AlarmDetector:
     def with_own_limits(self, at: float) -> AlarmDetector:
         """Return it with provisional limits of its own, if the group has none that are rarer.
 
-        A provisional alarm ends with the promised limits: what is unusual by these begins again.
+        A quiet alarm ends with the promised limits: what is unusual by these begins again.
         An alarm by promised limits is not compared with others: without them it stays open.
 
         at : wall time
         """
-        alarm = self.log.open
         if self.limits.promised:
-            ends = alarm is not None and alarm.provisional
-            return replace(self, log=self.log.end(at), recent=self.recent.finite) if ends else self
+            if not self.log.is_quiet:
+                return self
+            return replace(self, log=self.log.end(at), recent=self.recent.finite)
         if self.log.serious is not None:
             return self
         limits = self.highest.over(self.limits, self.row_s)
         # While rows of an open alarm wait, those of the group go on: its limits stay until it ends.
-        known = limits is not self.limits and (alarm is not None or self._is_rare(limits))
+        known = limits is not self.limits and (self.log.open is not None or self._is_rare(limits))
         return replace(self, limits=limits) if known else self
 
     def counted(
@@ -419,7 +420,6 @@ class AlarmDetector:
         return "stale" if stale else "armed"
 
     def alarm_status(self, state: State, desired: int) -> AlarmStatus:
-        """Return the alarm status of a report."""
         return AlarmStatus(
             states=AlarmStatus.at(state),
             alarms=self.log.alarms,
@@ -448,3 +448,85 @@ class AlarmDetector:
             hours=self.hours.spare(alarm.worst, self.judged_by, self.limits),
             recent=self.recent.finite,
         )
+
+
+# ChannelState: the typical prediction error of each channel of a node, and which ones are stuck.
+#
+# Each is predicted from all others (`pca.reconstruct`). Its error over its typical one is a
+# statistic of its own: one sensor's fault is lost in the sum of fifty. One that repeats a value
+# although the others predict changes is stuck (`stats.stuck`).
+
+
+GATHERED, NUMBERS = 128, 8192
+"""Rows, and numbers in them, that are processed together: one row alone costs as much."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelState:
+    """What a node knows of its channels; rows that are `gathered` are not processed yet."""
+
+    run_lengths: RunLengths
+    habits: Habits
+    residual_scale: ResidualScale
+    gathered: tuple[tuple[Array, Array, Array, Mask, Mask], ...] = ()
+    waiting: int = 0
+    passed_s: float = 0.0
+
+    @classmethod
+    def none(cls, channels: int) -> ChannelState:
+        """Return the state before the first row."""
+        return cls(RunLengths.none(channels), Habits.none(channels), ResidualScale.none(channels))
+
+    @property
+    def widths(self) -> set[int]:
+        """Numbers of channels of its parts: more than one if the parts do not belong together."""
+        return {
+            len(self.run_lengths.last),
+            len(self.habits.weight),
+            len(self.residual_scale.squares),
+        }
+
+    @property
+    def stuck_detector(self) -> StuckDetector:
+        """The detector of stuck channels, in this state."""
+        return StuckDetector(len(self.residual_scale.squares), self.run_lengths, self.habits)
+
+    def relocated(self, by: Array | float = 0.0) -> ChannelState:
+        """Return it where rows are measured from another mean; rows that wait are dropped."""
+        habits = self.habits.relocated(by)
+        return ChannelState(self.run_lengths, habits, self.residual_scale)
+
+    def after(
+        self,
+        block: Block,
+        scores: RowScores,
+        normal: Mask,
+        passed_s: float,
+        factors: Array | None = None,
+    ) -> ChannelState:
+        """Return the state after a block: errors are of `normal` rows, clipped by factors."""
+        n = len(self.residual_scale.squares)
+        rows, errors = block.rows[:, :n], scores.sure_errors
+        shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)
+        held = np.zeros(shown.shape, dtype=bool) if block.held is None else block.held[:, :n]
+        predicted = rows - scores.left_out
+        errors = errors if factors is None else errors * factors[:, None]
+        gathered = (*self.gathered, (shown, predicted, errors, normal, held))
+        waiting, passed_s = self.waiting + len(rows), self.passed_s + passed_s
+        if waiting < min(GATHERED, max(1, NUMBERS // n)):
+            known = self.run_lengths, self.habits, self.residual_scale
+            return ChannelState(*known, gathered, waiting, passed_s)
+        shown, predicted, errors, normal, held = gathered[0]
+        if len(gathered) > 1:
+            shown, predicted, errors, normal, held = (
+                np.concatenate(each) for each in zip(*gathered, strict=True)
+            )
+        stuck_detector = self.stuck_detector
+        stuck_detector.update(shown, predicted, normal, held if held.any() else None)
+        gaps = np.isnan(shown)
+        if gaps.any():
+            errors = np.where(gaps, np.nan, errors)
+        if not normal.all():
+            errors = errors[normal]
+        scale = self.residual_scale.after(errors, passed_s * float(normal.mean()))
+        return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, scale)

@@ -60,7 +60,6 @@ class HighestSoFar:
 
     @classmethod
     def pooled(cls, parts: Iterable[HighestSoFar]) -> HighestSoFar:
-        """Return that of the rows of all parts together."""
         rows, values, means = dict[By, int](), dict[By, float](), dict[By, float]()
         for part in parts:
             for kind, n in part.rows.items():
@@ -84,7 +83,6 @@ class HighestSoFar:
         return HighestSoFar(rows, values, means)
 
     def at_least(self, values: Mapping[By, float]) -> HighestSoFar:
-        """Return it with values that are no lower than these."""
         return replace(self, values=larger(self.values, values)) if values else self
 
     def least_news(self, kind: By) -> float:

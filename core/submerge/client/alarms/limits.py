@@ -126,7 +126,6 @@ class AlarmLimits:
         )
 
     def times(self, factor: float) -> AlarmLimits:
-        """Return the limits multiplied by a factor."""
         if factor == 1:
             return self
         return replace(self, known={kind: factor * each for kind, each in self.known.items()})

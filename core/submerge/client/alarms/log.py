@@ -5,19 +5,116 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.client.alarms.blame import PeakRow
-from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Verdict
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.judge.prepare import Block
+from submerge.judge.score import RowScores
+from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Deviation, Verdict
+from submerge.schema import Scaling
 from submerge.stats.block_maxima import By
+
+# Evidence: which channels the rows of an alarm speak against, and by how much in their units.
+#
+# Errors of the `of` - 1 rows before a block are remembered: they may be of the alarm. Blame may
+# change after its highest row, so that row is kept for all channels (`PeakRow`).
+
+
+class PeakRow(NamedTuple):
+    """The highest of an alarm's rows over a limit; channels in their units, NaN where not known.
+
+    `ratio` is its score over its limit; 0 before there is one.
+    """
+
+    ratio: float
+    values: Array
+    expected: Array
+
+    @classmethod
+    def kept(cls, alarm: Alarm | None, names: tuple[str, ...]) -> PeakRow:
+        """Return what an alarm says of it: only of the channels that it names."""
+        values, expected = np.full((2, len(names)), np.nan)
+        said = alarm.deviations if alarm is not None else ()
+        for each in said:
+            if each.channel in names:
+                j = names.index(each.channel)
+                values[j], expected[j] = each.value, each.expected
+        return cls(alarm.worst if alarm is not None and said else 0.0, values, expected)
+
+    def deviations(self, names: tuple[str, ...], channels: list[int]) -> tuple[Deviation, ...]:
+        """Return how far channels are from their predictions, of those that are known."""
+        return tuple(
+            Deviation(names[j], float(self.values[j]), float(self.expected[j]))
+            for j in channels
+            if not np.isnan(self.values[j])
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """The errors of a block's rows (n, channels), scaled, NaN for a gap, and of `before` rows.
+
+    `scores.errors` are (before + n, channels).
+    """
+
+    scores: RowScores
+    before: int
+    rows: Array
+    scaling: Scaling | None
+
+    @classmethod
+    def of(
+        cls, earlier: tuple[Array, ...], block: Block, scores: RowScores, scaling: Scaling | None
+    ) -> Evidence | None:
+        """Return the evidence of a block after `earlier` errors, if anything predicts channels."""
+        if scores.expected is None:
+            return None
+        errors = np.concatenate((*earlier, scores.errors))
+        before = len(errors) - len(block)
+        rows = block.rows[:, : errors.shape[1]]
+        if block.gaps is not None:
+            # What fills a gap is no reading: a person would look for it in vain.
+            rows = np.where(block.gaps[:, : errors.shape[1]], np.nan, rows)
+        return cls(replace(scores, errors=errors), before, rows, scaling)
+
+    def shares(self, rows: npt.NDArray[np.intp]) -> Array:
+        """Return the mean share of each channel in rows of the block; -1 is the row before it."""
+        known = rows[rows >= -self.before] + self.before
+        return np.asarray(self.scores.blame(known).sum(axis=0) / max(1, len(known)))
+
+    def at(self, row: int, ratio: float) -> PeakRow:
+        """Return one of the block's rows in units, whose score is `ratio` times its limit."""
+        values = self.rows[row]
+        farther = 1.0 if self.scores.farther is None else self.scores.farther[row]
+        expected = values - farther * self.scores.errors[row + self.before]
+        if self.scaling is not None:
+            n = len(values)
+            offset, scale = np.array(self.scaling.offset[:n]), np.array(self.scaling.scale[:n])
+            values, expected = values * scale + offset, expected * scale + offset
+        return PeakRow(ratio, values, expected)
+
+
+def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[Array, ...]:
+    """Return the errors of the last `rows`, as blocks: joining few costs as much as a score."""
+    if len(errors) >= rows:
+        return (errors[len(errors) - rows :].copy(),)
+    known = (*earlier, errors)
+    more = sum(map(len, known)) - rows
+    while more > 0 and len(known[0]) <= more:
+        more -= len(known[0])
+        known = known[1:]
+    return known
+
 
 BLAMED = 256
 """Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
 
 PATIENCE = 2.0
-"""Longest time that rows of a provisional alarm are withheld, over that between false alarms: its
+"""Longest time that rows of a quiet alarm are withheld, over that between false alarms: its
 limits know little of what takes longer."""
 
 
@@ -48,8 +145,12 @@ class AlarmLog:
 
     @property
     def serious(self) -> Alarm | None:
-        """The open alarm, unless it is provisional."""
-        return None if self.open is None or self.open.provisional else self.open
+        """The open alarm, unless it is quiet."""
+        return self.open if self.open is not None and self.open.is_serious else None
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.open is not None and self.open.is_quiet
 
     @property
     def withholds(self) -> bool:
@@ -62,22 +163,23 @@ class AlarmLog:
     @property
     def longest_s(self) -> float:
         """How long rows of the open alarm are withheld without a verdict."""
-        early = self.open is not None and self.serious is None
-        return min(self.max_withheld_s, PATIENCE * self.provisional_s if early else math.inf)
+        return min(
+            self.max_withheld_s, PATIENCE * self.provisional_s if self.is_quiet else math.inf
+        )
 
-    def begin(
-        self, at: float, cause: Cause, version: int, *, counted: bool, provisional: bool = False
-    ) -> AlarmLog:
-        """Return it with an alarm; not `counted` as raised where limits keep no promise."""
+    def begin(self, at: float, cause: Cause, version: int, limits: AlarmLimits) -> AlarmLog:
+        """Return it with an alarm; it counts as raised where limits keep their promise."""
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in self.alarms[:1]))
         alarm = Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
-        alarm = replace(alarm, provisional=provisional)
+        # A stuck channel needs no limit.
+        if cause != "stuck":
+            alarm = replace(alarm, provisional=limits.provisional_s > 0)
         return replace(
             self,
             alarms=(alarm, *self.alarms[:REMEMBERED]),
             held_s=0.0,
             blame=np.zeros(len(self.channels)),
-            raised=self.raised + counted,
+            raised=self.raised + limits.promised,
             peak=PeakRow.kept(None, self.channels),
         )
 
@@ -97,7 +199,7 @@ class AlarmLog:
         elif left_s > 0:
             held = rows if not each_s else min(rows, math.ceil(left_s / each_s))
         log, held_s = self._amend(withheld=alarm.withheld + held), self.held_s + each_s * rows
-        # Where limits rise, a provisional alarm whose time is over must not withhold again.
+        # Where limits rise, a quiet alarm whose time is over must not withhold again.
         held_s = held_s if held_s < self.longest_s else max(held_s, self.max_withheld_s)
         return replace(log, held_s=held_s), held
 
@@ -125,12 +227,12 @@ class AlarmLog:
         alarm = self.alarms[0].over(at, settled=settled)
         return replace(self, alarms=(alarm, *self.alarms[1:]), frozen={})
 
-    def provisional_causes(self, before: AlarmLog) -> frozenset[str]:
-        """Return the causes of provisional alarms that have ended since, without a verdict."""
+    def quiet_causes(self, before: AlarmLog) -> frozenset[str]:
+        """Return the causes of quiet alarms that have ended since, without a verdict."""
         if self.alarms is before.alarms:
             return frozenset()
         known = {each.number for each in before.alarms if not each.is_open}
-        ended = (each for each in self.alarms if each.provisional and not each.is_open)
+        ended = (each for each in self.alarms if each.is_quiet and not each.is_open)
         return frozenset(e.cause for e in ended if not e.verdict and e.number not in known)
 
     def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:

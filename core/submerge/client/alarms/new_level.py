@@ -8,7 +8,7 @@ an open alarm have a mean of their own, and their scores about it are compared w
    day to the time after: a fault that goes on growing is no new level.
 2. The level begins again where a statistic about it is twice its limit, where the fault has grown,
    and after `LONGEST_S`.
-3. For a provisional alarm half of the time for which its rows are withheld stands for the day, and
+3. For a quiet alarm half of the time for which its rows are withheld stands for the day, and
    it may settle from then on: after that time its rows are learnt as all are.
 4. Then the alarm ends as settled, if its rows are no longer withheld. It has been raised, and
    it stays unconfirmed: a machine gets no other limits by a change of its level.
@@ -120,7 +120,6 @@ class NewLevel:
 
 
 def lasting_s(detector: AlarmDetector) -> float:
-    """Return how long a level has to last: a day, or less for a provisional alarm."""
-    log = detector.log
-    early = detector.counts_rows and log.open is not None and log.open.provisional
-    return min(SETTLED_S, log.longest_s / 2) if early else SETTLED_S
+    """Return how long a level has to last: a day, or less for a quiet alarm."""
+    early = detector.counts_rows and detector.log.is_quiet
+    return min(SETTLED_S, detector.log.longest_s / 2) if early else SETTLED_S

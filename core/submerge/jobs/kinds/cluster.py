@@ -283,7 +283,6 @@ class ClusterJob:
     # -- the map ---------------------------------------------------------------------
 
     def _maps(self, down: PhaseDown) -> list[RandomFourier]:
-        """Return the maps of the gammas that went down."""
         return [self._map.settled_at(gamma) for gamma in down.arrays["gammas"].tolist()]
 
     def _take(self, down: PhaseDown, up: Arrays) -> tuple[ClusterState, PhaseDown]:

@@ -30,6 +30,7 @@ from submerge.jobs.kind import (
     JobSetting,
     PhaseDown,
     check_known,
+    flag_of,
     number_of,
     whole_of,
 )
@@ -52,11 +53,16 @@ from submerge.jobs.kinds.kpca.points import (
 from submerge.jobs.kinds.kpca.settings import (
     MOST_POINTS,
     KernelName,
-    flag_setting,
     kernel_setting,
 )
-from submerge.jobs.point_budget import NO_ONE_SHARES
-from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, node_id, seed_of
+from submerge.jobs.points import (
+    LARGEST_READING,
+    MOST_HELD,
+    NO_ONE_SHARES,
+    JobPoints,
+    node_id,
+    seed_of,
+)
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.kernel.nystrom import check_finite
 
@@ -103,7 +109,7 @@ class LandmarkSettings(NamedTuple):
             kernel_setting(settings),
             number_of(settings, "uniform", UNIFORM, most=1.0),
             whole_of(settings, "steps", STEPS, least=1, most=MOST_STEPS),
-            flag_setting(settings, "scale", default=False),
+            flag_of(settings, "scale"),
             number_of(settings, "node_share", NODE_SHARE, most=1.0),
         )
 

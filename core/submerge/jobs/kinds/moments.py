@@ -37,7 +37,6 @@ class MomentsJob:
     def contribute(
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
-        """Return sums of the rows."""
         rows = points.rows
         if down.phase == "squares":
             return None, {"squares": ((rows - down.arrays["mean"]) ** 2).sum(axis=0)}

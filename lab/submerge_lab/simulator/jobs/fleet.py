@@ -28,8 +28,7 @@ from submerge.jobs.machine import (
     SendJob,
 )
 from submerge.jobs.member import JobMember
-from submerge.jobs.point_budget import MOST_PER_DAY, PointBudget
-from submerge.jobs.points import HeldRows
+from submerge.jobs.points import MOST_PER_DAY, HeldRows, PointBudget
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
 from submerge.protocol.machine import Effect, Event, Keep, Note, Now, Start, Tick

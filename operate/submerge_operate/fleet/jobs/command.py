@@ -205,7 +205,6 @@ def deliver(record: Any, out: tuple[Path, ...], plot: Path | None, *, as_json: b
 
 
 def say_lines(lines: list[tuple[str, str]]) -> None:
-    """Print lines with a name each."""
     from submerge_files.console.units import printable
 
     width = max((10, *(len(name) for name, _ in lines)))
@@ -252,7 +251,6 @@ def settings_given(given: dict[str, Any]) -> Settings:
 
 
 def option_of(kind: str, setting: JobSetting, taken: Collection[str]) -> str:
-    """Return the name of a setting's option."""
     name = f"--{setting.name.replace('_', '-')}"
     return f"--{kind}-{name[2:]}" if name in taken else name
 
@@ -322,7 +320,6 @@ FLEET_ONLY = ("wait", "exact", "least", "within")
 
 
 def kind_command(kind: str) -> click.Command:
-    """Return the command that opens jobs of a kind."""
     summary = (KINDS[kind].__doc__ or kind).partition("\n")[0]
     text = f"""{summary}
 

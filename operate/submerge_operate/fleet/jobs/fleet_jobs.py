@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -12,7 +11,7 @@ from submerge.errors import PeerError, UsageError
 from submerge_aggregator.jobs.board import JobOrder
 from submerge_aggregator.jobs.record import MOST_BYTES, JobRecord, unpacked
 from submerge_aggregator.jobs.views import JobDetails, JobView
-from submerge_files.console.admin_client import AdminClient
+from submerge_files.console.admin_client import AdminClient, value_in
 from submerge_files.console.ways import NoAnswer
 
 LOOK_S, LOOK_CAP_S = 0.1, 2.0
@@ -35,16 +34,12 @@ class FleetJobs:
         self.admin, self._sleep, self._steady = admin, sleep, steady
 
     def open(self, group: str, order: JobOrder) -> JobView:
-        """Open a job."""
-        answer = self.admin.send(msgspec.json.encode(order), "jobs", group)
-        opened: JobView = _read(answer, JobView)
-        return opened
+        return value_in(self.admin.send(msgspec.json.encode(order), "jobs", group), JobView)
 
     def listed(self, group: str | None = None) -> list[JobView]:
         """Return the jobs of all groups, or of one."""
         query = {} if group is None else {"group": group}
-        found: list[JobView] = _read(self.admin.get("jobs", **query), list[JobView])
-        return found
+        return self.admin.read(list[JobView], "jobs", **query)
 
     def find(self, name: str, group: str | None = None) -> JobView:
         """Return a job by its name, or by a beginning of it that no other has."""
@@ -59,8 +54,7 @@ class FleetJobs:
 
     def details(self, job: JobView) -> JobDetails:
         """Return a job with the names of its nodes."""
-        found: JobDetails = _read(self.admin.get("jobs", job.group, job.id), JobDetails)
-        return found
+        return self.admin.read(JobDetails, "jobs", job.group, job.id)
 
     def cancel(self, job: JobView) -> bytes:
         """End a job as failed; return the root's answer."""
@@ -97,10 +91,3 @@ class FleetJobs:
                 if now.state == "running":
                     changed(now)
         return shown
-
-
-def _read(answer: bytes, form: Any) -> Any:
-    try:
-        return msgspec.json.decode(answer, type=form)
-    except msgspec.MsgspecError as error:
-        raise NoAnswer(f"the root answers what this version cannot read: {error}") from error

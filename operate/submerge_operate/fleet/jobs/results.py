@@ -73,7 +73,6 @@ class JobResult:
         return {**rest, **self.arrays}
 
     def as_object(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
         arrays = {name: array.tolist() for name, array in self.arrays.items()}
         return {**job_object(self.record), "channels": list(self.schema.names), "answer": arrays}
 

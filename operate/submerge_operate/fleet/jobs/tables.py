@@ -53,7 +53,6 @@ def state_of(view: JobView) -> str:
 
 
 def stage_of(view: JobView) -> str:
-    """Return what a job that runs is at."""
     if view.phase == OPENING:
         return "asks who takes part"
     attempt = f", attempt {view.attempt}" if view.attempt > 1 else ""
@@ -147,7 +146,6 @@ def kernel_pca_lines(result: JobResult) -> Lines:
 
 
 def landmark_lines(result: JobResult) -> Lines:
-    """Return what is known of landmarks."""
     rows, *nodes = result.answer["counts"].tolist()
     return [("rows", f"{rows:,.0f}"), *_chosen(result, "landmarks", nodes)]
 

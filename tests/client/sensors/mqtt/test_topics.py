@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_client.config.topic_patterns import wrong_with
-from submerge_client.sensors.mqtt.topics import TopicPattern
+from submerge_client.sensors.mqtt.topics import TopicPattern, wrong_with
 
 PATTERNS = {
     "zigbee2mqtt/+": (

@@ -9,7 +9,7 @@ import pytest
 
 from submerge import Scaling, Schema, UsageError
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.root.fleet_landmarks import LandmarksWanted, choice_for, wanted
+from submerge.aggregator.root import LandmarksWanted, choice_for, wanted
 from submerge.features import Gaussian, Landmarks, Matern, OpenLandmarks, Polynomial, parse
 from submerge.features.landmarks import as_left_open
 from submerge.jobs.local_run import run_here

@@ -7,7 +7,7 @@ import pytest
 
 from submerge import Schema, spe
 from submerge.aggregator.group import GroupPlan
-from submerge.aggregator.root.settling import ENOUGH
+from submerge.aggregator.root import ENOUGH
 from submerge.protocol.machine import Reading
 from submerge.protocol.messages import Model
 from submerge.protocol.summaries import Subspaces

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.detect import detect
-from submerge.client.alarms.detector import NOT_CLOSE, AlarmDetector, Situation, row_statistics
+from submerge.client.alarms.detector import (
+    NOT_CLOSE,
+    AlarmDetector,
+    ChannelState,
+    Situation,
+    row_statistics,
+)
 from submerge.judge.prepare import RowClock
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.client.alarms.channels import ChannelState
 from submerge.client.alarms.detect import detect
-from submerge.client.alarms.detector import AlarmDetector, DetectorState, Situation
+from submerge.client.alarms.detector import AlarmDetector, ChannelState, DetectorState, Situation
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.judge.prepare import RowClock
 from submerge.protocol.alarm_changes import diff, is_urgent

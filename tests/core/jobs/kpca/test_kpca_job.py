@@ -17,8 +17,7 @@ from submerge.jobs.kinds.kpca import remainder
 from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of
 from submerge.jobs.kinds.kpca.job import KernelPcaJob
 from submerge.jobs.local_run import run_here
-from submerge.jobs.point_budget import NO_ONE_SHARES
-from submerge.jobs.points import JobPoints, check_nodes, node_id, split
+from submerge.jobs.points import NO_ONE_SHARES, JobPoints, check_nodes, node_id, split
 from support import kernels, oracle_kpca
 from support.job_table import JobTable, job
 

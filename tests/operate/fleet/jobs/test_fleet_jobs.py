@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 import pytest
 
 from submerge.errors import UsageError
 from submerge_aggregator.jobs.views import JobDetails, JobView
+from submerge_files.console.admin_client import value_in
 from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet.jobs.fleet_jobs import AWAY_S, LOOK_CAP_S, FleetJobs
+
+T = TypeVar("T")
 
 OPEN = JobView(
     *("job-1", "room", "kmeans", {"clusters": 3}, True, 1, "running", "open"),
@@ -26,7 +30,10 @@ class Root:
     def __init__(self, *views: JobView | None) -> None:
         self.views, self.now, self.slept = list(views), 0.0, list[float]()
 
-    def get(self, *_: str, **__: str) -> bytes:
+    def read(self, form: type[T], *_: str, **__: str) -> T:
+        return value_in(self.get(), form)
+
+    def get(self) -> bytes:
         view = self.views.pop(0) if len(self.views) > 1 else self.views[0]
         if view is None:
             raise NoAnswer("no answer")
@@ -81,7 +88,7 @@ class Listing(Root):
         super().__init__(OPEN)
         self.names = names
 
-    def get(self, *_: str, **__: str) -> bytes:
+    def get(self) -> bytes:
         return msgspec.json.encode([replace(OPEN, id=name) for name in self.names])
 
 

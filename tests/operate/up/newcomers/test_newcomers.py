@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from submerge import UsageError
 from submerge_client.sensors.mqtt.decoder import MOST_NAMES, Heard
-from submerge_operate.init.choice import MOST_CHANNELS
+from submerge_operate.init.proposal import MOST_CHANNELS
 from submerge_operate.up.config import BoxConfig
 from submerge_operate.up.newcomers import (
     ACCEPTED,

@@ -2,7 +2,7 @@
 
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { CAUSES } from "../shared/causes.js";
+import { CAUSES, marks } from "../shared/causes.js";
 import { named, nodeLink } from "../shared/named.js";
 import { orderButton } from "../shared/orders.js";
 import { table } from "../shared/table.js";
@@ -45,13 +45,7 @@ function state(alarm) {
   const words = alarm.open
     ? [make("span", { class: "badge alarm" }, "open")]
     : [make("span", { class: "badge sealed" }, "over")];
-  const more = [];
-  if (alarm.settled) {
-    more.push("settled at a new level");
-  }
-  if (alarm.provisional) {
-    more.push("provisional limit");
-  }
+  const more = marks(alarm).map(([, words]) => words);
   if (alarm.open && alarm.silent_s > SILENT_S) {
     more.push(`${alarm.reported_by} silent for ${ago(alarm.silent_s)}`);
   }

@@ -1,4 +1,5 @@
-// What was over its limit, in words: as `submerge.protocol.alarm_status` has it (a test compares).
+// What was over its limit, and what an alarm is marked with, in words: as
+// `submerge.protocol.alarm_status` has it (a test compares).
 
 export const CAUSES = {
   spe: "channels disagree more than usual (squared prediction error)",
@@ -9,3 +10,18 @@ export const CAUSES = {
   channel: "one channel differs from what the others predict",
   stuck: "a channel keeps its value while the others move",
 };
+
+export const MARKS = {
+  settled: "settled at a new level",
+  provisional: "provisional",
+};
+
+/** Return the marks of an alarm, each with its words. */
+export function marks(alarm) {
+  return Object.entries(MARKS).filter(([mark]) => alarm[mark]);
+}
+
+/** Return whether an alarm is listed, and sent nowhere. */
+export function isQuiet(alarm) {
+  return alarm.provisional;
+}

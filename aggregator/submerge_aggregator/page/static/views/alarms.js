@@ -4,6 +4,7 @@ import { alarmTable, alarmsCount, verdictOf } from "../parts/alarm_table.js";
 import { promised } from "../parts/promised.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
+import { isQuiet } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
 import { named, nothing, problem } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
@@ -24,12 +25,12 @@ const { group } = await start();
 const about = { group, units: new Map(), remembered: new Set() };
 const search = place("search");
 const chosen = place("verdict");
-const provisional = place("provisional");
+const quiet = place("quiet");
 let current = [];
 let past = { alarms: [], more: false };
 
 search.value = new URLSearchParams(location.search).get("find") ?? "";
-for (const each of [search, chosen, provisional]) {
+for (const each of [search, chosen, quiet]) {
   each.addEventListener("input", draw);
 }
 place("older").addEventListener("click", older);
@@ -121,7 +122,7 @@ function show(id, label, alarms, none) {
 }
 
 function isMeant(alarm) {
-  return !alarm.provisional || provisional.checked;
+  return !isQuiet(alarm) || quiet.checked;
 }
 
 function isWanted(alarm) {

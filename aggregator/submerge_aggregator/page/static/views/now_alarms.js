@@ -2,7 +2,7 @@
 
 import { pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { CAUSES } from "../shared/causes.js";
+import { CAUSES, marks } from "../shared/causes.js";
 import { shown } from "../shared/text.js";
 import { ago, figure, moment } from "../shared/words.js";
 
@@ -62,9 +62,7 @@ function content(alarm, about) {
   const query = { group: about.group, path: about.under(alarm.node), node: alarm.node };
   const name = make("bdi", {}, shown(alarm.node));
   const badges = [make("span", { class: "badge alarm" }, "alarm")];
-  if (alarm.provisional) {
-    badges.push(make("span", { class: "badge provisional" }, "provisional"));
-  }
+  badges.push(...marks(alarm).map(([mark, words]) => make("span", { class: `badge ${mark}` }, words)));
   if (alarm.verdict || alarm.wanted) {
     badges.push(make("span", { class: "badge wanted" }, alarm.verdict || `to be ${alarm.wanted}`));
   }

@@ -75,7 +75,6 @@ def kernel_of(numbers: Array) -> Kernel:
 def answered(
     kernel: Kernel, points: Array, found: LeadingAxes, counts: Array, others: Arrays
 ) -> Arrays:
-    """Return the arrays of an answer."""
     return {
         "points": points.astype(np.float32),
         "axes": found.axes,

@@ -191,7 +191,6 @@ def _covariance_up(whole: Covariance) -> Arrays:
 
 
 def covariance_of(up: Arrays) -> Covariance:
-    """Return the covariance that has travelled."""
     upper = unpacked(up["scatter"], len(up["mean"]))
     scatter = upper + np.triu(upper, 1).T
     return Covariance(int(up["sums"][0]), up["mean"], scatter, float(up["sums"][1]))
@@ -266,7 +265,6 @@ def residuals_of(rows: Array, axes: Array, mean: Array) -> Array:
 
 
 def answered_readings(found: LeadingAxes) -> Mapping[str, Array]:
-    """Return the arrays of an answer."""
     return {
         "readings_axes": found.axes,
         "readings_mean": found.mean,

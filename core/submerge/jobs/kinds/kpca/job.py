@@ -28,8 +28,7 @@ from submerge.jobs.kinds.kpca.checks import check_down, check_up
 from submerge.jobs.kinds.kpca.participant import RowsHere, Seen, stage_of
 from submerge.jobs.kinds.kpca.points import cut_rows, limit_of, merged_keys, merged_rows
 from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
-from submerge.jobs.point_budget import NO_ONE_SHARES
-from submerge.jobs.points import JobPoints
+from submerge.jobs.points import NO_ONE_SHARES, JobPoints
 from submerge.jobs.roster import MOST_MEMBERS
 
 NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")

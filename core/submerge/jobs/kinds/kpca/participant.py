@@ -138,7 +138,6 @@ class RowsHere(NamedTuple):
 
     @classmethod
     def of(cls, points: JobPoints, of: KpcaSettings) -> RowsHere:
-        """Freeze rows."""
         none: Order = np.empty(0, dtype=np.intp)
         rows, held_out = (
             each.astype(np.float32).astype(np.float64) for each in (points.rows, points.held_out)

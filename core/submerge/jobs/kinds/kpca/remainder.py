@@ -60,7 +60,6 @@ def sketches_up(of: dict[str, Array]) -> Arrays:
 
 
 def merged_sketches(ups: Sequence[Arrays]) -> Arrays:
-    """Return the sketches of all rows."""
     parts = [_sketches(up) for up in ups]
     return _up({name: merged(*(part[name] for part in parts), grain=FINE) for name in parts[0]})
 

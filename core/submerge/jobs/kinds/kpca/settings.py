@@ -19,7 +19,7 @@ from submerge.features import (
 )
 from submerge.features.sketch import Sketch
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import JobSetting, check_known, number_of, whole_of
+from submerge.jobs.kind import JobSetting, check_known, flag_of, number_of, whole_of
 from submerge.jobs.points import seed_of
 
 KernelName = Literal["gaussian", "laplace", "matern", "polynomial"]
@@ -86,7 +86,7 @@ class KpcaSettings(NamedTuple):
             k,
             points,
             kernel_setting(settings),
-            flag_setting(settings, "center", default=True),
+            flag_of(settings, "center", default=True),
             _one_of(settings, "sample", Sample),
             features,
             whole_of(settings, "sketch", sketch, least=min(k, features), most=min(features, 2048)),
@@ -94,7 +94,7 @@ class KpcaSettings(NamedTuple):
             _one_of(settings, "merge", Merge),
             whole_of(settings, "columns", 40 * k, least=k, most=MOST_SKETCH),
             number_of(settings, "node_share", 0.25, most=1.0),
-            flag_setting(settings, "readings", default=True),
+            flag_of(settings, "readings", default=True),
         )
         if found.sample == "leverage":
             found.map_of(found.kernel)  # whether there is such a map
@@ -138,12 +138,4 @@ def _one_of(settings: Settings, name: str, allowed: Any) -> Any:
     value = settings.get(name, words[0])
     if value not in words:
         raise UsageError(f"{name} must be one of {', '.join(words)}, got {str(value)[:40]!r}")
-    return value
-
-
-def flag_setting(settings: Settings, name: str, *, default: bool) -> bool:
-    """Return true or false of the settings."""
-    value = settings.get(name, default)
-    if type(value) is not bool:
-        raise UsageError(f"{name} must be true or false, got {str(value)[:40]!r}")
     return value

@@ -1,4 +1,6 @@
-"""StoreRoom: how long the store's log may become, and what happens when the disk is full.
+"""What is beside the store: room for its log, copies of it, and when the last copy was made.
+
+SQLite writes the database and its log; `store.py` alone talks to it. Of the room (`StoreRoom`):
 
 1. The log goes into the database (a checkpoint) once it has as many pages as the database, and
    between LEAST_PAGES and MOST_PAGES. It would otherwise fill a disk that has room for the store.
@@ -14,11 +16,19 @@ import os
 import sqlite3
 import stat
 import struct
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock
+from typing import NamedTuple, TypeVar
 
-from submerge_client.files import PRIVATE, is_same, stat_of
+import msgspec
+
+from submerge.errors import SubmergeError
+from submerge.protocol.names import LAST_SECOND
+from submerge_client.files import PRIVATE, atomic_write, create_private, is_same, stat_of
 from submerge_client.logs import say
 
 PAGE_BYTES = 4096
@@ -91,7 +101,6 @@ PIECE = 1 << 16
 
 
 def ballast_of(store: str | os.PathLike[str]) -> str:
-    """Return the path of a store's ballast."""
     return f"{os.path.realpath(store)}.ballast"
 
 
@@ -265,3 +274,190 @@ def _pages_for(pages: int) -> int:
 
 def _has_no_room(error: sqlite3.OperationalError) -> bool:
     return getattr(error, "sqlite_errorcode", None) in NO_ROOM
+
+
+# OnlineCopy: a copy of the store while its commits go on, by SQLite's online backup.
+#
+# The store's lock is exclusive, so a second connection would not get in: the copy goes over the
+# store's own connection. SQLite sees to it that pages which a commit changes meanwhile are changed
+# in the copy, too.
+#
+# 1. One thread at a time uses the connection: it holds `turn`. A batch holds it from its first
+#    message to its commit, the copy for one step.
+# 2. After each step the copy waits for as long as the step took, so that a batch always gets in.
+# 3. The last step leaves `turn` held until `at_end` has returned: the copy is the store as of that
+#    commit, and so is the machine.
+# 4. The copy is a file without a name: whatever ends the process, nothing of it is left.
+
+
+Found = TypeVar("Found")
+
+STEP_PAGES = 256
+"""More pages copy faster, and delay a commit for longer: 1 MiB takes a few milliseconds."""
+
+LEAST_PAUSE_S = 0.0005
+
+
+class CopyFailed(SubmergeError):
+    """No copy was made; the store is as it was."""
+
+
+class OnlineCopy:
+    """Copies one store's database.
+
+    sql : The store's; it may be used from several threads.
+    path : The database. The copy is made on the same disk, and needs its room there.
+
+    turn : Held by the thread that uses the connection.
+    """
+
+    def __init__(self, sql: sqlite3.Connection, path: str) -> None:
+        self.turn = Lock()
+        self._sql, self._path = sql, path
+        self._copying, self._ended = Lock(), Event()
+
+    def make(
+        self, at_end: Callable[[], Found], progress: Callable[[int, int], None]
+    ) -> tuple[int, Found]:
+        """Copy the database; return a file that the caller closes, and what `at_end` returned.
+
+        `at_end` is called at the copy's commit, before any later one; `progress` after each step
+        with bytes copied, and bytes in all: both may change with commits.
+        """
+        if not self._copying.acquire(blocking=False):
+            raise CopyFailed("another copy of the store is being made: wait for its end")
+        try:
+            self._check_open()
+            return self._made(at_end, progress)
+        except (OSError, sqlite3.Error) as error:
+            raise CopyFailed(f"no copy beside the store {self._path}: {error}") from error
+        finally:
+            self._copying.release()
+
+    def end(self) -> None:
+        """Make no more copies, and wait for the end of one that is being made."""
+        self._ended.set()
+        with self._copying:
+            pass
+
+    def _made(
+        self, at_end: Callable[[], Found], progress: Callable[[int, int], None]
+    ) -> tuple[int, Found]:
+        with self.turn:
+            (pages,) = self._sql.execute("PRAGMA page_count").fetchone()
+        self._check_room(pages * PAGE_BYTES)
+        target, fd = _nameless(f"{self._path}.copying")
+        try:
+            with self.turn:
+                self._step_through(target, progress)
+                found = at_end()
+        except BaseException:
+            os.close(fd)
+            raise
+        finally:
+            target.close()
+        return fd, found
+
+    def _step_through(
+        self, target: sqlite3.Connection, progress: Callable[[int, int], None]
+    ) -> None:
+        """Copy step by step; `turn` is held at the start, at each step, and at the end."""
+        began = time.monotonic()
+
+        def after_step(status: int, left: int, pages: int) -> None:
+            nonlocal began
+            if status == sqlite3.SQLITE_DONE:
+                return  # no commit may come between the last step and `at_end`
+            self.turn.release()
+            try:
+                progress((pages - left) * PAGE_BYTES, pages * PAGE_BYTES)
+                time.sleep(max(LEAST_PAUSE_S, time.monotonic() - began))
+            finally:
+                self.turn.acquire()
+            self._check_open()
+            began = time.monotonic()
+
+        self._sql.backup(target, pages=STEP_PAGES, progress=after_step)
+
+    def _check_open(self) -> None:
+        if self._ended.is_set():
+            raise CopyFailed("the aggregator is stopping: ask again when it serves")
+
+    def _check_room(self, size: int) -> None:
+        """Check that the copy leaves the store's log and ballast their room."""
+        disk = os.statvfs(os.path.dirname(self._path))
+        free, spare = disk.f_bavail * disk.f_frsize, room_for(size)
+        if disk.f_blocks and free < size + spare:
+            raise CopyFailed(
+                f"a copy needs {size + spare:,} bytes on the disk of {self._path} while it is"
+                f" made, and {free:,} are free: free some space"
+            )
+
+
+def _nameless(path: str) -> tuple[sqlite3.Connection, int]:
+    """Return an empty database without a name, and a descriptor of it."""
+    if os.path.lexists(path):
+        os.unlink(path)  # of a process that was killed between two lines below
+    create_private(path)
+    target = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        # It is worth nothing before it is whole: no journal, and no waiting for the disk.
+        target.execute("PRAGMA journal_mode = OFF")
+        target.execute("PRAGMA synchronous = OFF")
+        fd = os.open(path, os.O_RDWR)
+        os.unlink(path)
+    except BaseException:
+        target.close()
+        raise
+    return target, fd
+
+
+# LastBackup: when the newest copy of a store was made that a client has fetched whole.
+#
+# It is kept in a small file beside the store, `root.db.last-backup`, so that a root that starts
+# again knows it. Not in the store: then each copy would differ from the store that it was made of,
+# and a restored store would say that it was never copied. A copy that was made and not fetched, or
+# not to its end, is none. Where the file is lost, or cannot be read, the next copy writes it again.
+
+
+MOST_BYTES = 4096
+"""Of the file that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRecord:
+    """What is kept of the newest copy."""
+
+    made_s: float
+    bytes: int
+
+
+class LastBackup:
+    """The newest copy of a store; without a store's file nothing is kept."""
+
+    def __init__(self, store: str | os.PathLike[str] | None) -> None:
+        self._path = None if store is None else Path(f"{os.fspath(store)}.last-backup")
+        self.made_s = 0.0 if self._path is None else _read(self._path)
+
+    def note(self, made_s: float, size: int) -> None:
+        """Remember a copy; where it cannot be written, for as long as this process runs."""
+        self.made_s = made_s
+        if self._path is None:
+            return
+        try:
+            atomic_write(self._path, msgspec.json.encode(BackupRecord(made_s, size)), mode=PRIVATE)
+        except OSError as error:
+            say("backup not noted", level="warning", why=f"{self._path}: {error.strerror}")
+
+
+def _read(path: Path) -> float:
+    try:
+        with path.open("rb") as file:
+            found = msgspec.json.decode(file.read(MOST_BYTES), type=BackupRecord)
+    except FileNotFoundError:
+        return 0.0
+    except (OSError, msgspec.MsgspecError) as error:
+        why = f"{path}: {error}; the next backup writes it again"
+        say("time of the last backup unknown", level="warning", why=why)
+        return 0.0
+    return found.made_s if 0 < found.made_s <= LAST_SECOND else 0.0
