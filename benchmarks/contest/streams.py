@@ -10,7 +10,7 @@ import numpy as np
 
 from contest.contender import Array
 from submerge import UsageError
-from submerge_client.datasets import read
+from submerge_lab.replay.stacked import stacked
 
 ALPHAS = (1e-4, 1e-3, 0.5, 1.0, 2.0, 3.0)
 """The spectra of Grammenos et al.: eigenvalues i^-alpha."""
@@ -57,7 +57,7 @@ def of_files(paths: Sequence[Path], *, skip: Collection[str] = ()) -> BenchStrea
     UsageError
         If a file is no table, or fewer than two of its rows have no gap.
     """
-    rows = read(paths, skip=skip).rows
+    rows = stacked(paths, skip=skip).rows
     rows = rows[np.isfinite(rows).all(axis=1)]
     if len(rows) < 2:
         raise UsageError(f"expected two rows or more without a gap, got {len(rows)} in {paths[0]}")

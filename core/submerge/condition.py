@@ -2,7 +2,8 @@
 
 A machine that stands still is not anomalous, and says nothing about how it runs. A condition
 compares channels with numbers, joined by `and`. A gap never fulfills a comparison. There is no
-`or`, no arithmetic and no memory: compute a channel for these.
+`or`, no arithmetic and no memory: compute a channel for these. In files a column of text, which is
+no channel, may be compared with a word (`InState`).
 """
 
 from __future__ import annotations
@@ -82,10 +83,47 @@ class Relation:
         return fulfilled
 
     def __str__(self) -> str:
-        bare = re.fullmatch(BARE, self.channel) and self.channel != JOINED
-        name = self.channel if bare else _quoted(self.channel)
         number = repr(self.number).removesuffix(".0")
-        return f"{name} {self.sign} {number}"
+        return f"{_named(self.channel)} {self.sign} {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class InState:
+    """A column of text against one word, as in "State == RUN"."""
+
+    column: str
+    sign: str
+    word: str
+
+    def holds(self, texts: Sequence[str]) -> Mask:
+        """Return for which of n texts the comparison holds, (n,); for no empty one."""
+        wanted = self.sign == "=="
+        return np.array([text != "" and (text == self.word) == wanted for text in texts], bool)
+
+    def __str__(self) -> str:
+        return f"{_named(self.column)} {self.sign} {_named(self.word)}"
+
+
+def states_in(text: str) -> tuple[tuple[InState, ...], str | None]:
+    """Return the comparisons of a condition with words, and the rest of it; None if that is none.
+
+    Examples
+    --------
+    >>> states_in("rpm > 50 and State == RUN")
+    ((InState(column='State', sign='==', word='RUN'),), 'rpm > 50')
+    """
+    words = WORD.findall(text)
+    parts = [words[at : at + 3] for at in range(0, len(words), 4)]
+    states, others = [], []
+    for part in parts:
+        word = part[2] if len(part) == 3 and part[1] in ("==", "!=") else ""
+        if word and not NUMBER.fullmatch(word) and not re.fullmatch(SIGNS, word):
+            states.append(InState(_channel(part[0]), part[1], _channel(word)))
+        else:
+            others.append(" ".join(part))
+    if not states or any(joint != JOINED for joint in words[3::4]):
+        return (), text
+    return tuple(states), f" {JOINED} ".join(others) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +222,12 @@ def _unsigned(name: str, got: str) -> str:
     if got and not re.fullmatch(SIGNS, got):
         return f"{message}; a name with blanks in it stands in double quotes"
     return message
+
+
+def _named(name: str) -> str:
+    """Write a name so that it reads back as the same."""
+    bare = re.fullmatch(BARE, name) and name != JOINED and not NUMBER.fullmatch(name)
+    return name if bare else _quoted(name)
 
 
 def _got(word: str) -> str:

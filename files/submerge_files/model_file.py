@@ -6,10 +6,12 @@ model's message alone, which are checked as strictly.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from submerge import PeerError, Schema, UsageError
+from submerge.condition import InState
 from submerge.history.fit import Fitted
 from submerge.history.knowledge import Learnt
 from submerge.protocol.messages import Model
@@ -104,13 +106,14 @@ def check_target(path: Path) -> None:
         check_older(path)
 
 
-def save_history(path: Path, fitted: Fitted) -> int:
+def save_history(path: Path, fitted: Fitted, states: Sequence[InState] = ()) -> int:
     """Write what was learnt; return the bytes of the file."""
-    return save(path, learnt_of(fitted))
+    return save(path, learnt_of(fitted, states))
 
 
-def learnt_of(fitted: Fitted) -> Learnt:
-    """Return what a model file holds of a history."""
+def learnt_of(fitted: Fitted, states: Sequence[InState] = ()) -> Learnt:
+    """Return what a model file holds of a history, of which rows in some states were read."""
+    when = fitted.first.settings.when
     return Learnt(
         fitted.model,
         fitted.scatter,
@@ -119,4 +122,5 @@ def learnt_of(fitted: Fitted) -> Learnt:
         fitted.chunks,
         monitors=tuple(sorted(fitted.states.items())),
         period_s=fitted.first.period_s,
+        when=" and ".join(map(str, [*states, *([when] if when else [])])),
     )

@@ -64,13 +64,13 @@ class PlannedFile:
     @cached_property
     def reading(self) -> FileReading:
         """The file, opened."""
-        file, clock = open_file(path_of(self.path)), None
+        file, clock = open_file(path_of(self.path), self.options.missing), None
         if self.timed:
             clock = clock_of(file, self.options).clock
             if clock is not None and self.order is not None:
                 clock = clock.in_order(self.order)
-        zero = self.options.zero_is_missing
-        return FileReading(file, self.channels, clock, self.column, zero_is_missing=zero)
+        missing = self.options.missing_numbers
+        return FileReading(file, self.channels, clock, self.column, missing=missing)
 
     def digest(self) -> bytes:
         """Return the hash of its rows."""
@@ -128,10 +128,8 @@ class Stretch:
     @property
     def _opened(self) -> Recordings:
         one = self.file.reading
-        reading = SomeRows(
-            *(one.file, one.channels, one.clock, one.machine, one.key, one.zero_is_missing),
-            *(self.begin, self.end),
-        )
+        known = one.file, one.channels, one.clock, one.machine, one.key, one.missing, one.states
+        reading = SomeRows(*known, self.begin, self.end)
         part = MachinePart(self.machine, reading, 0.0 if self.file.timed else None, self.whole)
         return _PieceOfRecordings(self.headings, part, self.file.options)
 
@@ -201,7 +199,8 @@ def stretches_of(recordings: object, *, cut: bool = True) -> list[Stretch]:
     if not isinstance(recordings, Recordings):
         raise UsageError(f"expected files for workers to read, got {type(recordings).__name__}")
     options, order, headings = recordings.options, recordings.order, recordings.headings
-    for wanted, name in ((options.sort, "--sort"), (options.long, "--long")):
+    apart = (options.sort, "--sort"), (options.long, "--long"), (options.states, "a state")
+    for wanted, name in apart:
         if wanted:
             raise UsageError(
                 f"expected rows in the order of time, one for each time, got {name}: workers"

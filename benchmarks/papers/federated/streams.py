@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import measure
 from papers.federated.follow import Array
-from submerge_client.datasets import read
 from submerge_lab.plants.room import DAY, QUANTITIES, Room
+from submerge_lab.replay.stacked import stacked
 
 ALIGNED = 50
 """The scripts cut the rows to a multiple of this."""
@@ -52,7 +52,7 @@ def motes(name: str, *, quick: bool = False, folder: Path | None = None) -> Mote
     """Return a mote set, or the generated room's readings of the same quantity."""
     chosen = SETS[name]
     path = found(name, measure.DATA / "motes" if folder is None else folder)
-    rows = standing_in(chosen) if path is None else read([path]).rows
+    rows = standing_in(chosen) if path is None else stacked([path]).rows
     rows = rows[: 1000 if quick else len(rows) // ALIGNED * ALIGNED]
     title = name if path is not None else f"{name}: the generated room instead"
     return Motes(title, rows - rows.mean(axis=0), chosen.rank, path is not None)

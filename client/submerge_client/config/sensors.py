@@ -117,7 +117,6 @@ class FileSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="f
     loop : Begin again at the end. The readings then count again, as new ones.
     skip : Columns to leave out.
     zero_is_missing : Take 0 for a gap, as some loggers write it.
-    quantity : What to take from an Intel Lab log; other files have one quantity only.
     """
 
     paths: tuple[Path, ...]
@@ -125,7 +124,6 @@ class FileSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="f
     loop: bool = False
     skip: tuple[AnyText, ...] = ()
     zero_is_missing: bool = False
-    quantity: Literal["temperature", "humidity", "light", "voltage", "all"] = "temperature"
 
     def __post_init__(self) -> None:
         if not self.paths:

@@ -1,11 +1,9 @@
-"""Readings from files: any of the formats below becomes a `Table`, or a `Flow` of blocks.
+"""Readings from files, for a device: CSV and other text, and NumPy's `.npy`, each plain or gzip.
 
-Whitespace matrices, CSV, NumPy's `.npy` and the Intel Lab log, each plain or gzip, recognised by
-their content. A file that is no table of readings is refused in one line with the place. The
-table's notes say what was left out.
+`submerge_files.reader` reads these and more, with times. A file that is no table is refused in one
+line with the place.
 """
 
-from submerge_client.datasets.reading import Flow, read
-from submerge_client.datasets.table import Table
+from submerge_client.datasets.table import Flow
 
-__all__ = ["Flow", "Table", "read"]
+__all__ = ["Flow"]

@@ -2,99 +2,88 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from tokenize import TokenError
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
-from submerge import Array
+from submerge import Array, UsageError
 from submerge_client.datasets.source import Source, refusal
-from submerge_client.datasets.table import Table
 
 REAL = "biuf"
 """Kinds of dtype that are real numbers: bool, integers, floats."""
 
 UNREADABLE = (ValueError, TypeError, KeyError, SyntaxError, TokenError, RecursionError, MemoryError)
-"""Errors of NumPy for a damaged header, which it parses as a Python literal."""
+"""Errors of NumPy for a damaged file; it parses the header as a Python literal."""
 
 
-def recognizes(head: bytes) -> bool:
-    """Return whether `head` is the start of a `.npy` file."""
-    return head.startswith(npy.MAGIC_PREFIX)
+def recognizes(source: Source) -> bool:
+    """Return whether a file is `.npy`, by its content or name: a broken one is reported as one."""
+    return source.head.startswith(npy.MAGIC_PREFIX) or ".npy" in source.path.suffixes[-2:]
 
 
-def header(source: Source) -> tuple[tuple[int, int], np.dtype[np.generic]]:
-    """Return shape and dtype of a matrix of real numbers, or refuse the file."""
-    with source.unpacked() as stream:
-        try:
-            shape, dtype = _header(stream)
-        except UNREADABLE as error:
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A matrix (n, columns) in a file; of a plain one, blocks alone are in memory."""
+
+    source: Source
+    shape: tuple[int, int]
+    _unpacked: Any = None
+
+    @classmethod
+    def of(cls, source: Source) -> Matrix:
+        """Look at the shape and type; a packed file is read."""
+        stored = _stored(source)
+        if stored.dtype.kind not in REAL:
+            expected, got = "a matrix of real numbers", f"dtype {stored.dtype}"
+            raise refusal(source.path, expected=expected, got=got, hint="use astype(float)")
+        if stored.ndim != 2:
+            expected, got = "a matrix (two dimensions)", f"shape {stored.shape}"
+            raise refusal(source.path, expected=expected, got=got, hint="reshape it to two")
+        if len(stored) == 0:
+            got = f"a matrix of {stored.shape[1]} columns without rows"
+            hint = "check how it was written"
+            raise refusal(source.path, expected="rows of numbers", got=got, hint=hint)
+        return cls(source, stored.shape, stored if source.packed else None)
+
+    def block(self, begin: int, end: int) -> Array:
+        """Return some rows as float64, NaN for a gap."""
+        # Mapped for each block: pages of a mapping that stays count as resident.
+        stored = _stored(self.source) if self._unpacked is None else self._unpacked
+        # A longdouble may overflow here; it is refused below, with its place.
+        with np.errstate(over="ignore"):
+            rows: Array = np.array(stored[begin:end], dtype=np.float64, order="C")
+        infinite = np.argwhere(np.isinf(rows))
+        if len(infinite):
+            row, column = infinite[0]
             raise refusal(
-                source.path,
-                expected="a .npy file",
-                got="a header that cannot be read",
-                hint="write it again with numpy.save",
-            ) from error
-    if dtype.kind not in REAL:
-        raise refusal(
-            source.path,
-            expected="a matrix of real numbers",
-            got=f"dtype {dtype}",
-            hint="convert it with astype(float)",
-        )
-    if len(shape) != 2:
-        raise refusal(
-            source.path,
-            expected="a matrix (two dimensions)",
-            got=f"shape {shape}",
-            hint="reshape it to (rows, columns)",
-        )
-    return (shape[0], shape[1]), dtype
+                f"{self.source.path}, row {begin + row + 1}, column {column + 1}",
+                expected="a finite number",
+                got=str(stored[begin + row, column]),
+                hint="write NaN for a missing value",
+            )
+        return rows
 
 
-def read(source: Source) -> Table:
-    """Read a matrix, converted to float64."""
-    shape, _ = header(source)
-    with source.unpacked() as stream:
-        try:
+def _stored(source: Source) -> Any:
+    """Return the array of a file: mapped, or unpacked."""
+    try:
+        if not source.packed:
+            return npy.open_memmap(source.path, mode="r")
+        with source.unpacked() as stream:
             stored = npy.read_array(stream, allow_pickle=False)
-        except ValueError as error:
-            raise refusal(
-                source.path,
-                expected=f"numbers for shape {shape}",
-                got="a file that breaks off",
-                hint="copy or write it again",
-            ) from error
-        except MemoryError as error:
-            raise refusal(
-                source.path,
-                expected="a matrix that fits into memory",
-                got=f"shape {shape}",
-                hint="cut it, or write it again if that is not its shape",
-            ) from error
-    # A longdouble may overflow here; it is refused below, with its place.
-    with np.errstate(over="ignore"):
-        rows: Array = np.ascontiguousarray(stored, dtype=np.float64)
-    infinite = np.argwhere(np.isinf(rows))
-    if len(infinite):
-        row, column = infinite[0]
+            while stream.read(1 << 20):  # to the end, where the checksum is
+                pass
+            return stored
+    except UsageError:
+        raise
+    except UNREADABLE as error:
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise refusal(
-            f"{source.path}, row {row + 1}, column {column + 1}",
-            expected="a finite number",
-            got=str(stored[row, column]),
-            hint="write NaN for a missing value",
-        )
-    return Table.of(source.path, rows)
-
-
-def _header(stream: BinaryIO) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    version = npy.read_magic(stream)
-    if version == (1, 0):
-        shape, _, dtype = npy.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, _, dtype = npy.read_array_header_2_0(stream)
-    else:
-        # Version 3 exists for structured dtypes with names outside Latin-1.
-        raise ValueError(f"version {version[0]}.{version[1]}, no plain matrix")
-    return shape, dtype
+            source.path,
+            expected="a whole .npy file of numbers",
+            got=f"one that NumPy cannot read ({reason})",
+            hint="copy it again, or write its numbers with numpy.save (astype(float))",
+        ) from error

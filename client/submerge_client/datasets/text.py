@@ -1,13 +1,9 @@
-"""Numbers in text: whitespace matrices, CSV and TSV.
+"""Tables in text: CSV, TSV and whitespace matrices.
 
-1. `text_form` finds the separator and the header.
-2. `numpy.loadtxt` reads some hundred lines at a time. Lines that it refuses, such as those
-   with missing values, are read again row by row; only that pass finds errors and their
-   places. It also reads all of a CSV from the first quote on: a field in quotes may have any
-   number of lines.
-3. Columns may be read as text beside the numbers: times, or the names of machines.
-
-No comments, no decimal commas, no digits grouped by underscores.
+1. `form_of` finds the separator, the headings, and the lines that stand above or below them.
+2. `pieces` reads row by row. It is slow, needs no library, and its errors have their place:
+   line, column, what was expected and what to do.
+3. A field in quotes may have any number of lines. Columns may be read as text beside the numbers.
 """
 
 from __future__ import annotations
@@ -16,18 +12,31 @@ import csv
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice, zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
 from submerge import Array
-from submerge_client.datasets.instants import is_time
+from submerge_client.datasets.fields import (
+    MISSING,
+    NUMBER,
+    PLAIN,
+    WITH_COMMA,
+    cure,
+    has_decimal_comma,
+    is_dated,
+    is_missing,
+    is_number,
+    is_value,
+    number,
+    pointed,
+)
 from submerge_client.datasets.source import (
     HEAD,
-    MOST_CHARACTERS,
     Place,
     Source,
     binary,
@@ -36,112 +45,24 @@ from submerge_client.datasets.source import (
     refusal,
     shown,
 )
-from submerge_client.datasets.table import Table, columns_but
 
-MISSING = frozenset({"", "NA", "N/A", "n/a", "nan", "NaN", "NULL", "null", "None", "?", "-"})
+BLOCK = 512
+"""Most rows read at once."""
 
-TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
+LINES = 200
+"""First lines that show the form."""
 
-PLAIN = re.compile(r"[0-9eE.+\-NaAULulon/?]*")
-"""The characters of numbers and missing values: no `_`, no inf, ASCII digits."""
-
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
-_NAN = re.compile(r"[+-]?nan", re.IGNORECASE)
-
-_SIGNED = r"[+-]?\s*"
-_CURES = (
-    (
-        re.compile(_SIGNED + r"\d{1,3}(,\d{3})+", re.ASCII),
-        "a decimal comma, or digits in groups: write a decimal point and no groups",
-    ),
-    (
-        re.compile(_SIGNED + r"(\d+,\d*|,\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE),
-        "a decimal comma: write decimal points",
-    ),
-    (
-        re.compile(_SIGNED + r"\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?", re.ASCII),
-        "digits in groups: write the number without thousands separators",
-    ),
-)
-_UNIT = re.compile(NUMBER.pattern + r"\s*([A-Za-z°%‰µμΩ][^\d,;]{0,9})", re.ASCII | re.IGNORECASE)
-
-
-def is_missing(field: str) -> bool:
-    """Return whether a field stands for a gap."""
-    text = field.strip()
-    return text in MISSING or _NAN.fullmatch(text) is not None
-
-
-def is_number(field: str) -> bool:
-    """Return whether a field stands for a number: infinity, true and false are some."""
-    text = field.strip()
-    return text in TRUTH or any(p.fullmatch(text) for p in (NUMBER, _INFINITE))
-
-
-def is_value(field: str) -> bool:
-    """Return whether a field stands for a number, missing and infinite ones included."""
-    return is_missing(field) or is_number(field)
-
-
-def cure(field: str) -> str:
-    """Return what a field that is nearly a number has, and what to do; or an empty string.
-
-    Examples
-    --------
-    >>> cure("12,5")
-    'a decimal comma: write decimal points'
-    >>> cure("pump")
-    ''
-    """
-    text = field.strip()
-    for pattern, advice in _CURES:
-        if pattern.fullmatch(text):
-            return advice
-    if unit(text):
-        return f"a unit ({unit(text)}): write the number alone, and the unit in the heading"
-    return ""
-
-
-def unit(field: str) -> str:
-    """Return the unit that stands behind a number, as in "12 C", or an empty string."""
-    found = _UNIT.fullmatch(field.strip())
-    return found[3].strip() if found else ""
-
-
-def number(field: str, place: Place) -> float:
-    """Return a field's number, NaN for a gap, or refuse it with its place."""
-    text = field.strip()
-    if is_missing(text):
-        return math.nan
-    if text in TRUTH:
-        return TRUTH[text]
-    if NUMBER.fullmatch(text) and math.isfinite(value := float(text)):
-        return value
-    if is_number(text):
-        raise refusal(
-            place,
-            expected="a finite number",
-            got=shown(text),
-            hint="infinity is no reading: write NA for a missing value",
-        )
-    advice = cure(text)
-    raise refusal(
-        place,
-        expected="a number",
-        got=shown(text),
-        hint=f"it has {advice}"
-        if advice
-        else "leave the column out (--skip), or write NA for a missing value",
-    )
-
-
-LINES = 20
-"""First lines that show whether tabs separate columns."""
-
+UNITS = 3
+"""Most rows of text below the headings: units, and how values were sampled."""
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _QUOTED = re.compile(r'\s*"[^"]*"(\s*[,;\t]\s*"[^"]*")+\s*')
+_SEPARATOR = re.compile(r"sep=.?", re.IGNORECASE)
+_LOGGERS = ("TOA5", "TOACI1")
+"""How files of Campbell's loggers begin: with a line about the station."""
+
+NumberedRow = tuple[int, list[str]]
+"""The line where a row begins, and its fields."""
 
 
 class TextForm(NamedTuple):
@@ -155,26 +76,72 @@ class TextForm(NamedTuple):
     width: int
     first: int
     skip: int
+    comma: bool = False
+    missing: frozenset[str] = MISSING
+    notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns' names, or `x0, x1, ...`."""
         return tuple(name or f"x{i}" for i, name in enumerate(self.names or [""] * self.width))
 
+    def is_missing(self, field: str) -> bool:
+        """Return whether a field stands for a gap."""
+        return field.strip() in self.missing or is_missing(field)
 
-def form_of(source: Source) -> TextForm:
-    """Return the form of a file, from its first two rows."""
+
+class Piece(NamedTuple):
+    """Rows (n, used) of a text file, and the texts of other columns."""
+
+    rows: Array
+    texts: tuple[list[str], ...]
+
+
+def form_of(source: Source, missing: Collection[str] = ()) -> TextForm:
+    """Return the form of a file, from its first rows."""
     delimiter = _delimiter(source.head)
     with source.lines() as lines:
         rows = list(islice(rows_of(source, lines, delimiter), LINES))
     if not rows:
         raise empty(source.path)
-    first, fields = rows[0]
-    check_legible(source, first, fields)
-    text = [not (is_value(field) or is_time(field)) for field in fields]
-    below = [row for _, row in rows[1:] if len(row) == len(fields)]
+    check_legible(source, *rows[0])
+    columns = zip_longest(*([field.strip() for field in row] for _, row in rows), fillvalue="")
+    comma = delimiter != "," and has_decimal_comma(columns)
+    if comma:
+        rows = [(line, [pointed(field) for field in row]) for line, row in rows]
+    names, at, begin = _heading(source, rows, delimiter)
+    first, fields = rows[at]
+    if names and begin == len(rows):
+        raise refusal(
+            source.path,
+            expected=f"rows of numbers below line {first}",
+            got=f"only a header ({', '.join(map(shown, fields[:3]))}{', …' * (len(fields) > 3)})",
+            hint="check how it was written",
+        )
+    form = TextForm(
+        delimiter,
+        names,
+        len(names) or len(fields),
+        first,
+        rows[begin][0] - 1,
+        comma,
+        MISSING | {*missing},
+    )
+    return form._replace(notes=tuple(_remarks(source, form, rows, at, begin)))
+
+
+def _heading(
+    source: Source, rows: Sequence[NumberedRow], delimiter: str | None
+) -> tuple[tuple[str, ...], int, int]:
+    """Return the names, if there are any; the index of their row; that of the first row below."""
+    at, marked = _first_of_table(rows, delimiter)
+    first, fields = rows[at]
+    if marked:
+        return marked, at, at + 1
+    text = [not is_value(field) for field in fields]
+    below = [row for _, row in rows[at + 1 :] if len(row) == len(fields)]
     named = all(text) if delimiter is None else any(text)
-    if not named and below and not any(map(is_time, fields)):
+    if not named and below and not any(map(is_dated, fields)):
         named = _is_set_off(source.head, fields, below)
         if not named and _are_whole_above_decimals(fields, below):
             raise refusal(
@@ -184,16 +151,76 @@ def form_of(source: Source) -> TextForm:
                 hint="if they are names, quote them; if they are a row, write decimals (5.0)",
             )
     if not named:
-        return TextForm(delimiter, (), len(fields), first, first - 1)
-    if len(rows) == 1:
-        raise refusal(
-            source.path,
-            expected=f"rows of numbers below line {first}",
-            got=f"only a header ({', '.join(map(shown, fields[:3]))}{', …' * (len(fields) > 3)})",
-            hint="check how it was written",
-        )
+        return (), at, at
     names = tuple(field.strip() for field in fields)
-    return TextForm(delimiter, names, len(fields), first, rows[1][0] - 1)
+    return names, at, at + 1 + _units(below)
+
+
+def _first_of_table(
+    rows: Sequence[NumberedRow], delimiter: str | None
+) -> tuple[int, tuple[str, ...]]:
+    """Return the index of a table's first row; and its headings, if a mark `#` is before them."""
+    fields = rows[0][1]
+    body = [row for _, row in rows[len(rows) // 2 :]]
+    width = Counter(map(len, body)).most_common(1)[0][0]
+    comments = 0
+    while comments < len(rows) - 1 and _is_comment(rows[comments][1], delimiter):
+        comments += 1
+    if not comments and len(fields) == width and _is_full(fields):
+        return 0, ()
+    # Where rows of numbers begin, what stands above is one row of headings among other things.
+    values = (i for i, (_, row) in enumerate(rows) if len(row) == width and _has_values(row))
+    end = next((i for i in values if i >= comments), 0)
+    for i in range(comments, end):
+        row = rows[i][1]
+        if len(row) == width and _is_full(row) and not any(map(is_number, row)):
+            return i, ()
+    if comments and end == comments:
+        names = _marked(rows[comments - 1][1], width, delimiter)
+        return comments - bool(names), names
+    return 0, ()
+
+
+def _is_comment(fields: Sequence[str], delimiter: str | None) -> bool:
+    first = fields[0].strip()
+    alone = first == "#" and delimiter is not None  # a column that counts the rows
+    marked = first.startswith("#") and not alone
+    return marked or first in _LOGGERS or _SEPARATOR.fullmatch(first) is not None
+
+
+def _marked(fields: Sequence[str], width: int, delimiter: str | None) -> tuple[str, ...]:
+    """Return the headings in a comment, such as `# time flow temp`; none if it has others."""
+    names = [field.strip() for field in fields]
+    names[0] = names[0].lstrip("#").strip()
+    names = names if names[0] or delimiter is not None else names[1:]
+    text = len(names) == width and _is_full(names) and not any(map(is_value, names))
+    return tuple(names) if text else ()
+
+
+def _is_full(fields: Sequence[str]) -> bool:
+    """Return whether most fields are full, as headings are, and titles above them are not."""
+    return 2 * sum(bool(field.strip()) for field in fields) > len(fields)
+
+
+def _has_values(fields: Sequence[str]) -> bool:
+    return any(is_number(field) or is_dated(field) for field in fields)
+
+
+def _units(below: Sequence[list[str]]) -> int:
+    """Return how many rows below the headings are of text, where others have numbers."""
+    values = (i for i, row in enumerate(below) if any(map(_is_nearly, row)))
+    rows = next(values, 0)
+    if not 0 < rows <= UNITS:
+        return 0
+    after = below[rows : rows + 3]
+    numbers = [i for i, _ in enumerate(below[0]) if all(_is_nearly(row[i]) for row in after)]
+    texts = [[row[i] for i in numbers if not is_missing(row[i])] for row in below[:rows]]
+    one_at_least = len(numbers) > 1 and all(texts)
+    return rows if one_at_least and len(texts[0]) > 1 else 0
+
+
+def _is_nearly(field: str) -> bool:
+    return is_number(field) or cure(field) != ""
 
 
 def _is_set_off(head: bytes, fields: list[str], below: list[list[str]]) -> bool:
@@ -205,7 +232,7 @@ def _is_set_off(head: bytes, fields: list[str], below: list[list[str]]) -> bool:
     begin = int(beside[0]) if _WHOLE.fullmatch(beside[0]) else 0
     counts = len(beside) > 2 and beside == [str(begin + i) for i in range(len(beside))]
     behind = not fields[0].strip() and all(map(str.strip, fields[1:]))
-    return behind and (counts or all(map(is_time, beside)))
+    return behind and (counts or all(map(is_dated, beside)))
 
 
 def _are_whole_above_decimals(fields: list[str], below: list[list[str]]) -> bool:
@@ -215,18 +242,60 @@ def _are_whole_above_decimals(fields: list[str], below: list[list[str]]) -> bool
     return whole and not any(_WHOLE.fullmatch(each.strip()) for row in below for each in row)
 
 
+def _remarks(
+    source: Source, form: TextForm, rows: Sequence[NumberedRow], at: int, begin: int
+) -> Iterator[str]:
+    """Yield notes about what was passed over, and about names that may surprise."""
+    name = source.path.name
+    if at:
+        yield f"{_lines(rows[0][0], rows[at][0] - 1)} of {name} above the table passed over"
+    if at + 1 < begin:
+        below = _lines(rows[at + 1][0], rows[begin][0] - 1)
+        yield f"{below} of {name} below the headings passed over: no numbers, but text as of units"
+    if form.comma:
+        yield f"commas in numbers of {name} are read as decimal points"
+    place = f"line {form.first} of {name}"
+    numbers = [each for each in form.names if NUMBER.fullmatch(each)]
+    if numbers:
+        yield f"{place} read as column names, though it has numbers: {', '.join(numbers[:3])}"
+    for column, each in enumerate(form.names):
+        if not each:
+            yield f"column {column + 1} has no name in {place}: called x{column}"
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first} to {last}"
+
+
 def _delimiter(head: bytes) -> str | None:
     bare = re.sub(r'"[^"]*"', "q", head.decode("utf-8-sig", errors="replace"))
     lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
     if len(head) == HEAD and len(lines) > 1:
         del lines[-1]  # it may be cut
     lines = lines[:LINES]
-    first = lines[0] if lines else ""
-    if ";" in first:
-        return ";"
-    if "\t" in first and _between_tabs(lines):
-        return "\t"
-    return "," if "," in first else None
+    first, body = (lines[0], lines[len(lines) // 2 :]) if lines else ("", [])
+    # Where lines stand above the headings, those below show the mark.
+    for mark in ";", "\t", ",":
+        usual = Counter(line.count(mark) for line in body).most_common(1)
+        if usual and usual[0][0] == first.count(mark) > 0 and _separates(mark, lines):
+            return mark
+    for mark in ";", "\t", ",":
+        most = 2 * sum(mark in line for line in body) > len(body) > 2
+        if most and _separates(mark, body):
+            return mark
+    marks = (mark for mark in (";", ",") if mark in first and _separates(mark, lines))
+    return next(marks, None)
+
+
+def _separates(mark: str, lines: Sequence[str]) -> bool:
+    """Return whether a mark separates columns, and is not inside of fields."""
+    if mark == "\t":
+        return _between_tabs(lines)
+    # 1,5 2,5 has blanks between numbers, and decimal commas.
+    words = lines[-1].split()
+    numbers = [word for word in words if WITH_COMMA.fullmatch(word) or is_value(word)]
+    inside = any(re.search(r"\d,\d", word) for word in words)
+    return mark == ";" or not (inside and 1 < len(words) == len(numbers))
 
 
 def _between_tabs(lines: Sequence[str]) -> bool:
@@ -243,7 +312,7 @@ def _between_tabs(lines: Sequence[str]) -> bool:
 
 def rows_of(
     source: Source, lines: Iterable[str], delimiter: str | None, first: int = 1
-) -> Iterator[tuple[int, list[str]]]:
+) -> Iterator[NumberedRow]:
     """Yield the first line and the fields of each row that is not blank."""
     if delimiter is None:
         for each_number, line in enumerate(lines, first):
@@ -266,63 +335,27 @@ def rows_of(
         ) from error
 
 
-def check_legible(source: Source, line: int, fields: list[str]) -> None:
-    """Refuse a row with characters that are no text."""
-    if fault := illegible("".join(fields)):
-        raise binary(Place(source.path, line), source.head, fault)
+def body_of(source: Source, form: TextForm, lines: Iterator[str]) -> Iterator[NumberedRow]:
+    """Yield the rows below the headings, of a file's lines from its start."""
+    skipped = sum(1 for _ in islice(lines, form.skip))
+    return rows_of(source, lines, form.delimiter, 1 + skipped)
 
 
-def remarks(source: Source, form: TextForm) -> list[str]:
-    """Return notes about names that may surprise the user."""
-    remarks = []
-    place = f"line {form.first} of {source.path.name}"
-    numbers = [name for name in form.names if NUMBER.fullmatch(name)]
-    if numbers:
-        remarks.append(
-            f"{place} read as column names, though it has numbers: {', '.join(numbers[:3])}"
-        )
-    for column, name in enumerate(form.names):
-        if not name:
-            remarks.append(f"column {column + 1} has no name in {place}: called x{column}")
-    return remarks
+def line_of(source: Source, form: TextForm, row: int) -> int:
+    """Return the line of a row below the headings, counted from 1."""
+    with source.lines() as lines:
+        return next(islice(body_of(source, form, lines), row - 1, None))[0]
 
 
-BLOCK = 512
-"""Most rows read at once: enough for the speed of C, few enough for a small device."""
-
-_GAPS = "|".join(re.escape(field) for field in sorted(MISSING, reverse=True))
-
-
-_TRUTH_MARKS = ("rue", "RUE", "als", "ALS")
-"""Parts of true and false: a search for these is faster than a pattern."""
-
-
-class Piece(NamedTuple):
-    """Rows (n, used) of a text file, the texts of others, and the line where each row begins."""
-
-    rows: Array
-    texts: tuple[list[str], ...]
-    lines: Sequence[int]
-
-
-def read(source: Source, skip: Collection[str] = ()) -> Table:
-    """Read a matrix of numbers, with or without a header, without the columns in `skip`."""
-    form = form_of(source)
-    used = columns_but(source.path, form.columns, skip)
-    numbers, n = array("d"), 0
-    for block in blocks(source, form, used):
-        numbers.frombytes(block.tobytes())
-        n += len(block)
-    rows = np.asarray(numbers).reshape(n, len(used))
-    return Table.of(
-        source.path, rows, names=[form.columns[i] for i in used], notes=remarks(source, form)
-    )
-
-
-def blocks(source: Source, form: TextForm, used: Sequence[int]) -> Iterator[Array]:
-    """Yield the columns `used`, in that order, at most `BLOCK` rows at a time."""
-    for piece in pieces(source, form, used):
-        yield piece.rows
+def sample(source: Source, form: TextForm, most: int) -> list[list[str]]:
+    """Return the fields of the first rows below the header, as they are written."""
+    with source.lines() as lines:
+        rows = []
+        for line, fields in islice(body_of(source, form, lines), most):
+            check_legible(source, line, fields)
+            _check_width(source, form, line, fields)
+            rows.append(fields)
+        return rows
 
 
 def pieces(
@@ -331,150 +364,46 @@ def pieces(
     used: Sequence[int],
     texts: Sequence[int] = (),
     *,
+    begin: int = 0,
     most: int = BLOCK,
 ) -> Iterator[Piece]:
-    """Yield the columns `used` as numbers, and `texts` as text, at most `most` rows at a time."""
+    """Yield columns as numbers and as text from a row on, at most `most` rows at a time."""
     with source.lines() as lines:
-        line = 1 + sum(1 for _ in islice(lines, form.skip))
-        while chunk := _chunk(lines, most):
-            if form.delimiter is not None and any('"' in text for text in chunk):
-                rest = chain(chunk, lines)
-                yield from _row_by_row(source, form, used, texts, line, rest, most)
-                return
-            piece = _at_once(form, used, texts, line, chunk)
-            if piece is None:
-                yield from _row_by_row(source, form, used, texts, line, chunk, most)
-            else:
-                yield piece
-            line += len(chunk)
-
-
-def sample(source: Source, form: TextForm, most: int) -> list[list[str]]:
-    """Return the fields of the first rows below the header, as they are written."""
-    with source.lines() as lines:
-        skipped = 1 + sum(1 for _ in islice(lines, form.skip))
-        rows = []
-        for line, fields in islice(rows_of(source, lines, form.delimiter, skipped), most):
-            check_legible(source, line, fields)
-            _check_width(source, form, line, fields)
-            rows.append(fields)
-        return rows
-
-
-def _chunk(lines: Iterator[str], most: int) -> list[str]:
-    """Return the next lines, fewer than `most` if they are long."""
-    chunk, size = [], 0
-    for line in lines:
-        chunk.append(line)
-        size += len(line)
-        if len(chunk) == most or size > MOST_CHARACTERS:
-            break
-    return chunk
-
-
-def _at_once(
-    form: TextForm, used: Sequence[int], texts: Sequence[int], line: int, chunk: list[str]
-) -> Piece | None:
-    """Read some lines with NumPy's C parser, or return None if it refuses."""
-    lines: Sequence[int] = range(line, line + len(chunk))
-    if not all(map(str.strip, chunk)):
-        full = [i for i, text in enumerate(chunk) if text.strip()]
-        lines, chunk = [line + i for i in full], [chunk[i] for i in full]
-    if not chunk:
-        return Piece(np.empty((0, len(used))), tuple([] for _ in texts), lines)
-    as_it_is = list(used) == list(range(form.width))
-    if not as_it_is and not _all_wide(form, chunk):
-        # NumPy would accept such lines if they have the columns in use.
-        return None
-    strings = _text_columns(form, texts, chunk)
-    if not used:
-        return Piece(np.empty((len(chunk), 0)), strings, lines)
-    rows = _loaded(form, None if as_it_is else used, chunk)
-    if rows is None and form.delimiter is not None:
-        # Most refusals are gaps, or true and false: as numbers they are read as fast as those.
-        rows = _loaded(form, None if as_it_is else used, _filled(form.delimiter, chunk))
-    if rows is None or rows.shape != (len(chunk), len(used)) or np.isinf(rows).any():
-        return None
-    return Piece(rows, strings, lines)
-
-
-def _loaded(form: TextForm, used: Sequence[int] | None, chunk: Sequence[str]) -> Array | None:
-    try:
-        return np.loadtxt(
-            chunk,
-            delimiter=form.delimiter,
-            comments=None,
-            usecols=used,
-            ndmin=2,
-            encoding=None,
-        )
-    except ValueError:
-        # Its messages count rows, not lines; the other pass has better ones.
-        return None
-
-
-def _filled(delimiter: str, chunk: Sequence[str]) -> list[str]:
-    """Return lines with nan for each missing value, and 1 and 0 for true and false."""
-    before, after = rf"(?<![^{delimiter}])", rf"(?![^{delimiter}\r\n])"
-    gap = re.compile(rf"{before}({_GAPS}){after}")
-    filled = [gap.sub("nan", line) for line in chunk]
-    if any(mark in line for line in chunk for mark in _TRUTH_MARKS):
-        truth = re.compile(rf"{before}({'|'.join(TRUTH)}){after}")
-        filled = [truth.sub(lambda found: f"{TRUTH[found[1]]:g}", line) for line in filled]
-    return filled
-
-
-def _all_wide(form: TextForm, chunk: Sequence[str]) -> bool:
-    """Return whether all lines have the header's number of fields."""
-    if form.delimiter is None:
-        return all(len(line.split()) == form.width for line in chunk)
-    # Counting is several times as fast as splitting.
-    return all(line.count(form.delimiter) == form.width - 1 for line in chunk)
-
-
-def _text_columns(
-    form: TextForm, texts: Sequence[int], chunk: Sequence[str]
-) -> tuple[list[str], ...]:
-    if not texts:
-        return ()
-    cuts = max(texts) + 1
-    split = [line.split(form.delimiter, cuts) for line in chunk]
-    return tuple([fields[i].strip() for fields in split] for i in texts)
-
-
-def _row_by_row(
-    source: Source,
-    form: TextForm,
-    used: Sequence[int],
-    texts: Sequence[int],
-    first: int,
-    lines: Iterable[str],
-    most: int,
-) -> Iterator[Piece]:
-    """Yield pieces; missing values become NaN, and errors have a place."""
-    rows = rows_of(source, lines, form.delimiter, first)
-    while some := list(islice(rows, most)):
-        numbers = [_numbers(source, form, used, line, fields) for line, fields in some]
-        strings = tuple([fields[i].strip() for _, fields in some] for i in texts)
-        shape = (len(some), len(used))
-        yield Piece(np.array(numbers).reshape(shape), strings, [line for line, _ in some])
+        rows = islice(body_of(source, form, lines), begin, None)
+        while some := list(islice(rows, most)):
+            numbers = array("d")
+            for line, fields in some:
+                numbers.extend(_numbers(source, form, used, line, fields))
+            strings = tuple([fields[i].strip() for _, fields in some] for i in texts)
+            yield Piece(np.asarray(numbers).reshape(len(some), len(used)), strings)
 
 
 def _numbers(
     source: Source, form: TextForm, used: Sequence[int], line: int, fields: list[str]
 ) -> list[float]:
-    if len(fields) == form.width:
+    if len(fields) == form.width and not form.comma:
         wanted = [fields[i] for i in used]
         if PLAIN.fullmatch("".join(wanted)):
             # True for nearly all rows, and several times as fast as a check of each field.
             with suppress(ValueError):
-                row = [math.nan if field in MISSING else float(field) for field in wanted]
+                row = [math.nan if field in form.missing else float(field) for field in wanted]
                 if math.inf not in row and -math.inf not in row:
                     return row
     check_legible(source, line, fields)
     _check_width(source, form, line, fields)
     names = form.names or ("",) * form.width
-    return [number(fields[i], Place(source.path, line, i + 1, names[i])) for i in used]
+    return [
+        math.nan
+        if form.is_missing(fields[i])
+        else number(fields[i], Place(source.path, line, i + 1, names[i]), comma=form.comma)
+        for i in used
+    ]
+
+
+def check_legible(source: Source, line: int, fields: list[str]) -> None:
+    """Refuse a row with characters that are no text."""
+    if fault := illegible("".join(fields)):
+        raise binary(Place(source.path, line), source.head, fault)
 
 
 def _check_width(source: Source, form: TextForm, line: int, fields: list[str]) -> None:
@@ -482,8 +411,7 @@ def _check_width(source: Source, form: TextForm, line: int, fields: list[str]) -
         return
     commas = form.delimiter == "," and form.width < len(fields) <= 2 * form.width
     packed = form.delimiter is None and any(mark in field for field in fields for mark in ",;")
-    marked = bool(fields) and fields[0].startswith("#")
-    title = line <= form.first + 1 and (packed or marked or form.width == 1)
+    title = line <= form.first + LINES and (packed or form.width == 1)
     raise refusal(
         Place(source.path, line),
         expected=f"{form.width} fields as in line {form.first}",

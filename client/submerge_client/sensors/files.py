@@ -5,7 +5,7 @@
 2. At `speed` rows a second, no row comes before its time or more than a twentieth of a second
    after it. At 0, rows come as fast as the node takes them.
 3. A node that falls behind is not hurried: after a second of delay the schedule moves with it.
-4. Text is streamed (`datasets.flow` lists what is not), again from the start with `loop`.
+4. Text is streamed, again from the start with `loop`.
 
 The constructor opens every file. A bad number inside a file is found on the way: `read` raises a
 UsageError with its place.
@@ -54,7 +54,7 @@ class FileReplay:
         self.counts = {"passes": 0, "zeros": 0, "late": 0}
         self._flows: list[tuple[Flow, list[int]]] = []
         for path in config.paths:
-            flow = Flow.of(path, quantity=config.quantity)
+            flow = Flow.of(path)
             for remark in flow.notes:
                 note("replay", file=flow.path.name, remark=remark)
             self._flows.append((flow, _columns(flow, channels, config.skip)))

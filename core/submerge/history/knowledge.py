@@ -36,6 +36,7 @@ class Learnt:
     monitors : By machine, ascending: how its channels behave. They hold no alarm.
     lags : Rows that a scored vector is made of.
     period_s : Time that a row stands for; 0 if it is not known.
+    when : The condition that its rows met; empty for all rows.
     """
 
     model: Model
@@ -47,6 +48,7 @@ class Learnt:
     monitors: tuple[tuple[str, MonitorState], ...] = ()
     lags: int = 1
     period_s: float = 0.0
+    when: str = ""
 
     @property
     def highest(self) -> HighestSoFar:

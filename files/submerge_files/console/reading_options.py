@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from submerge.condition import Condition, UnknownChannel
+from submerge.condition import Condition, UnknownChannel, states_in
 from submerge.errors import UsageError
 from submerge_client.config.sections import nearest
 from submerge_files.console.options import ZERO_IS_MISSING, flag_option, skip_option, together
@@ -25,6 +26,11 @@ def condition_of(
     """Return a condition; None without one."""
     if text is None:
         return None
+    if states := states_in(text)[0]:
+        raise UsageError(
+            f"condition {text!r}: expected channels and numbers, got {states[0]}: a column of text"
+            " is compared by fit and detect alone"
+        )
     try:
         return Condition.parse(text, names)
     except UnknownChannel as error:
@@ -36,8 +42,8 @@ def condition_of(
 def _meant(error: UnknownChannel, columns: Sequence[str]) -> str:
     if error.name in columns:
         return (
-            "the files have that column, but only channels are compared: learn it with the others"
-            " (fit --columns)"
+            "the files have that column, but only channels are compared with numbers: learn it with"
+            " the others (fit --columns); a column of text is compared as in 'State == RUN'"
         )
     near = nearest(error.name, error.known)
     if near is not None:
@@ -65,8 +71,11 @@ TIMES = together(
     click.option(
         "--long", metavar="CHANNEL,VALUE", help="Read long tables: a row is one value of a channel."
     ),
+    click.option(
+        "--na", metavar="LIST", help="Values that are gaps, too: '-9999,Bad'; numbers or words."
+    ),
 )
-"""`--time`, `--time-format`, `--long`."""
+"""`--time`, `--time-format`, `--long`, `--na`."""
 
 READING = together(
     COLUMNS,
@@ -89,20 +98,31 @@ def reading_options(
     time_format: str | None,
     long: str | None,
     node_by: str | None = None,
+    na: str | None = None,
     **others: Any,
 ) -> ReadingOptions:
     """Return the options of `READING`, or some of them, as their reader takes them."""
     from submerge_files.reader import ReadingOptions
 
-    named = () if columns is None else tuple(filter(None, map(str.strip, columns.split(","))))
     return ReadingOptions(
-        columns=named,
+        columns=() if columns is None else _listed(columns),
         time=time or "",
         time_format=time_format or "",
         long=long_columns(long),
         node_by=node_by or "",
+        missing=() if na is None else _listed(na),
         **others,
     )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.split(","))))
+
+
+def in_states(options: ReadingOptions, when: str | None) -> tuple[ReadingOptions, str | None]:
+    """Return options that read the rows in the states of a condition, and the rest of that."""
+    states, rest = ((), None) if when is None else states_in(when)
+    return replace(options, states=states), rest
 
 
 def long_columns(text: str | None) -> tuple[str, str] | None:

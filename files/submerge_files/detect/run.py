@@ -27,7 +27,7 @@ from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_files import model_file
 from submerge_files.console.curves import Curves
-from submerge_files.console.reading_options import condition_of
+from submerge_files.console.reading_options import condition_of, in_states
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
 from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
@@ -236,7 +236,22 @@ def request_of(
     if not reading.columns:
         columns = tuple(map(heading_of, schema.named))
         reading = replace(reading, columns=columns, columns_are="a channel of the model")
-    recordings = open_recordings(list(map(path_of, files)), reading, digests_on(workers, reading))
+    paths, remembered = list(map(path_of, files)), when is None and learnt.when
+    reading, when = in_states(reading, learnt.when or None if when is None else when)
+    digests = digests_on(workers, reading)
+    recordings = open_recordings(paths, replace(reading, states=()), digests)
+    if reading.states:
+        absent = [each.column for each in reading.states if each.column not in recordings.columns]
+        if not (remembered and absent):
+            recordings = open_recordings(paths, reading, digests)
+        else:
+            recordings.say(
+                f"the model was fitted where {learnt.when}: all rows are judged by that but for"
+                f" column {absent[0]}, which is not in the files"
+            )
+            remembered = False
+    if remembered:
+        recordings.say(f"rows are judged where {learnt.when}, as the model was fitted")
     names = called(schema.named, recordings.headings)
     lacking = [name for name in schema.names if name not in names]
     if lacking:
@@ -368,11 +383,12 @@ def lasted(found: FoundAlarm) -> str:
     if found.ended is None:
         return "open at the end"
     seconds = found.ended.time - found.began.time
-    if math.isfinite(seconds):
+    if seconds > 0:
         return in_words(seconds)
     if found.ended.file != found.began.file:
         return f"into {found.ended.file}"
-    return counted(found.ended.row - found.began.row, "row")
+    rows = counted(found.ended.row - found.began.row, "row")
+    return f"{rows} of one time" if seconds == 0 else rows
 
 
 def as_object(found: FoundAlarm) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from submerge.headings import called, heading_of
 from submerge_client.config.sections import nearest
 from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.options import FILE, flag_option, json_option
-from submerge_files.console.reading_options import READING, reading_options
+from submerge_files.console.reading_options import READING, in_states, reading_options
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.stretches import digests_on
 from submerge_files.workers import Workers
@@ -149,7 +149,8 @@ def command(
     from submerge_files.reader.formats.remote_path import path_of
 
     check_target(output)
-    paths, options = [path_of(file) for file in files], reading_options(**reading)
+    paths = [path_of(file) for file in files]
+    options, when = in_states(reading_options(**reading), when)
     _check_picture(plot, paths)
     with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:
         recordings, schema = open_like(paths, options, like, workers)

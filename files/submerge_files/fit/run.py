@@ -319,7 +319,7 @@ def run(request: FitRequest, *, as_json: bool) -> None:
     recordings = request.recordings
     with counting("rows read, in two passes") as advance:
         fitted = _fitted(request, advance)
-    size = save_history(request.output, fitted)
+    size = save_history(request.output, fitted, request.recordings.options.states)
     for note in recordings.notes:
         click.echo(printable(f"note: {note}"), err=True)
     alarms, found = _alarms(request, fitted), _drill(request, fitted)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from submerge import UsageError
 from submerge.history.recording import TimeSpan
-from submerge_client.datasets.instants import is_slashed, orders_of, slashed_seconds, to_seconds
 from submerge_client.datasets.source import refusal, shown
+from submerge_files.reader.time_form import is_slashed, orders_of, slashed_seconds, to_seconds
 
 DOTS = ".."
 FORMS = "2026-03-04 10:00 or 2026-03-04T10:00:00Z"

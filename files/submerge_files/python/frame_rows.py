@@ -17,10 +17,11 @@ from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
 from submerge_client.datasets.source import refusal
 from submerge_files.python.frames import NUMBERS, PLACE, TIMES, Frame
+from submerge_files.reader.column_ranges import ColumnRanges
 from submerge_files.reader.formats.tables import BLOCK_ROWS
 from submerge_files.reader.options import NO_TIME
 from submerge_files.reader.parts import ONLY_MACHINE
-from submerge_files.reader.selection import ColumnRanges, place_in, some
+from submerge_files.reader.selection import place_in, some
 from submerge_files.reader.time_form import going_on, shared_times
 from submerge_files.reader.time_order import iso
 
@@ -61,7 +62,7 @@ class FrameRows:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences: what was left out, and which values are hardly readings, as of files."""
-        ranges = ColumnRanges(self.names)
+        ranges = ColumnRanges(self.names, "write NaN for it", "leave these rows out (when)")
         ranges.add(self.values if self._counted is None else self.values[self._counted])
         times = np.empty(0) if self._times is None else self._times
         counts = np.unique(times, return_counts=True)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import UsageError
-from submerge.condition import Condition
+from submerge.condition import Condition, states_in
 from submerge.headings import heading_of
 from submerge.history.detection import RowPlace
 from submerge.history.knowledge import Learnt
@@ -166,6 +167,17 @@ class FrameJudge:
                 for key, entry in zip(keys, line, strict=True):
                     table[key].append(entry)
         return table
+
+    def alarms_in(self, when: str | None) -> Condition | None:
+        """Return the state that rows have to be in for alarms: by default as they were learnt."""
+        states, rest = ((), when) if when is not None else states_in(self.learnt.when)
+        if states:
+            warnings.warn(
+                f"the model was fitted where {self.learnt.when}: give only rows where {states[0]}",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self.condition(rest or None)
 
     def request(
         self,

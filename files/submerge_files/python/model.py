@@ -18,7 +18,7 @@ import numpy as np
 
 from submerge import UsageError
 from submerge_files.python.alarm import AlarmSpan
-from submerge_files.python.sources import source_of
+from submerge_files.python.sources import arguments_named, named, source_of
 
 if TYPE_CHECKING:
     from submerge_files.model_file import SavedModel
@@ -102,10 +102,11 @@ class HistoryModel:
         _check_extra()
         from submerge_files.python.fitting import learnt_from, reread
 
-        source = source_of(rows, names, columns, time, node_by=node_by or "", sort=sort)
-        learnt = learnt_from(source, rank=rank, when=when, keep_all=keep_all)
+        with arguments_named():
+            source = source_of(rows, names, columns, time, node_by=node_by or "", sort=sort)
+            learnt = learnt_from(source, rank=rank, when=when, keep_all=keep_all)
         for note in source.notes:
-            warnings.warn(note, UserWarning, stacklevel=2)
+            warnings.warn(named(note), UserWarning, stacklevel=2)
         return cls(reread(learnt))
 
     @classmethod
@@ -216,7 +217,8 @@ class HistoryModel:
         """Return the alarms that a client with this model would have raised on rows.
 
         at_most : The rate of false alarms that is promised, such as "1 false per week".
-        time, names, when, machine : As in `score`.
+        time, names, machine : As in `score`.
+        when : Rows in another state are left out; by default as the model was fitted.
 
         Returns
         -------
@@ -230,9 +232,10 @@ class HistoryModel:
         from submerge_files.detect.run import detect
 
         level = self.judge.level_of(machine)
-        source = self.judge.source(rows, time, names, machine)
-        request = self.judge.request(source, level, self.judge.condition(when), at_most)
-        alarms = self.judge.spans(detect(request), source)
+        with arguments_named():
+            source = self.judge.source(rows, time, names, machine)
+            request = self.judge.request(source, level, self.judge.alarms_in(when), at_most)
+            alarms = self.judge.spans(detect(request), source)
         if level is not None:
             level.warn(stacklevel=2)
         return alarms

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,29 @@ from submerge_files.stretches import digests_on
 from submerge_files.workers import Workers
 
 Source = FrameRows | Recordings
+
+ARGUMENTS = frozenset(("columns", "time", "node-by", "sort", "when"))
+"""Options of the commands that are arguments here."""
+
+
+def named(text: str) -> str:
+    """Return a sentence that names arguments in place of options, where there are any."""
+
+    def name(found: re.Match[str]) -> str:
+        option = found[1]
+        return option.replace("-", "_") if option in ARGUMENTS else f"submerge fit --{option}"
+
+    return re.sub(r"--([a-z][a-z-]*)", name, text)
+
+
+@contextmanager
+def arguments_named() -> Iterator[None]:
+    """Make errors name arguments."""
+    try:
+        yield
+    except UsageError as error:
+        error.args = (named(str(error)),)
+        raise
 
 
 def paths_of(rows: Any) -> list[Path] | None:

@@ -7,9 +7,11 @@
 | Arrow IPC, Feather 2 | `ARROW1`, or a stream | likewise | batch by batch |
 | NumPy `.npy` | its first bytes | none | at once |
 | Intel Lab log | date, time, epoch, mote | of each epoch | at once |
+| Excel, OpenDocument | as zip archives | as in text | the first sheet, at once |
 
-Text, `.npy` and logs may be gzip. Nothing is unpickled, and Arrow extension types are refused.
-`pip install 'submerge[files]'` brings what reads Parquet and Arrow.
+Text, `.npy` and logs may be gzip. Text is read by pyarrow if it is there, else row by row. Nothing
+is unpickled, and Arrow extension types are refused. `pip install 'submerge[files]'` brings what
+reads Parquet and Arrow, and `excel` what reads workbooks.
 """
 
 from submerge_files.reader.options import ReadingOptions

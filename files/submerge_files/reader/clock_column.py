@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import Array
-from submerge_client.datasets.instants import is_clock, is_slashed, is_time, orders_of
 from submerge_files.reader import time_form
-from submerge_files.reader.formats.tables import Kind, RawRows, TableFile, names_of
+from submerge_files.reader.formats.tables import Kind, RawRows, TableFile, names_of, words
 from submerge_files.reader.options import NO_TIME, ReadingOptions
 from submerge_files.reader.selection import place_of
 from submerge_files.reader.time_form import (
@@ -31,9 +30,13 @@ from submerge_files.reader.time_form import (
     TimeForm,
     going_on,
     is_called_time,
+    is_clock,
     is_compact,
     is_elapsed,
     is_serial,
+    is_slashed,
+    is_time,
+    orders_of,
     parsed_by,
     places_called_time,
     scale_of,
@@ -60,19 +63,18 @@ class ClockColumn:
     order: bool | None = None
     either: str = ""
 
-    def seconds(self, file: TableFile, raw: RawRows, numbers: Array | None) -> Array:
-        """Return the times (n,) of some rows in seconds since 1970."""
-        texts = []
-        if numbers is None:
-            texts = raw.texts[0]
-            if len(self.places) == 2:
-                texts = [f"{day} {clock}" for day, clock in zip(*raw.texts[:2], strict=True)]
+    def seconds(self, file: TableFile, raw: RawRows, first: int, numbers: Array | None) -> Array:
+        """Return the times (n,) of some rows in seconds since 1970; `first`: the first's number."""
+        texts = None if numbers is not None else raw.texts[0]
+        if numbers is None and len(self.places) == 2:
+            pairs = zip(*map(words, raw.texts[:2]), strict=True)
+            texts = [f"{day} {clock}" for day, clock in pairs]
         seconds = self.form.seconds(texts if numbers is None else numbers)
         bad = np.flatnonzero(~np.isfinite(seconds))
         if len(bad):
             row = int(bad[0])
-            text = texts[row] if texts else ""
-            raise time_form.no_time(file, self.places[0], raw.places[row], text)
+            text = "" if texts is None else words(texts)[row]
+            raise time_form.no_time(file, self.places[0], first + row, text)
         return seconds
 
     def in_order(self, order: bool) -> ClockColumn:
@@ -207,7 +209,7 @@ def _of_text(file: TableFile, places: tuple[int, ...]) -> ClockColumn:
     orders = orders_of(column.full)
     if len(orders) == 2 and not file.whole:
         for raw in file.blocks((), places[:1]):
-            orders &= orders_of(raw.texts[0])
+            orders &= orders_of(words(raw.texts[0]))
             if len(orders) < 2:
                 break
     if not orders:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import Array
+from submerge.condition import InState
 from submerge_client.datasets.source import refusal
 from submerge_files.reader.clock_column import ClockColumn
-from submerge_files.reader.formats.arrow_file import ArrowFile
-from submerge_files.reader.formats.tables import RawRows, TableFile
+from submerge_files.reader.formats.tables import TableFile, words
 
 Indices = npt.NDArray[np.intp]
 Names = npt.NDArray[np.object_]
@@ -23,15 +23,14 @@ Names = npt.NDArray[np.object_]
 class Span(NamedTuple):
     """Rows (n, channels) of a file that follow one another; times (n,) since 1970, or None.
 
-    Names (n,) are of machines, or None for one, and of channels in a long table. A person counts
-    `places`, lines or rows; `numbers` are in the file, from 1.
+    Names (n,) are of machines, or None for one, and of channels in a long table. `numbers` are in
+    the file, from 1.
     """
 
     rows: Array
     times: Array | None
     machines: Names | None
     keys: Names | None
-    places: Indices
     numbers: Indices
 
     def only(self, chosen: Indices | slice) -> Span:
@@ -49,14 +48,18 @@ def joined(spans: Sequence[Span]) -> Span:
 
 @dataclass(frozen=True)
 class FileReading:
-    """How one file is read: places of columns that name machines or, in a long table, channels."""
+    """How one file is read: places of columns that name machines or, in a long table, channels.
+
+    `missing` numbers are gaps. Only rows whose texts are in some states are read.
+    """
 
     file: TableFile
     channels: tuple[int, ...]
     clock: ClockColumn | None = None
     machine: int | None = None
     key: int | None = None
-    zero_is_missing: bool = False
+    missing: tuple[float, ...] = ()
+    states: tuple[tuple[int, InState], ...] = ()
 
     def spans(self, begin: int = 0) -> Iterator[Span]:
         """Read the file from its start, or from a row of it, counted from 0."""
@@ -65,17 +68,20 @@ class FileReading:
         if clock is not None:
             (numbers if clock.form.numeric else texts).extend(clock.places)
         texts += [place for place in (self.machine, self.key) if place is not None]
-        for raw in blocks_from(self.file, begin, numbers, texts):
+        texts += [place for place, _ in self.states]
+        for raw in self.file.blocks(numbers, texts, begin):
             fields = list(raw.texts)
+            holds = [each.holds(words(fields.pop())) for _, each in reversed(self.states)]
             keys = _names(fields.pop()) if self.key is not None else None
             machines = _names(fields.pop()) if self.machine is not None else None
             times = None
             if clock is not None:
                 at = raw.numbers[:, -1] if clock.form.numeric else None
-                times = clock.seconds(self.file, raw, at)
-            rows = self._readings(raw.numbers[:, : len(self.channels)], raw.places)
+                times = clock.seconds(self.file, raw, n + 1, at)
+            rows = self.readings(raw.numbers[:, : len(self.channels)], n + 1)
             numbered = np.arange(n + 1, n + 1 + len(rows))
-            yield Span(rows, times, machines, keys, _indices(raw.places), numbered)
+            span = Span(rows, times, machines, keys, numbered)
+            yield span.only(np.flatnonzero(np.logical_and.reduce(holds))) if holds else span
             n += len(rows)
 
     def without_rows(self) -> FileReading:
@@ -95,11 +101,11 @@ class FileReading:
                 )
         return b"".join(part.digest() for part in parts)
 
-    def _readings(self, values: Array, places: Sequence[int]) -> Array:
+    def readings(self, values: Array, first: int) -> Array:
         """Return values as readings: one NaN, no negative zero, no infinity."""
         rows = values + 0.0
-        if self.zero_is_missing:
-            rows[rows == 0] = np.nan
+        for mark in self.missing:
+            rows[rows == mark] = np.nan
         if np.isfinite(rows).all():
             return rows
         infinite = np.argwhere(np.isinf(rows))
@@ -107,7 +113,7 @@ class FileReading:
             row, channel = map(int, infinite[0])
             name = self.file.columns[self.channels[channel]].name
             raise refusal(
-                f"{self.file.path}, {self.file.unit} {places[row]}, column {name}",
+                f"{self.file.path}, {self.file.at(first + row)}, column {name}",
                 expected="a finite number",
                 got=str(rows[row, channel]),
                 hint="infinity is no reading: leave a gap for a missing value",
@@ -116,25 +122,5 @@ class FileReading:
         return rows
 
 
-def blocks_from(
-    file: TableFile, begin: int, numbers: Sequence[int], texts: Sequence[int]
-) -> Iterator[RawRows]:
-    """Read columns of a file from one of its rows, counted from 0."""
-    if isinstance(file, ArrowFile):
-        yield from file.blocks_from(begin, numbers, texts)
-        return
-    for raw in file.blocks(numbers, texts):
-        n = len(raw.places)
-        if begin < n:
-            yield raw if begin <= 0 else raw.after(begin)
-        begin -= n
-
-
-def _names(fields: list[str]) -> Names:
-    return np.array(fields, dtype=object)
-
-
-def _indices(places: Sequence[int]) -> Indices:
-    if isinstance(places, range):
-        return np.arange(places.start, places.stop)
-    return np.array(places, dtype=np.intp)
+def _names(texts: Any) -> Names:
+    return np.array(words(texts), dtype=object)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from submerge import UsageError
+from submerge.condition import InState
+from submerge_client.datasets.fields import NUMBER
 
 NO_TIME = "none"
 BY_FILE = "file"
@@ -25,6 +27,8 @@ class ReadingOptions:
         value.
     node_by : "file", or a column: a machine for each. Empty: all files are of one machine.
     zero_is_missing : Whether 0 is a gap.
+    missing : What is a gap, too: numbers in all formats, and words in tables of text.
+    states : Only rows whose columns of text are in these states.
     sort : Whether rows out of order are sorted by time, in memory; otherwise they are refused.
     """
 
@@ -36,6 +40,8 @@ class ReadingOptions:
     node_by: str = ""
     zero_is_missing: bool = False
     sort: bool = False
+    missing: tuple[str, ...] = ()
+    states: tuple[InState, ...] = ()
     columns_are: str = "--columns"
 
     def __post_init__(self) -> None:
@@ -52,3 +58,9 @@ class ReadingOptions:
                 f"expected two columns of a long table, got {self.long[0]!r} twice;"
                 " name the channel's column and the value's"
             )
+
+    @property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """The numbers that are gaps."""
+        numbers = tuple(float(mark) for mark in self.missing if NUMBER.fullmatch(mark))
+        return (*numbers, 0.0) if self.zero_is_missing else numbers

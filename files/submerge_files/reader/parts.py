@@ -91,7 +91,7 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
                 found[name] = None if span.times is None else float(span.times[i])
                 if not name:
                     raise refusal(
-                        f"{file.path}, {file.unit} {span.places[i]}",
+                        f"{file.path}, {file.at(int(span.numbers[i]))}",
                         expected=f"a machine's name in column {options.node_by!r}",
                         got="none",
                         hint="complete the row or leave it out",
@@ -118,7 +118,15 @@ def _first_time(reading: FileReading) -> float | None:
     if reading.clock is None:
         return None
     spans = reading.without_rows().spans()
-    return next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
+    first = next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
+    if first is None and reading.states:
+        raise refusal(
+            reading.file.path,
+            expected=f"rows where {' and '.join(str(state) for _, state in reading.states)}",
+            got="none",
+            hint="write the states as they stand there (--when)",
+        )
+    return first
 
 
 def _each_once(

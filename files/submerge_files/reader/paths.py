@@ -40,7 +40,7 @@ def files_of(paths: Sequence[Path]) -> FoundFiles:
     for path in paths:
         if path.is_dir() and (folders := _folders(path)):
             few = counted(len(folders), "folder")
-            notes.append(f"{few} in {path} passed over: '{path}/*/*' means their files")
+            notes.append(f"{few} in {path} passed over: {_inside(path)} means their files")
     return FoundFiles(tuple(found.values()), tuple(dict.fromkeys(notes)))
 
 
@@ -48,6 +48,9 @@ def _meant(path: Path) -> Sequence[Path]:
     if is_remote(path):
         return remote_matches(path)
     if path.is_dir():
+        if (path / "_delta_log").is_dir():
+            hint = "write the rows of one version as Parquet"
+            raise refusal(path, expected="a folder of tables", got="a Delta table", hint=hint)
         tables = sorted(each for each in path.iterdir() if _is_table(each))
         if not tables:
             raise _no_tables(path)
@@ -58,13 +61,14 @@ def _meant(path: Path) -> Sequence[Path]:
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
     matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
-    files = [match for match in matches if match.is_file()]
+    # Spark writes such marks beside its tables.
+    files = [each for each in matches if each.is_file() and not each.name.startswith("_")]
     if not files:
         raise refusal(
             path,
             expected="files that match",
             got=counted(len(matches), "folder") if matches else "none",
-            hint=f"name their files: '{path}/*.csv'"
+            hint=f"name their files: {_inside(path)}"
             if matches
             else "check the pattern and its folder",
         )
@@ -77,7 +81,7 @@ def _no_tables(path: Path) -> UsageError:
     folders = _folders(path)
     if folders:
         got = f"{counted(len(folders), 'folder')} ({folders[0].name}, ...)"
-        hint = f"name their files: '{path}/*/*.csv'"
+        hint = f"name their files: {_inside(path)}"
     elif inside:
         tables = ".csv, .tsv, .parquet, .arrow, .feather, .npy or .txt"
         got = f"none that ends in {tables}, but {inside[0].name}"
@@ -85,6 +89,19 @@ def _no_tables(path: Path) -> UsageError:
     else:
         got, hint = "an empty one", "check its name"
     return refusal(path, expected="a folder of tables", got=got, hint=hint)
+
+
+def _inside(path: Path) -> str:
+    """Return the pattern of the first table in the folders of a folder, or of a pattern."""
+    folders = sorted(map(Path, glob.glob(str(path)))) if glob.has_magic(str(path)) else [path]
+    inside = (each for folder in folders for each in sorted(folder.rglob("*")) if _is_table(each))
+    table = next((each for each in inside if each.parent != path), None)
+    if table is None:
+        return f"'{path}/*/*.csv'"
+    root = next(folder for folder in folders if folder in table.parents)
+    depth = len(table.relative_to(root).parts) - 1
+    ends = "".join(table.suffixes[-1 - (table.suffix.lower() == ".gz") :])
+    return f"'{path}/{'*/' * depth}*{ends}'"
 
 
 def _folders(path: Path) -> list[Path]:

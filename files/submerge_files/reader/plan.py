@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge_client.datasets.instants import is_time
-from submerge_client.datasets.source import refusal
+from submerge.condition import InState
+from submerge_client.datasets.fields import is_number
+from submerge_client.datasets.source import Place, refusal, shown
 from submerge_client.datasets.table import counted
-from submerge_client.datasets.text import is_number
 from submerge_files.reader.clock_column import clock_of
 from submerge_files.reader.file_rows import FileReading, Names, Span, joined
 from submerge_files.reader.formats.tables import Kind, TableFile, names_of
@@ -31,7 +31,7 @@ from submerge_files.reader.selection import (
     some,
     unknown,
 )
-from submerge_files.reader.time_form import either_order, shared_times
+from submerge_files.reader.time_form import either_order, is_time, shared_times
 
 MOST_CHANNELS = 10_000
 """More names than this are no channels: the columns are the wrong way round."""
@@ -98,14 +98,14 @@ def _wide(held: Sequence[tuple[Span, TableFile]], places: dict[str, int]) -> Spa
         again = int(np.setdiff1d(np.arange(len(row)), first)[0])
         file = held[-1][1]
         raise refusal(
-            f"{file.path}, {file.unit} {span.places[again]}",
+            f"{file.path}, {file.at(int(span.numbers[again]))}",
             expected="one value of a channel at a time",
             got=f"{_keys(span)[again]!r} again",
             hint="leave one out, or name the machine's column (--node-by)",
         )
     rows = np.full((len(starts), len(places)), np.nan)
     rows[row, column] = span.rows[:, 0]
-    return Span(rows, times[starts], None, None, span.places[starts], span.numbers[starts])
+    return Span(rows, times[starts], None, None, span.numbers[starts])
 
 
 def _times(span: Span) -> Array:
@@ -190,7 +190,8 @@ def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[
     machine = None
     if options.node_by not in ("", BY_FILE):
         machine = place_of(file, options.node_by, "--node-by")
-    reading = FileReading(file, (), clock, machine, zero_is_missing=options.zero_is_missing)
+    states = tuple((_state_of(file, each), each) for each in options.states)
+    reading = FileReading(file, (), clock, machine, None, options.missing_numbers, states)
     notes = [*file.notes, *remarks]
     if options.long:
         if clock is None:
@@ -204,10 +205,32 @@ def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[
         check_numbers(file, value)
         return replace(reading, channels=(value,), key=key), [value], notes
     taken = {*(clock.places if clock else ()), *([] if machine is None else [machine])}
+    taken |= {place for place, _ in states}
     if not options.columns:
         taken |= {i for i in others if file.columns[i].kind == Kind.NUMBERS}
     channels, left_out = channels_of(file, options, taken)
     return reading, channels, [*notes, *left_out]
+
+
+def _state_of(file: TableFile, state: InState) -> int:
+    """Return the place of a column of states, or refuse one of numbers, or without that state."""
+    place = place_of(file, state.column, "--when")
+    column = file.columns[place]
+    if column.kind in (Kind.NUMBERS, Kind.TIMES, Kind.OTHER):
+        raise refusal(
+            Place(file.path, column=place + 1, name=column.name),
+            expected=f"a column of text, to compare it with {shown(state.word)} (--when)",
+            got=column.kind.value,
+            hint="compare numbers with a number",
+        )
+    if file.whole and not state.holds(column.full).any():
+        raise refusal(
+            Place(file.path, column=place + 1, name=column.name),
+            expected=f"rows where {state} (--when)",
+            got=f"none: it has {some(sorted({*column.full}))}",
+            hint="write the state as it stands there",
+        )
+    return place
 
 
 def _common(files: Sequence[TableFile], chosen: Sequence[Sequence[int]]) -> tuple[str, ...]:

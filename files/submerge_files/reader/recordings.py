@@ -26,6 +26,7 @@ from submerge.condition import Condition
 from submerge.headings import called, channels_of
 from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
+from submerge_files.reader.column_ranges import ColumnRanges
 from submerge_files.reader.file_rows import FileReading, Span
 from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.tables import TableFile, names_of
@@ -33,7 +34,6 @@ from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.parts import Digests, MachinePart, digests_here, parts_of
 from submerge_files.reader.paths import files_of
 from submerge_files.reader.plan import planned, widened
-from submerge_files.reader.selection import ColumnRanges
 from submerge_files.reader.time_order import TimeOrder, sorted_spans
 
 # glibc gives freed memory back to the system where more of it is free than twice the largest
@@ -51,6 +51,9 @@ def keep_freed_memory() -> None:
     np.empty(BYTES, dtype=np.uint8)
 
 
+CURES = ("--na '{}' makes gaps of it", "leave these rows out (--when of fit, detect and score)")
+"""What notes on values name."""
+
 Item = TypeVar("Item")
 
 
@@ -66,7 +69,11 @@ def ahead(items: Generator[Item, None, None]) -> Iterator[Item]:
 
 
 class Recordings:
-    """Files that were opened to be read together."""
+    """Files that were opened to be read together.
+
+    parts : Which rows of which file are which machine's, in the order in which they are read.
+    options : What was asked for.
+    """
 
     def __init__(
         self,
@@ -80,10 +87,10 @@ class Recordings:
         self.machines = tuple(dict.fromkeys(part.machine for part in parts))
         self.files = tuple(dict.fromkeys(part.reading.file.path for part in parts))
         self.columns = names_of(parts[0].reading.file)
-        self._parts, self._notes = parts, notes
+        self.parts, self.options = tuple(parts), options
+        self._notes = notes
         self._found: tuple[str, ...] = ()
         self._ranged: tuple[str, ...] | None = None
-        self._options = options
         self._counted: Callable[[Array], Mask] | None = None
         self._read, self._order = headings, list(range(len(headings)))
 
@@ -96,19 +103,13 @@ class Recordings:
         return other
 
     @property
-    def parts(self) -> tuple[MachinePart, ...]:
-        """Which rows of which file are which machine's, in the order in which they are read."""
-        return tuple(self._parts)
-
-    @property
-    def options(self) -> ReadingOptions:
-        """What was asked for."""
-        return self._options
-
-    @property
     def order(self) -> tuple[int, ...]:
         """The places of the channels among those that the parts read."""
         return tuple(self._order)
+
+    def say(self, note: str) -> None:
+        """Add a sentence to the notes."""
+        self._notes = (*self._notes, note)
 
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
         """Have notes on values tell of some rows alone."""
@@ -132,12 +133,12 @@ class Recordings:
     def looks(self, when: Condition | None = None) -> Iterator[Recorded]:
         """Read the times of all rows, and of their channels those of a condition."""
         # Rows are (n, 0), or of all channels with NaN for those that the condition does not name.
-        if self._options.sort or self._options.long:
+        if self.options.sort or self.options.long:
             # Which rows there are shows when all of them are there.
             yield from self._rows()
             return
         for machine in self.machines:
-            parts = [part for part in self._parts if part.machine == machine]
+            parts = [part for part in self.parts if part.machine == machine]
             for span, file in spans_of(parts, partial(self._only, when)):
                 rows = np.empty((len(span.numbers), 0))
                 if when is not None:
@@ -157,10 +158,10 @@ class Recordings:
         return replace(reading, channels=tuple(places))
 
     def _rows(self) -> Generator[Recorded, None, None]:
-        ranges = None if self._ranged is not None else ColumnRanges(self.names)
+        ranges = None if self._ranged is not None else ColumnRanges(self.names, *CURES)
         said = list[str]()
         for machine in self.machines:
-            parts = [part for part in self._parts if part.machine == machine]
+            parts = [part for part in self.parts if part.machine == machine]
             for span, file in self._in_order(machine, parts, said.append):
                 rows = span.rows if self.headings == self._read else span.rows[:, self._order]
                 if ranges is not None:
@@ -176,9 +177,9 @@ class Recordings:
         self, machine: str, parts: Sequence[MachinePart], note: Callable[[str], None]
     ) -> Iterator[tuple[Span, TableFile]]:
         spans = spans_of(parts)
-        if self._options.sort and self.timed:
+        if self.options.sort and self.timed:
             spans = sorted_spans(spans, machine, note)
-        if self._options.long:
+        if self.options.long:
             # After sorting: values of one time may be far apart.
             spans = widened(spans, self._read)
         order = TimeOrder()
@@ -195,7 +196,7 @@ def open_recordings(
 ) -> Recordings:
     """Open files, folders and globs to read their rows together."""
     found = files_of(paths)
-    plan = planned([open_file(path) for path in found.files], options)
+    plan = planned([open_file(path, options.missing) for path in found.files], options)
     parts, notes = parts_of(plan.readings, options, digests)
     return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 

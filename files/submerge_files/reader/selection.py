@@ -4,117 +4,19 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from submerge import Array, UsageError, headings
+from submerge import UsageError, headings
 from submerge.judge.prepare import LARGEST_SCALED
+from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Place, refusal
-from submerge_client.datasets.text import is_number
 from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, names_of
 from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.time_form import scale_of, values_of
-
-FEWEST_IN_RANGE = 3
-"""Rows of an outermost value from which it marks something."""
-
-APART = 2.0
-"""How far it is then from all others, over the range of these."""
-
-
-FOLDED = 8
-"""Rows that are laid side by side to find ranges: NumPy reduces long rows sooner than many."""
-
-
-class _Edge:
-    """The outermost value of each channel (sign 1: least, -1: greatest), how often, the next."""
-
-    def __init__(self, n: int, sign: float) -> None:
-        self.value: Array = np.full(n, np.inf)
-        self.rows: Array = np.zeros(n)
-        self.next: Array = np.full(n, np.inf)
-        self._sign = sign
-        # fmin and fmax pass over NaN.
-        self._outermost = np.fmin if sign > 0 else np.fmax
-
-    def add(self, rows: Array) -> None:
-        """Take rows (n, channels) into account."""
-        value = self._edge_of(rows)
-        reached = np.flatnonzero(value <= self.value)
-        self.next = np.minimum(self.next, np.where(value <= self.value, np.inf, value))
-        # Mostly no channel goes as far as it has gone before, and nothing is to be counted.
-        if len(reached):
-            self._count(self._sign * rows[:, reached], value[reached], reached)
-
-    def _edge_of(self, rows: Array) -> Array:
-        """Return the outermost value of each channel."""
-        width = len(self.value)
-        if len(rows) % FOLDED == 0 and rows.flags.c_contiguous:
-            rows = rows.reshape(-1, FOLDED * width)
-        nothing = self._sign * np.inf
-        folded = self._outermost.reduce(rows, axis=0, initial=nothing).reshape(-1, width)
-        return np.asarray(self._sign * self._outermost.reduce(folded, axis=0, initial=nothing))
-
-    def _count(self, rows: Array, value: Array, channels: npt.NDArray[np.intp]) -> None:
-        """Count the values of some channels that are as far out as any before, or further."""
-        count = (rows == value).sum(axis=0)
-        after = np.fmin.reduce(np.where(rows > value, rows, np.inf), axis=0, initial=np.inf)
-        held, before = self.value[channels], self.next[channels]
-        lower = value < held
-        self.next[channels] = np.minimum(np.where(lower, held, before), after)
-        self.rows[channels] = np.where(lower, count, self.rows[channels] + count)
-        self.value[channels] = value
-
-
-class ColumnRanges:
-    """The least and greatest value of each channel, and how far they are from all others."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._low, self._high = _Edge(len(names), 1.0), _Edge(len(names), -1.0)
-
-    def add(self, rows: Array) -> None:
-        """Take rows (n, channels) into account."""
-        self._low.add(rows)
-        self._high.add(rows)
-
-    def notes(self) -> Iterator[str]:
-        """Yield a sentence for each channel that has one."""
-        for i, name in enumerate(self._names):
-            low, high = float(self._low.value[i]), -float(self._high.value[i])
-            if low > high:
-                yield f"channel {name} has no value in any row"
-            elif low == high:
-                yield f"channel {name} is {low:g} in all rows"
-            elif max(-low, high) >= LARGEST_SCALED:
-                yield (
-                    f"channel {name} goes from {low:g} to {high:g}: numbers above"
-                    f" {LARGEST_SCALED:g} are no readings; their rows are not learnt, and judged as"
-                    f" if they were that many scales of the channel"
-                )
-            else:
-                yield from self._marks(i, low, high)
-
-    def _marks(self, i: int, low: float, high: float) -> Iterator[str]:
-        """Yield a sentence for a value that is far from all others, and comes often."""
-        second, last = float(self._low.next[i]), -float(self._high.next[i])
-        for edge, value, begin, end, gap in (
-            (self._low, low, second, high, second - low),
-            (self._high, high, low, last, high - last),
-        ):
-            if edge.rows[i] >= FEWEST_IN_RANGE and end > begin and gap > APART * (end - begin):
-                yield (
-                    f"channel {self._names[i]} is {value:g} in {int(edge.rows[i]):,} rows, and from"
-                    f" {begin:g} to {end:g} in all others: if that marks missing values, make them"
-                    " gaps; if the machine stands still then, leave these rows out (--when of fit,"
-                    " detect and score)"
-                )
-
 
 FEWEST = 20
 """Values that show it."""
@@ -124,8 +26,13 @@ INDEX = frozenset(
 )
 """Names of columns that number the rows."""
 
-LABELS = frozenset("label labels anomaly is_anomaly fault is_fault failure target class".split())  # noqa: SIM905
-"""Names of columns that say which rows are faults."""
+LABELS = re.compile(
+    r"\b(labels?|anomal\w*|fault\w*|fail\w*|attacks?|outliers?|target|class|changepoint|truth)\b"
+)
+"""Words in the names of columns that say which rows are faults."""
+
+MOST_LABELS = 10
+"""Different values of a column of labels: whole numbers."""
 
 
 def counts(column: ColumnHead) -> bool:
@@ -153,7 +60,7 @@ def doubts(columns: Sequence[ColumnHead]) -> Iterator[str]:
             yield f"column {column.name} counts the rows: if it is no reading, {skip}"
         elif several and _are_times(column):
             yield f"column {column.name} looks like times: name it as such (--time), or {skip}"
-        elif column.name.strip().casefold() in LABELS:
+        elif _are_labels(column):
             yield (
                 f"column {column.name} is learnt as a channel: if it says which rows are faults,"
                 f" {skip} and name their times (--labels)"
@@ -164,6 +71,17 @@ def doubts(columns: Sequence[ColumnHead]) -> Iterator[str]:
                 f" rows: if they are one sensor, {skip}"
             )
         seen.setdefault(column.values, column.name)
+
+
+def _are_labels(column: ColumnHead) -> bool:
+    """Return whether a column is called like labels, and has few whole numbers: also 0 alone."""
+    values = {*values_of(column).tolist()}
+    called = LABELS.search(column.name.casefold().replace("_", " "))
+    return (
+        called is not None
+        and len(values) <= MOST_LABELS
+        and all(value % 1 == 0 for value in values)
+    )
 
 
 def _are_times(column: ColumnHead) -> bool:
@@ -197,13 +115,8 @@ def place_in(names: Sequence[str], name: str) -> int | None:
     return headings.place_of(headings.channel_of(name), names)
 
 
-def places_of(file: TableFile, patterns: Sequence[str], option: str) -> list[int]:
-    """Return the places of columns, in the file's order."""
-    return matching(file.path, names_of(file), patterns, option)
-
-
 def matching(path: Path, names: tuple[str, ...], patterns: Sequence[str], option: str) -> list[int]:
-    """Return the places of some names, as `places_of` does for a file's."""
+    """Return the places of names that match, in their order."""
     return sorted({place for each in patterns for place in _matches(path, each, names, option)})
 
 
@@ -265,9 +178,10 @@ def channels_of(
     file: TableFile, options: ReadingOptions, taken: Collection[int]
 ) -> tuple[list[int], list[str]]:
     """Return the places of a file's channels, and notes on what is left out."""
-    skipped = {*places_of(file, options.skip, "--skip")}
+    names = names_of(file)
+    skipped = {*matching(file.path, names, options.skip, "--skip")}
     if options.columns:
-        asked = places_of(file, options.columns, options.columns_are)
+        asked = matching(file.path, names, options.columns, options.columns_are)
         chosen = [i for i in asked if i not in skipped and i not in taken]
         for i in chosen:
             check_numbers(file, i)

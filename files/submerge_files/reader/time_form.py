@@ -1,14 +1,20 @@
-"""TimeForm: how the values of a column of times become seconds since 1970.
+"""Times: how the values of a column become seconds since 1970 in UTC.
 
 | form | example | read |
 |---|---|---|
 | of a time type | Parquet's timestamps | as numbers |
-| text | `2026-11-23 10:00` | as text |
+| ISO 8601, also an hour of one digit | `2026-11-23T10:00:00.25Z`, `2026-11-23 9:00` | as text |
+| year first, with slashes; day first, with points | `2026/11/23 10:00`, `23.11.2026` | as text |
+| twelve hours | `2026-11-23 2:05 PM` | as text |
 | slashed dates, in one order | `03/14/2026 2:05 PM` | as text |
 | a pattern of `strptime` | `--time-format '%d.%m.%y'` | as text |
 | since 1970, in s, ms, us or ns | `1764000000` | as numbers |
 | dates without separators | `20260302140500` | as numbers |
 | serial dates of Excel | `45000.5` | as numbers |
+
+1. A time without a zone is taken as UTC. Zones may differ from row to row.
+2. Of dates such as 11/12/2026 the day or the month may be first: without an order they are NaN.
+3. Times are kept to a microsecond, so the same time is the same float64 from any format.
 """
 
 from __future__ import annotations
@@ -21,19 +27,194 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge import Array, UsageError
-from submerge_client.datasets.instants import (
-    patterns_of,
-    readings_of,
-    seconds_of,
-    slashed_seconds,
-    to_micros,
-    to_seconds,
-)
+from submerge_client.datasets.fields import TRUTH, is_number
 from submerge_client.datasets.source import Place, refusal, shown
-from submerge_client.datasets.text import TRUTH, is_number
-from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile
+from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, words
+
+MICRO = 1_000_000
+
+_DATE = r"(\d{4}-\d\d-\d\d|\d{4}/\d\d?/\d\d?|\d\d?\.\d\d?\.\d{4})"
+_SLASHED = r"\d\d?([/-])\d\d?\1\d{4}"
+_CLOCK = r"\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?(\s?[AaPp]\.?[Mm]\.?)?"
+_REST = rf"([T ]\s*{_CLOCK}\s*(Z|UTC|[+-]\d\d:?(\d\d)?)?)?"
+_TIME = re.compile(_DATE + _REST, re.ASCII)
+_EITHER = re.compile(_SLASHED + _REST, re.ASCII)
+_HALF = re.compile(r"(\d?\d)(:[\d:.]+)\s?([ap])\.?m\.?", re.ASCII | re.IGNORECASE)
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?", re.ASCII
+)
+_ZONED = re.compile(r"[T ].*(Z|[+-]\d\d:\d\d)$")
+_CLOCK_ONLY = re.compile(_CLOCK, re.ASCII)
+
+Times = npt.NDArray[np.float64]
+
+
+def is_time(field: str) -> bool:
+    """Return whether a field is a date, or a date with a time of day."""
+    text = field.strip()
+    return _TIME.fullmatch(text) is not None or _EITHER.fullmatch(text) is not None
+
+
+def is_clock(field: str) -> bool:
+    """Return whether a field is a time of day alone."""
+    return _CLOCK_ONLY.fullmatch(field.strip()) is not None
+
+
+def is_slashed(field: str) -> bool:
+    """Return whether a field is a time whose day and month may be either way round."""
+    return _EITHER.fullmatch(field.strip()) is not None
+
+
+def to_seconds(texts: Any) -> Times:
+    """Return times (n,) in seconds since 1970; NaN for what is no time, or a slashed date."""
+    parsed = _parsed(texts)
+    return np.array([_one(text) for text in words(texts)]) if parsed is None else parsed
+
+
+def typed_seconds(pa: Any, array: Any) -> Times:
+    """Return an array of pyarrow's times in seconds since 1970, NaN for null."""
+    stamps = array.cast(pa.timestamp("us", tz=getattr(array.type, "tz", None)), safe=False)
+    seconds = stamps.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) / MICRO
+    if array.null_count:
+        seconds[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return np.asarray(seconds)
+
+
+def seconds_of(when: datetime) -> float:
+    """Return a time in seconds since 1970; without a zone it is in UTC."""
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    since = when - datetime(1970, 1, 1, tzinfo=UTC)
+    return float((since.days * 86400 + since.seconds) * MICRO + since.microseconds) / MICRO
+
+
+def to_micros(seconds: Array) -> Times:
+    """Return times rounded to a microsecond.
+
+    Examples
+    --------
+    >>> float(to_micros(np.array([0.1 + 0.2]))[0])
+    0.3
+    """
+    return np.asarray(np.rint(seconds * MICRO) / MICRO)
+
+
+def _parsed(texts: Any) -> Times | None:
+    """Return ISO times as pyarrow reads them; None without it, or if one has another form."""
+    first = str(texts[0]).strip() if len(texts) else ""
+    if not _ISO.fullmatch(first):
+        return None
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:
+        return None
+    zone = "UTC" if _ZONED.search(first) else None
+    try:
+        array = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
+        return typed_seconds(pa, array.cast(pa.timestamp("us", tz=zone)))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _one(text: str) -> float:
+    text = text.strip()
+    if not _TIME.fullmatch(text):
+        return np.nan
+    date, clock = re.split(r"[T ]", text, maxsplit=1) if re.search(r"[T ]", text) else (text, "")
+    if "." in date:
+        day, month, year = date.split(".")
+        date = f"{year}-{month:0>2}-{day:0>2}"
+    elif "/" in date:
+        year, month, day = date.split("/")
+        date = f"{year}-{month:0>2}-{day:0>2}"
+    clock = _HALF.sub(_whole_day, clock.strip().replace(",", "."))
+    clock = clock.replace("UTC", "Z").replace(" ", "")
+    if clock[1:2] == ":":
+        clock = f"0{clock}"
+    try:
+        return seconds_of(datetime.fromisoformat(f"{date}T{clock}" if clock else date))
+    except ValueError:
+        return np.nan
+
+
+def _whole_day(clock: re.Match[str]) -> str:
+    """Return a time of day by twelve hours as one by 24; an hour of 13 or more stays wrong."""
+    hour = int(clock[1])
+    if not 1 <= hour <= 12:
+        return "99"
+    return f"{hour % 12 + 12 * (clock[3] in 'pP'):02}{clock[2]}"
+
+
+_NUMBERS = re.compile(r"\s*(\d\d?)[/-](\d\d?)[/-](\d{4})", re.ASCII)
+
+DAY_FIRST, MONTH_FIRST = True, False
+
+
+def orders_of(fields: Iterable[str]) -> frozenset[bool]:
+    """Return the orders in which every slashed date of some fields is a date.
+
+    Examples
+    --------
+    >>> orders_of(["03/02/2026", "03/14/2026"]) == {MONTH_FIRST}
+    True
+    """
+    largest = [0, 0]
+    for field in fields:
+        if found := _NUMBERS.match(field):
+            largest = [max(largest[0], int(found[1])), max(largest[1], int(found[2]))]
+    return frozenset(
+        order
+        for order, month in ((DAY_FIRST, largest[1]), (MONTH_FIRST, largest[0]))
+        if month <= 12
+    )
+
+
+def slashed_seconds(texts: Any, order: bool) -> Times:
+    """Return times (n,) in seconds since 1970; NaN for what is no time in this order."""
+    return to_seconds([_year_first(text, order) for text in words(texts)])
+
+
+def patterns_of(field: str) -> tuple[str, str]:
+    """Return how `strptime` would read a slashed date: with the day first, and the month first.
+
+    Examples
+    --------
+    >>> patterns_of("03/02/2026 2:05 PM")
+    ('%d/%m/%Y %I:%M %p', '%m/%d/%Y %I:%M %p')
+    """
+    clock = re.sub(r"^\S+", "", re.sub(r"(?<=\d)T(?=\d)", " ", field.strip()), count=1)
+    half = re.search(r"[AaPp]\.?[Mm]", clock)
+    hours = "%I" if half else "%H"
+    clock = re.sub(r"\d+:\d+", f"{hours}:%M", clock, count=1)
+    clock = re.sub(r"%M:\d+", "%M:%S", clock)
+    clock = re.sub(r"%S[.,]\d+", "%S.%f", clock)
+    clock = re.sub(r"[AaPp]\.?[Mm]\.?", "%p", clock)
+    clock = re.sub("UTC$", "%Z", re.sub(r"Z$|[+-]\d\d:?(\d\d)?$", "%z", clock))
+    mark = "-" if "-" in field[:3] else "/"
+    return f"%d{mark}%m{mark}%Y{clock}", f"%m{mark}%d{mark}%Y{clock}"
+
+
+def readings_of(field: str) -> tuple[str, str] | None:
+    """Return the two dates that a field may be, for people; None if it is one date alone."""
+    found = _NUMBERS.match(field)
+    if not is_slashed(field) or found is None or orders_of([field]) != {True, False}:
+        return None
+    one, other, year = int(found[1]), int(found[2]), int(found[3])
+    if not (one and other):
+        return None
+    days = datetime(year or 1, other, one), datetime(year or 1, one, other)
+    return f"{days[0]:%d %B}", f"{days[1]:%d %B}"
+
+
+def _year_first(field: str, order: bool) -> str:
+    found = _NUMBERS.match(field)
+    if found is None:
+        return field
+    day, month = (found[1], found[2]) if order == DAY_FIRST else (found[2], found[1])
+    return f"{found[3]}-{month:0>2}-{day:0>2}{field[found.end() :]}"
+
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """Units of numbers since 1970, and how many of each are a second."""
@@ -43,6 +224,8 @@ COMPACT_DIGITS = (14, 12, 10, 8)
 
 YEARS = (1970, 2100)
 """From, to: years that dates without separators are read as."""
+
+_UTC = re.compile(r"\b(UTC|GMT)\b")
 
 EXCEL_1970, DAY_S = 25569, 86400
 """The serial date of 1 January 1970."""
@@ -58,7 +241,7 @@ class TimeForm(NamedTuple):
     def of_text(self, texts: list[str] | tuple[str, ...]) -> Array:
         """Return times (n,) of values as they stand in a file; NaN for what is no time."""
         if not self.numeric:
-            return self.seconds(texts)
+            return self.seconds(list(texts))
         numbers = np.full(len(texts), np.nan)
         for i, text in enumerate(texts):
             try:
@@ -112,11 +295,14 @@ def _excel_seconds(values: Array) -> Array:
     return np.asarray(np.rint((values - EXCEL_1970) * DAY_S * 1e3) / 1e3)
 
 
-def _parsed(pattern: str, texts: list[str]) -> Array:
-    return np.array([_by_pattern(pattern, text) for text in texts])
+def _parsed_by(pattern: str, texts: Any) -> Array:
+    return np.array([_by_pattern(pattern, text) for text in words(texts)])
 
 
 def _by_pattern(pattern: str, text: str) -> float:
+    # strptime takes the zone of the machine that it runs on, too, and forgets which it was.
+    if "%Z" in pattern and not _UTC.search(text):
+        return np.nan
     try:
         return seconds_of(datetime.strptime(text.strip(), pattern))
     except ValueError:
@@ -134,7 +320,7 @@ def parsed_by(option: str) -> TimeForm:
             f"--time-format is a pattern such as '%d/%m/%Y %H:%M', one of {', '.join(UNITS)}, or"
             f" excel, got {option!r}: name what the column holds"
         )
-    now = datetime(2026, 11, 23, 10)
+    now = datetime(2026, 11, 23, 10, tzinfo=UTC)
     try:
         datetime.strptime(now.strftime(option), option)
     except ValueError as error:
@@ -147,7 +333,7 @@ def parsed_by(option: str) -> TimeForm:
             f"expected --time-format with a year (%Y or %y), got {option!r}: give the whole date;"
             " --time DATE+CLOCK reads two columns as one"
         )
-    return TimeForm(False, partial(_parsed, option))
+    return TimeForm(False, partial(_parsed_by, option))
 
 
 TYPED = TimeForm(True, lambda values: values, typed=True)
@@ -281,10 +467,10 @@ def not_times(file: TableFile, place: int, pattern: str = "") -> UsageError:
     )
 
 
-def no_time(file: TableFile, place: int, at: int, text: str) -> UsageError:
+def no_time(file: TableFile, place: int, row: int, text: str) -> UsageError:
     """Return the error for a row without a time."""
     return refusal(
-        f"{file.path}, {file.unit} {at}, column {place + 1} ({file.columns[place].name})",
+        f"{file.path}, {file.at(row)}, column {place + 1} ({file.columns[place].name})",
         expected=f"a time such as {FORMS}" if text else "a time in each row",
         got=shown(text) if text else "none",
         hint="write it as the others, or leave the row out",

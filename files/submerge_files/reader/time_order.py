@@ -36,7 +36,7 @@ class TimeOrder:
     def __init__(self) -> None:
         self._file: TableFile | None = None
         self._time = -np.inf
-        self._place = 0
+        self._number = 0
         self._row: Array = np.empty(0)
         self.coarse = False
 
@@ -52,29 +52,29 @@ class TimeOrder:
         again = self._file is not None and self._file is not file and steps[0] == 0
         if again and not self.coarse and np.array_equal(self._row, span.rows[0], equal_nan=True):
             raise refusal(
-                f"{file.path}, {file.unit} {span.places[0]}",
+                f"{file.path}, {file.at(int(span.numbers[0]))}",
                 expected="each row once",
-                got=f"that of {iso(times[0])} again ({self._unit()} {self._place} of"
-                f" {self._named()})",
+                got=f"that of {iso(times[0])} again ({self._last_place()} of {self._named()})",
                 hint="leave one of them out, or let --sort do it",
             )
         self.coarse |= bool((steps == 0).any())
         self._file, self._time = file, float(times[-1])
-        self._place, self._row = span.places[-1], span.rows[-1]
+        self._number, self._row = int(span.numbers[-1]), span.rows[-1]
 
     def _back(self, span: Span, file: TableFile, at: int) -> UsageError:
         times = np.asarray(span.times)
         inside = at > 0 or self._file is file
         before = times[at - 1] if at else self._time
-        place = span.places[at - 1] if at else self._place
-        last = f"{file.unit} {place}" if inside else f"{self._unit()} {place} of {self._named()}"
+        last = file.at(int(span.numbers[at - 1])) if at else self._last_place()
+        if not inside:
+            last += f" of {self._named()}"
         hint = "the files overlap: merge them (--sort), or each is a machine (--node-by file)"
         if inside:
             hint = "sort the rows, or ask for it (--sort)"
         if inside and HOUR_S / 2 <= before - times[at] <= HOUR_S:
             hint += "; if clocks were set back then, write times in UTC or with their zone"
         return refusal(
-            f"{file.path}, {file.unit} {span.places[at]}",
+            f"{file.path}, {file.at(int(span.numbers[at]))}",
             expected=f"no time before {iso(before)} ({last})",
             got=iso(times[at]),
             hint=hint,
@@ -83,8 +83,8 @@ class TimeOrder:
     def _named(self) -> Path:
         return self._file.path if self._file else Path()
 
-    def _unit(self) -> str:
-        return self._file.unit if self._file else "row"
+    def _last_place(self) -> str:
+        return self._file.at(self._number) if self._file else ""
 
 
 def sorted_spans(

@@ -261,10 +261,11 @@ def _reading(
     time: str | None = None,
     time_format: str | None = None,
     long: str | None = None,
+    na: str | None = None,
     **others: Any,
 ) -> dict[str, Any]:
     """Return the options of reading as the request takes them."""
-    reading = reading_options(columns, time, time_format, long)
+    reading = reading_options(columns, time, time_format, long, na=na)
     table = TableOptions(quantity, reading, tuple(dict.fromkeys(keep)))
     return {"table": table} | others
 

@@ -4,7 +4,6 @@
    each file is by itself, its rows keep their order, and a row without a time is no error.
 2. Times and kept columns are text, as they stand in the file. Times of a time type are ISO 8601 in
    UTC.
-3. An Intel Lab log has a row an epoch, in the order of their numbers; a row may lack a time.
 """
 
 from __future__ import annotations
@@ -19,17 +18,13 @@ import numpy as np
 
 from submerge import Array, Schema, UsageError
 from submerge.headings import called
-from submerge_client.datasets import intel_lab, text
-from submerge_client.datasets.reading import check_quantity, format_of
-from submerge_client.datasets.source import Source, refusal
+from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.clock_column import ClockColumn, clock_of
 from submerge_files.reader.file_rows import FileReading
-from submerge_files.reader.formats import arrow_file
-from submerge_files.reader.formats.readers import is_log, open_file
-from submerge_files.reader.formats.remote_path import source_of
-from submerge_files.reader.formats.tables import TableFile, names_of
+from submerge_files.reader.formats.readers import open_file
+from submerge_files.reader.formats.tables import TableFile, names_of, words
 from submerge_files.reader.plan import time_sharing
 from submerge_files.reader.selection import check_numbers, place_of, some, unknown
 from submerge_files.reader.time_form import TEXT, TimeForm, either_order
@@ -93,20 +88,16 @@ class TableOptions:
 def open_table(path: Path, options: TableOptions, channels: Sequence[str]) -> ScoredFile:
     """Open a file, or refuse one that is no table, or lacks a column that is to be kept."""
     # A column with a channel's name is no time unless it is named as one.
-    source = source_of(path)
     if options.reading.long is not None:
         return _long(path, options)
-    if not arrow_file.recognizes(source):
-        with source.damage_first():
-            if format_of(source) == "log" and is_log(source.head):
-                return _log(source, options)
-    file = open_file(path)
+    file = open_file(path, options.reading.missing, options.quantity)
     clock, notes = _clock(file, options.reading, channels)
     kept = tuple(place_of(file, name, "--keep") for name in options.keep)
     taken = frozenset([*(clock.places if clock else ()), *kept])
 
     def read(used: Sequence[int]) -> Iterator[TableRows]:
-        return _blocks(file, used, clock, kept)
+        reading = FileReading(file, tuple(used), missing=options.reading.missing_numbers)
+        return _blocks(reading, clock, kept)
 
     said = (*file.notes, *notes)
     return ScoredFile(path, names_of(file), file.named, said, taken, clock is not None, read)
@@ -135,8 +126,9 @@ def _clock(
 
 
 def _blocks(
-    file: TableFile, used: Sequence[int], clock: ClockColumn | None, kept: Sequence[int]
+    reading: FileReading, clock: ClockColumn | None, kept: Sequence[int]
 ) -> Iterator[TableRows]:
+    file, used, first = reading.file, reading.channels, 1
     typed = clock is not None and clock.form.typed
     places = () if clock is None else clock.places
     numbers, texts = [*used], [*kept]
@@ -144,35 +136,16 @@ def _blocks(
     for place in used:
         check_numbers(file, place, empty=True)
     for raw in file.blocks(numbers, texts):
-        rows, carried = raw.numbers[:, : len(used)], tuple(raw.texts[: len(kept)])
+        rows = reading.readings(raw.numbers[:, : len(used)], first)
+        first += len(rows)
+        carried = tuple(words(column) for column in raw.texts)
         if typed:
             times = [iso(value) if value == value else "" for value in raw.numbers[:, -1].tolist()]
             yield TableRows(rows, Carried(times, carried))
             continue
-        times = [" ".join(parts).strip() for parts in zip(*raw.texts[len(kept) :], strict=True)]
-        yield TableRows(rows, Carried(times, carried, TEXT if clock is None else clock.form))
-
-
-def _log(source: Source, options: TableOptions) -> ScoredFile:
-    """Return an Intel Lab log, a row an epoch; its times are those of its first lines."""
-    if options.keep:
-        raise refusal(
-            source.path,
-            expected=f"a column {options.keep[0]!r} (--keep)",
-            got="a log of motes, which has no such columns",
-            hint="leave --keep out: times are carried along",
-        )
-    check_quantity(options.quantity)
-    table, epochs = intel_lab.read_epochs(source, options.quantity)
-
-    def read(used: Sequence[int]) -> Iterator[TableRows]:
-        stamps = intel_lab.first_stamps(source)
-        for begin in range(0, len(table.rows), text.BLOCK):
-            part = slice(begin, begin + text.BLOCK)
-            times = [stamps.get(epoch, "") for epoch in epochs[part].tolist()]
-            yield TableRows(table.rows[part, list(used)], Carried(times))
-
-    return ScoredFile(source.path, table.names, True, table.notes, frozenset(), True, read)
+        times = [" ".join(parts).strip() for parts in zip(*carried[len(kept) :], strict=True)]
+        form = TEXT if clock is None else clock.form
+        yield TableRows(rows, Carried(times, carried[: len(kept)], form))
 
 
 def _long(path: Path, options: TableOptions) -> ScoredFile:

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from submerge import UsageError
-from submerge_client.datasets import Table, read
 from submerge_files.console.options import (
     FILE,
     FILES,
@@ -33,6 +32,7 @@ from submerge_lab.replay.settings import (
     refuse_what_goes_without_a_kernel,
     refuse_what_has_no_effect,
 )
+from submerge_lab.replay.stacked import Stacked, stacked
 
 WITH_OTHERS = ("own", "fleet")
 """Ways of centering that need several nodes."""
@@ -172,7 +172,7 @@ def command(
     if into is not None:
         if paper or plot is not None:
             raise UsageError("--paper and --plot have no effect with --into: leave them out")
-        table = read(files, quantity=quantity, skip=skip)
+        table = stacked(files, quantity=quantity, skip=skip)
         _send(into, table, given, kernel, as_json=as_json)
         return
     if given.get("center") in WITH_OTHERS:
@@ -190,7 +190,7 @@ def command(
         from submerge_lab.replay.plot import draw
 
         check_target(plot, inputs=files)
-    table = read(files, quantity=quantity, skip=skip)
+    table = stacked(files, quantity=quantity, skip=skip)
     map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -206,7 +206,7 @@ def command(
 
 
 def _send(
-    into: str, table: Table, given: dict[str, Any], kernel: dict[str, Any], *, as_json: bool
+    into: str, table: Stacked, given: dict[str, Any], kernel: dict[str, Any], *, as_json: bool
 ) -> None:
     from submerge_lab.replay.into import NotAcknowledged, send
 

@@ -31,12 +31,12 @@ from submerge_client.checkpoint import RecordStore
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
-from submerge_client.datasets import Table
 from submerge_client.sensors.gather import Lags
 from submerge_client.uplink.factory import make_uplink
 from submerge_files.console.progress import advancing
 from submerge_lab.replay.dealt import Dealt, ReplayNode
 from submerge_lab.replay.rows import check_magnitudes, deal, deal_with_gaps
+from submerge_lab.replay.stacked import Stacked
 
 LINK = ("insecure", "ca", "cert", "key")
 HERE = {
@@ -87,7 +87,7 @@ class IntoResult:
 
 def replay_into(
     target: Target,
-    table: Table,
+    table: Stacked,
     leaves: Sequence[Array],
     *,
     rank: int | None,
@@ -208,7 +208,7 @@ def _agent(
 
 
 def send(
-    url: str, table: Table, given: dict[str, Any], features: FeatureMap | None, *, as_json: bool
+    url: str, table: Stacked, given: dict[str, Any], features: FeatureMap | None, *, as_json: bool
 ) -> str:
     """Send a table to the fleet at `url`; return the text to print."""
     idle = sorted(set(given) - HERE)

@@ -12,7 +12,6 @@ import numpy as np
 from submerge import SAPCA, Array, Schema, Subspace
 from submerge.features import FeatureMap
 from submerge.pca.rank import RankRule
-from submerge_client.datasets import Table
 from submerge_files.console.progress import advancing
 from submerge_lab.replay import exact
 from submerge_lab.replay.kernel import (
@@ -33,6 +32,7 @@ from submerge_lab.replay.rows import (
     without_mean,
 )
 from submerge_lab.replay.settings import ReplaySettings, cut
+from submerge_lab.replay.stacked import Stacked
 from submerge_lab.replay.streaming import Leaf, merge_leaves, peak_bytes, stream
 
 
@@ -112,7 +112,7 @@ class ErrorCurves:
 
 
 def replay(
-    table: Table, settings: ReplaySettings, *, watch: bool
+    table: Stacked, settings: ReplaySettings, *, watch: bool
 ) -> tuple[ReplayOutcome, ErrorCurves]:
     """Stream the table as the settings say, and compare the result with exact PCA.
 
@@ -130,14 +130,14 @@ def replay(
     return replace(outcome, bounds={"lo": at[least], "hi": at[max(ranks)]}), curves
 
 
-def _at(rank: int, table: Table, settings: ReplaySettings) -> RankBound:
+def _at(rank: int, table: Stacked, settings: ReplaySettings) -> RankBound:
     fixed = replace(settings, rank=rank, rank_rule="fixed", hold_off=0, bounds=False)
     found, _ = _replay(table, fixed, watch=False)
     return RankBound(rank, found.error, found.optimum, found.ratio, found.over_time)
 
 
 def _replay(
-    table: Table, settings: ReplaySettings, *, watch: bool
+    table: Stacked, settings: ReplaySettings, *, watch: bool
 ) -> tuple[ReplayOutcome, ErrorCurves]:
     rule = settings.rule(table.rows.shape[1])
     settings.check(table.rows)

@@ -114,6 +114,7 @@ MOST_PARTS = 1 << 18
 """Most fields of the message: two for each machine, one for each file, and a few."""
 
 MOST_LAGS, MOST_PERIOD_S = 1 << 16, 1e9
+MOST_CONDITION = 10_000
 
 
 class LearntFile(NamedTuple):
@@ -208,6 +209,7 @@ def _message(learnt: Learnt, rank: int, linear_rank: int) -> pb.Learnt:
         monitors=monitors(learnt.monitors),
         lags=learnt.lags,
         period_s=learnt.period_s,
+        when=learnt.when,
         rank=0 if learnt.model.rank else rank,
         linear_rank=linear_rank,
     )
@@ -234,9 +236,17 @@ def _read(message: pb.Learnt) -> LearntFile:
         monitors=monitors_of(message.monitors, schema, lags),
         lags=lags,
         period_s=within("period_s", message.period_s, MOST_PERIOD_S),
+        when=_condition_of(message.when),
     )
     ranks = number("rank", message.rank), number("linear_rank", message.linear_rank)
     return LearntFile(learnt, *ranks)
+
+
+def _condition_of(text: str) -> str:
+    """Check the length and the signs of a condition; whoever applies it parses it."""
+    if len(text) > MOST_CONDITION or not text.isprintable():
+        raise PeerError("a condition that is too long or unprintable", kind="range")
+    return text
 
 
 def _moments_of(message: pb.Learnt, schema: Schema) -> Moments:

@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from submerge_proto.v1 import summary_pb2 as submerge__proto_dot_v1_dot_summary__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1esubmerge_proto/v1/learnt.proto\x12\x11submerge_proto.v1\x1a\x1fsubmerge_proto/v1/summary.proto\"\x85\x03\n\x06Learnt\x12\r\n\x05model\x18\x01 \x01(\x0c\x12-\n\x08subspace\x18\x02 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12+\n\x06linear\x18\x03 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12+\n\x07moments\x18\x04 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12\x30\n\x06scores\x18\x05 \x01(\x0b\x32 .submerge_proto.v1.ScoreSketches\x12)\n\x06\x63hunks\x18\x06 \x01(\x0b\x32\x19.submerge_proto.v1.Chunks\x12\x0e\n\x06origin\x18\x07 \x01(\t\x12\x33\n\x08monitors\x18\x08 \x03(\x0b\x32!.submerge_proto.v1.MachineMonitor\x12\x0c\n\x04lags\x18\t \x01(\r\x12\x10\n\x08period_s\x18\n \x01(\x01\x12\x0c\n\x04rank\x18\x0b \x01(\r\x12\x13\n\x0blinear_rank\x18\x0c \x01(\r\"\x81\x01\n\x06\x43hunks\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x0c\n\x04rows\x18\x02 \x01(\x0c\x12\r\n\x05\x66irst\x18\x03 \x01(\x0c\x12\x0c\n\x04last\x18\x04 \x01(\x0c\x12\x10\n\x08machines\x18\x05 \x03(\t\x12\x0f\n\x07machine\x18\x06 \x01(\x0c\x12\r\n\x05\x66iles\x18\x07 \x03(\t\x12\x0c\n\x04\x66ile\x18\x08 \x01(\x0c\"0\n\x0eMachineMonitor\x12\x0f\n\x07machine\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1esubmerge_proto/v1/learnt.proto\x12\x11submerge_proto.v1\x1a\x1fsubmerge_proto/v1/summary.proto\"\x93\x03\n\x06Learnt\x12\r\n\x05model\x18\x01 \x01(\x0c\x12-\n\x08subspace\x18\x02 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12+\n\x06linear\x18\x03 \x01(\x0b\x32\x1b.submerge_proto.v1.Subspace\x12+\n\x07moments\x18\x04 \x01(\x0b\x32\x1a.submerge_proto.v1.Moments\x12\x30\n\x06scores\x18\x05 \x01(\x0b\x32 .submerge_proto.v1.ScoreSketches\x12)\n\x06\x63hunks\x18\x06 \x01(\x0b\x32\x19.submerge_proto.v1.Chunks\x12\x0e\n\x06origin\x18\x07 \x01(\t\x12\x33\n\x08monitors\x18\x08 \x03(\x0b\x32!.submerge_proto.v1.MachineMonitor\x12\x0c\n\x04lags\x18\t \x01(\r\x12\x10\n\x08period_s\x18\n \x01(\x01\x12\x0c\n\x04rank\x18\x0b \x01(\r\x12\x13\n\x0blinear_rank\x18\x0c \x01(\r\x12\x0c\n\x04when\x18\r \x01(\t\"\x81\x01\n\x06\x43hunks\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x0c\n\x04rows\x18\x02 \x01(\x0c\x12\r\n\x05\x66irst\x18\x03 \x01(\x0c\x12\x0c\n\x04last\x18\x04 \x01(\x0c\x12\x10\n\x08machines\x18\x05 \x03(\t\x12\x0f\n\x07machine\x18\x06 \x01(\x0c\x12\r\n\x05\x66iles\x18\x07 \x03(\t\x12\x0c\n\x04\x66ile\x18\x08 \x01(\x0c\"0\n\x0eMachineMonitor\x12\x0f\n\x07machine\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -23,9 +23,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'submerge_proto.v1.learnt_pb
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_LEARNT']._serialized_start=87
-  _globals['_LEARNT']._serialized_end=476
-  _globals['_CHUNKS']._serialized_start=479
-  _globals['_CHUNKS']._serialized_end=608
-  _globals['_MACHINEMONITOR']._serialized_start=610
-  _globals['_MACHINEMONITOR']._serialized_end=658
+  _globals['_LEARNT']._serialized_end=490
+  _globals['_CHUNKS']._serialized_start=493
+  _globals['_CHUNKS']._serialized_end=622
+  _globals['_MACHINEMONITOR']._serialized_start=624
+  _globals['_MACHINEMONITOR']._serialized_end=672
 # @@protoc_insertion_point(module_scope)

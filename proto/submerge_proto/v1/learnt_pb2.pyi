@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Learnt(_message.Message):
-    __slots__ = ("model", "subspace", "linear", "moments", "scores", "chunks", "origin", "monitors", "lags", "period_s", "rank", "linear_rank")
+    __slots__ = ("model", "subspace", "linear", "moments", "scores", "chunks", "origin", "monitors", "lags", "period_s", "rank", "linear_rank", "when")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     SUBSPACE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +20,7 @@ class Learnt(_message.Message):
     PERIOD_S_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     LINEAR_RANK_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FIELD_NUMBER: _ClassVar[int]
     model: bytes
     subspace: _summary_pb2.Subspace
     linear: _summary_pb2.Subspace
@@ -32,7 +33,8 @@ class Learnt(_message.Message):
     period_s: float
     rank: int
     linear_rank: int
-    def __init__(self, model: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., origin: _Optional[str] = ..., monitors: _Optional[_Iterable[_Union[MachineMonitor, _Mapping]]] = ..., lags: _Optional[int] = ..., period_s: _Optional[float] = ..., rank: _Optional[int] = ..., linear_rank: _Optional[int] = ...) -> None: ...
+    when: str
+    def __init__(self, model: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., origin: _Optional[str] = ..., monitors: _Optional[_Iterable[_Union[MachineMonitor, _Mapping]]] = ..., lags: _Optional[int] = ..., period_s: _Optional[float] = ..., rank: _Optional[int] = ..., linear_rank: _Optional[int] = ..., when: _Optional[str] = ...) -> None: ...
 
 class Chunks(_message.Message):
     __slots__ = ("keys", "rows", "first", "last", "machines", "machine", "files", "file")

@@ -109,7 +109,7 @@ def test_names_that_look_like_places_are_names_if_the_file_has_them(file) -> Non
         ("a,b\n", {}, "expected rows of numbers below line 1, got only a header"),
         ("a,b\n1,2\n", {"speed": -1}, "speed: expected a number of at least 0, got -1"),
         ("a,b\n1,2\n", {"speed": nan}, "speed: expected a number of at least 0, got nan"),
-        ("a,b\n1,2\n", {"quantity": "lihgt"}, 'did you mean "light"?'),
+        ("a,b\n1,2\n", {"skp": ["a"]}, 'did you mean "skip"?'),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_first_row(file, content, chosen, message) -> None:

@@ -74,7 +74,7 @@ def test_a_condition_on_a_column_that_is_no_channel_says_so(run: Run) -> None:
     done = run("fit history.csv -o new.model --columns flow,pressure --when 'current > 1'")
 
     assert 2 == done.status
-    assert "the files have that column, but only channels are compared: learn it" in done.err
+    assert "only channels are compared with numbers: learn it with the others" in done.err
 
 
 @pytest.mark.usefixtures("folder")

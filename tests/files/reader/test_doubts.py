@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge_files.reader import ReadingOptions, open_recordings
-from submerge_files.reader.selection import ColumnRanges
+from submerge_files.reader.column_ranges import ColumnRanges
 
 N = 40
 RNG = np.random.default_rng(0)

@@ -21,8 +21,8 @@ from submerge_files.reader import (
     parts,
     time_order,
 )
+from submerge_files.reader.column_ranges import FOLDED, ColumnRanges
 from submerge_files.reader.formats import tables
-from submerge_files.reader.selection import FOLDED, ColumnRanges
 
 START = 1_795_428_000.0
 NAMES = ("flow", "temp", "load")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge_client.datasets.instants import DAY_FIRST, MONTH_FIRST, orders_of, slashed_seconds
 from submerge_files.reader import ReadingOptions, open_recordings
-from submerge_files.reader.time_form import compact_seconds, parsed_by
+from submerge_files.reader.time_form import (
+    DAY_FIRST,
+    MONTH_FIRST,
+    compact_seconds,
+    is_time,
+    orders_of,
+    parsed_by,
+    slashed_seconds,
+    to_seconds,
+)
 
 BEGIN = datetime(2026, 3, 14, 14, 5, tzinfo=UTC).timestamp()
 
@@ -263,3 +271,38 @@ def test_parquet_has_several_columns_of_times(tmp_path: Path) -> None:
     assert 60.0 == np.diff(np.concatenate([each.times for each in several.rows()])).max()
     alone = open_recordings([tmp_path / "b.parquet"], ReadingOptions())
     assert "the first 256 rows have 1 time" in "; ".join(alone.notes)
+
+
+instants = st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100, 1, 1))
+zones = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(instants, zones), min_size=1, max_size=5), st.sampled_from(["T", " "]))
+def test_times_with_any_zone_are_instants(some, mark) -> None:
+    """Mixed zones in one column, to a microsecond."""
+    whens = [when.replace(tzinfo=zone) for when, zone in some]
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    expected = [(when - epoch) // timedelta(microseconds=1) / 1e6 for when in whens]
+
+    texts = [when.isoformat(mark, "microseconds") for when in whens]
+
+    assert all(map(is_time, texts))
+    np.testing.assert_array_equal(expected, to_seconds(texts))
+
+
+@given(st.lists(instants, min_size=1, max_size=5), st.sampled_from(["", "Z"]))
+def test_the_fast_path_reads_what_the_careful_one_does(whens, zone) -> None:
+    """A row of another width, which goes one by one, changes no other time."""
+    texts = [when.isoformat(" ", "milliseconds") + zone for when in whens]
+
+    np.testing.assert_array_equal(to_seconds(texts), to_seconds([*texts, "2026-11-23"])[:-1])
+
+
+@pytest.mark.parametrize(
+    "field", ["", "now", "NaT", "2026", "2026-13-01", "2026-02-30", "11/12/2026", "10:00", "12.5"]
+)
+def test_what_is_no_time_is_nan(field) -> None:
+    """Libraries would read some of these."""
+    assert np.isnan(to_seconds([field])[0])
+    assert np.isnan(to_seconds(["2026-11-23", field])[1])

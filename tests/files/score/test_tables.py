@@ -163,7 +163,9 @@ def test_a_log_of_motes_has_the_times_of_its_epochs(submerge, tmp_path):
     kept(tmp_path / "m.model", schema, summary=learnt(schema), limits=None)
     lines = table(submerge("x.log").out)
 
-    assert [f"2004-03-31 03:{i:02}:11.5" for i in range(50)] == [line["time"] for line in lines]
+    assert [f"2004-03-31T03:{i:02}:11.500000Z" for i in range(50)] == [
+        line["time"] for line in lines
+    ]
 
 
 def test_a_channel_that_is_called_like_a_time_is_a_channel(submerge, tmp_path):

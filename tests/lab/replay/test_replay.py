@@ -343,12 +343,12 @@ BAD_FILES = {
     "missing": (None, "expected a file"),
     "empty": (b"", "empty"),
     "ragged": (b"1 2 3\n4 5\n", "line 2"),
-    "text": (b"1,2\n3,abc\n", "'abc'"),
+    "text": (b"1,2\n3,4\n5,6\n7,abc\n", "'abc'"),
     "gap": (b"1,2\n,4\n5,6\n", "--missing"),
-    "one-column": (b"1\n2\n3\n", "one column"),
+    "one-column": (b"1\n2\n3\n", "at least two columns"),
     "binary": (bytes(range(256)), "binary"),
-    "nothing": (b"NA,NA\nNA,NA\n", "--skip x0"),
-    "silent": (b"1,NA\n2,NA\n", "--skip x1"),
+    "nothing": (b"NA,NA\nNA,NA\n", "x0 has no value"),
+    "silent": (b"1,NA\n2,NA\n", "x1 has no value"),
 }
 
 

@@ -1,10 +1,10 @@
 """ArrowFile: Parquet and Arrow IPC, read by pyarrow a row group or record batch at a time.
 
-1. pyarrow is imported here alone, when a file of these formats is opened.
+1. pyarrow is imported when a file of these formats is opened. Times are kept to a microsecond, and
+   a time without a zone is taken as UTC.
 2. Columns of an extension type are refused: what they mean is code elsewhere.
 3. A row group whose columns in use take more than `MOST_BYTES` unpacked, or a record batch that
    does, is refused by what the file says of itself, before it is unpacked.
-4. Times are kept to a microsecond, and a time without a zone is taken as UTC.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,19 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge_client.datasets.instants import MICRO, is_time
 from submerge_client.datasets.source import Source, refusal
 from submerge_client.datasets.table import check_distinct
 from submerge_files.reader.formats.remote_path import is_remote
-from submerge_files.reader.formats.tables import HEAD_ROWS, ColumnHead, Kind, RawRows, block_rows
+from submerge_files.reader.formats.tables import (
+    HEAD_ROWS,
+    ColumnHead,
+    Kind,
+    RawRows,
+    TableFile,
+    block_rows,
+    words,
+)
+from submerge_files.reader.time_form import is_time, typed_seconds
 
 
 class DamagedHeader(Exception):
@@ -124,7 +132,7 @@ def column_of(pa: Any, field: Any, arrays: Sequence[Any] | None) -> ColumnHead:
     heading = not field.name.startswith(INDEX)
     if arrays is None:
         return ColumnHead(field.name, kind, heading=heading)
-    values = tuple(value for array in arrays for value in strings_in(array))[:HEAD_ROWS]
+    values = tuple(value for array in arrays for value in words(array))[:HEAD_ROWS]
     full = [value for value in values if value and value != "nan"]
     typed = kind == Kind.TIMES
     if not full:
@@ -143,21 +151,19 @@ def numbers_in(pa: Any, array: Any) -> Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if kind_of(pa, array.type) == Kind.TIMES:
-        stamps = array.cast(pa.timestamp("us", tz=getattr(array.type, "tz", None)), safe=False)
-        counts = stamps.cast(pa.int64())
-        seconds = counts.fill_null(0).to_numpy(zero_copy_only=False) / MICRO
-        if array.null_count:
-            seconds[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
-        return np.asarray(seconds)
+        return typed_seconds(pa, array)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     column = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return column
 
 
-def strings_in(array: Any) -> list[str]:
-    """Return a column as text, "" for null."""
-    return ["" if value is None else str(value).strip() for value in array.to_pylist()]
+def columns_in(pa: Any, batch: Any, names: Sequence[str]) -> Array:
+    """Return some columns of a batch as numbers (n, names)."""
+    rows = np.empty((batch.num_rows, len(names)))
+    for i, name in enumerate(names):
+        rows[:, i] = numbers_in(pa, batch.column(name))
+    return rows
 
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -193,7 +199,7 @@ def opened(source: Source) -> ArrowFile:
         raise refusal(
             path, expected="Feather 2", got="Feather 1", hint="write it again with pyarrow"
         )
-    file = ArrowFile(path, (), 0, True, _format(source))
+    file = ArrowFile(path, (), 0, True, (), True, _format(source))
     with _blaming(path):
         schema = file._schema()
         check_distinct(path, schema.names)
@@ -209,21 +215,14 @@ def opened(source: Source) -> ArrowFile:
         column_of(pa, field, [b.column(field.name) for b in head] if field.name in known else None)
         for field in schema
     )
-    return ArrowFile(path, columns, min(n, HEAD_ROWS), n <= HEAD_ROWS, file._format)
+    return replace(file, columns=columns, head=min(n, HEAD_ROWS), whole=n <= HEAD_ROWS)
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowFile:
-    """A table of typed columns. Its fields are those of `TableFile`."""
+class ArrowFile(TableFile):
+    """A table of typed columns."""
 
-    path: Path
-    columns: tuple[ColumnHead, ...]
-    head: int
-    whole: bool
     _format: bytes
-    notes: tuple[str, ...] = ()
-    named: bool = True
-    unit: str = "row"
 
     @property
     def rows(self) -> int:
@@ -233,27 +232,17 @@ class ArrowFile:
         with _blaming(self.path), self._parquet() as file:
             return int(file.metadata.num_rows)
 
-    def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
-        """Read columns as numbers and as text."""
-        return self.blocks_from(0, numbers, texts)
-
-    def blocks_from(
-        self, begin: int, numbers: Sequence[int], texts: Sequence[int]
+    def blocks(
+        self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
     ) -> Iterator[RawRows]:
-        """Read them from a row on, counted from 0: of Parquet, from the row group it is in."""
+        """Read columns as numbers and as text; of Parquet, from the row group where `begin` is."""
         pa = import_pyarrow()
         names = [column.name for column in self.columns]
         wanted = [names[i] for i in dict.fromkeys([*numbers, *texts])]
-        first = begin + 1
         with _blaming(self.path):
             for batch in self._batches(wanted, block_rows(len(wanted)), begin):
-                n = batch.num_rows
-                rows = np.empty((n, len(numbers)))
-                for i, place in enumerate(numbers):
-                    rows[:, i] = numbers_in(pa, batch.column(names[place]))
-                strings = tuple(strings_in(batch.column(names[place])) for place in texts)
-                yield RawRows(rows, strings, range(first, first + n))
-                first += n
+                rows = columns_in(pa, batch, [names[i] for i in numbers])
+                yield RawRows(rows, tuple(batch.column(names[i]) for i in texts))
 
     def _schema(self) -> Any:
         pa = import_pyarrow()

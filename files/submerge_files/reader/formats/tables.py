@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from submerge import Array
 
@@ -56,51 +56,54 @@ class ColumnHead:
 
 
 class RawRows(NamedTuple):
-    """Rows of a file: numbers (n, columns), the n fields of each text column, places as counted."""
+    """Rows of a file that follow one another: numbers (n, columns), and columns of n texts.
+
+    Texts are a list, or an array of pyarrow's: `words` makes a list of both.
+    """
 
     numbers: Array
-    texts: tuple[list[str], ...]
-    places: Sequence[int]
+    texts: tuple[Any, ...]
 
-    def after(self, row: int) -> RawRows:
-        """Return the rows from one of them on."""
-        texts = tuple(fields[row:] for fields in self.texts)
-        return RawRows(self.numbers[row:], texts, self.places[row:])
+    def last(self, n: int) -> RawRows:
+        """Return the last of the rows, n at most."""
+        begin = max(0, len(self.numbers) - n)
+        return RawRows(self.numbers[begin:], tuple(column[begin:] for column in self.texts))
 
 
-class TableFile(Protocol):
-    """A file that was opened; its rows can be read from the start any number of times."""
+def words(texts: Any) -> list[str]:
+    """Return a column of texts as a list, "" for null."""
+    if isinstance(texts, list):
+        return texts
+    return ["" if text is None else str(text).strip() for text in texts.to_pylist()]
 
-    @property
-    def path(self) -> Path:
-        """As the caller named it."""
 
-    @property
-    def named(self) -> bool:
-        """Whether it has headings."""
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """A file that was opened; its rows can be read from the start any number of times.
 
-    @property
-    def unit(self) -> str:
-        """What a place is: "line" or "row"."""
+    path : as the caller named it
+    columns : in the file's order, with the first values of `head` rows
+    whole : whether the file has no rows but these
+    notes : what was left out or guessed on opening it
+    named : whether it has headings
+    """
 
-    @property
-    def columns(self) -> tuple[ColumnHead, ...]:
-        """In the file's order."""
+    path: Path
+    columns: tuple[ColumnHead, ...]
+    head: int
+    whole: bool
+    notes: tuple[str, ...]
+    named: bool
 
-    @property
-    def head(self) -> int:
-        """How many rows the columns' first values are."""
+    def at(self, row: int) -> str:
+        """Return where a row is, counted from 1: "line 7" or "row 6"."""
+        return f"row {row}"
 
-    @property
-    def whole(self) -> bool:
-        """Whether the file has no rows but these."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was left out or guessed on opening it."""
-
-    def blocks(self, numbers: Sequence[int], texts: Sequence[int]) -> Iterator[RawRows]:
-        """Read columns, by their places, as numbers and as text, some thousand rows at once."""
+    def blocks(
+        self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
+    ) -> Iterator[RawRows]:
+        """Read columns, by their places, as numbers and as text, from a row on."""
+        raise NotImplementedError
 
 
 def names_of(file: TableFile) -> tuple[str, ...]:

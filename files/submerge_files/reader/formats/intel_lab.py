@@ -17,23 +17,25 @@ left out where other formats would be refused:
 
 from __future__ import annotations
 
+import difflib
 import io
 import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from submerge import Array
+from submerge import Array, UsageError
 from submerge_client.datasets.source import Source, refusal
-from submerge_client.datasets.table import Table, counted
+from submerge_client.datasets.table import counted
 
 QUANTITIES = ("temperature", "humidity", "light", "voltage")
 CHOICES = (*QUANTITIES, "all")
+USUAL = "temperature"
 MOTES = 54
 FIELDS = 8
 LATEST = 2**53
@@ -61,22 +63,40 @@ class MoteReadings(NamedTuple):
     values: Array
 
 
+class MoteLog(NamedTuple):
+    """Readings (n, motes * q), an epoch a row, and the earliest date and time of each epoch."""
+
+    names: tuple[str, ...]
+    rows: Array
+    stamps: list[str]
+    notes: tuple[str, ...]
+
+
+def check_quantity(quantity: str) -> None:
+    """Refuse a quantity that no log has, whatever the files are."""
+    if quantity not in CHOICES:
+        near = difflib.get_close_matches(quantity, CHOICES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"quantity must be one of {', '.join(CHOICES)}, got {quantity!r}{hint}")
+
+
 def recognizes(head: bytes) -> bool:
-    """Return whether one of the first lines is date, time, epoch, mote; others may be broken."""
-    return _LINE.search(head[:4096]) is not None
+    """Return whether a first line is date, time, epoch, mote, and most have a log's fields."""
+    # Lines of other tables may also begin with a date, a time and two numbers.
+    lines = [line for line in head.splitlines()[:20] if line.strip()]
+    widths = [len(line.split()) for line in lines]
+    found = _LINE.search(head[:4096]) is not None
+    return found and b"\t" not in lines[0] and 2 * widths.count(FIELDS) > len(widths)
 
 
-def read(source: Source, quantity: str) -> Table:
+def read(source: Source, quantity: str) -> MoteLog:
     """Read one quantity of a log, or "all"."""
-    return read_epochs(source, quantity)[0]
-
-
-def read_epochs(source: Source, quantity: str) -> tuple[Table, npt.NDArray[np.int64]]:
-    """Read one quantity of a log, or "all", and the epoch of each row, in one pass."""
     wanted = QUANTITIES if quantity == "all" else (quantity,)
     first = QUANTITIES.index(wanted[0])
+    stamps: dict[int, str] = {}
     with source.unpacked() as stream:
-        readings, left_out = _collect(_lines(source, stream), slice(first, first + len(wanted)))
+        lines = _stamped(_lines(source, stream), stamps)
+        readings, left_out = _collect(lines, slice(first, first + len(wanted)))
 
     name = source.path.name
     present = np.flatnonzero(~np.isnan(readings.values).all(axis=1))
@@ -100,22 +120,18 @@ def read_epochs(source: Source, quantity: str) -> tuple[Table, npt.NDArray[np.in
     names = [f"mote{mote}" for mote in motes]
     if quantity == "all":
         names = [f"{mote}.{each}" for mote in names for each in wanted]
-    return Table.of(source.path, rows, names=names, notes=notes), epochs
+    known = [stamps.get(epoch, "") for epoch in epochs.tolist()]
+    return MoteLog(tuple(names), rows, known, tuple(notes))
 
 
-def first_stamps(source: Source) -> dict[int, str]:
-    """Return the earliest date and time of each epoch, of lines that begin well."""
-    found: dict[int, str] = {}
-    with source.unpacked() as stream:
-        for line in _lines(source, stream):
-            if not _LINE.match(line):
-                continue
+def _stamped(lines: Iterable[bytes], stamps: dict[int, str]) -> Iterator[bytes]:
+    """Yield the same lines, and keep the earliest date and time of each epoch."""
+    for line in lines:
+        if _LINE.match(line):
             day, clock, epoch = line.split(None, 3)[:3]
             stamp = f"{day.decode()} {clock.decode()}"
-            known = found.get(int(epoch))
-            if known is None or stamp < known:
-                found[int(epoch)] = stamp
-    return found
+            stamps[int(epoch)] = min(stamp, stamps.get(int(epoch), stamp))
+        yield line
 
 
 def _lines(source: Source, stream: BinaryIO) -> Iterable[bytes]:
