@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +58,9 @@ def of_files(paths: Sequence[Path], *, skip: Collection[str] = ()) -> BenchStrea
     UsageError
         If a file is no table, or fewer than two of its rows have no gap.
     """
-    rows = stacked(paths, skip=skip).rows
+    table = stacked(paths, skip=skip)
+    sys.stderr.writelines(f"note: {note}\n" for note in table.notes)
+    rows = table.rows
     rows = rows[np.isfinite(rows).all(axis=1)]
     if len(rows) < 2:
         raise UsageError(f"expected two rows or more without a gap, got {len(rows)} in {paths[0]}")

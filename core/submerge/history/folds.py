@@ -51,8 +51,8 @@ deviations."""
 APART = 0.5
 """Share of all rows that has to be left without a fold and its neighbours to judge it by them."""
 
-MOST_LEFT_OUT = 0.2
-"""Share of the cells that may be left out, in whole spans."""
+LEAST_CELLS, MOST_LEFT_OUT = 10, 0.2
+"""Cells of which some may be left out, and their share, in whole spans."""
 
 
 class HistorySpan(NamedTuple):
@@ -278,7 +278,7 @@ def _deviant(
     """
     ordered = sorted(cells)
     most = int(MOST_LEFT_OUT * len(ordered))
-    if not most:
+    if len(ordered) < LEAST_CELLS:
         return {}
     likely = _likelihoods(cells, before, fold_of, settings)
     usual = [likely[cell] for cell in ordered if cell not in before]

@@ -210,6 +210,8 @@ def _send(
 ) -> None:
     from submerge_lab.replay.into import NotAcknowledged, send
 
+    for note in table.notes:
+        click.echo(printable(f"note: {note}"), err=True)
     map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
     try:
         click.echo(send(into, table, given, map_, as_json=as_json))

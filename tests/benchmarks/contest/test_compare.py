@@ -141,11 +141,12 @@ def test_rows_in_few_directions_have_nothing_to_compare(bench):
     assert "expected rows that vary in more than 1 directions: lower --rank" in err
 
 
-def test_a_column_of_text_is_left_out_as_the_refusal_says(bench):
-    """The refusal names --skip, which is there."""
+def test_a_column_of_text_is_left_out_and_named(bench):
+    """As `fit` does it; `--skip` says nothing of it."""
     named = bench.rows.with_name("named.csv")
-    refused, _, err = bench(named, "--rank", 2, "--passes", 1)
-    status, out, _ = bench(named, "--rank", 2, "--passes", 1, "--skip", "kind", "--json")
+    noted, out, err = bench(named, "--rank", 2, "--passes", 1, "--json")
+    skipped, same, silent = bench(named, "--rank", 2, "--passes", 1, "--skip", "kind", "--json")
 
-    assert (2, True) == (refused, "(--skip)" in err)
-    assert (0, 6) == (status, json.loads(out)["dim"])
+    assert (0, 6, 0, 6) == (noted, json.loads(out)["dim"], skipped, json.loads(same)["dim"])
+    assert "column kind is text" in err
+    assert "kind" not in silent
