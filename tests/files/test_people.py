@@ -668,3 +668,50 @@ def test_a_damaged_gzip_is_called_that(tmp_path: Path, kind: str) -> None:
         path.write_bytes(content)
 
         assert f"b.{kind}.gz: expected a whole gzip file" in refused(path)
+
+
+def test_numbers_after_rows_of_a_word_are_no_column_of_text(tmp_path: Path) -> None:
+    """A sensor that was bad on the first day is a sensor; that of a name of the site is not."""
+    rows = np.char.mod("%.7g", plant())
+    rows[:300, 1] = "Bad"
+    path = written(tmp_path / "h.csv", stamps(N), *rows.T, head="time,a,b,c,d")
+    said = refused(path)
+
+    assert "column 3 (b): expected numbers, or text alone" in said
+    assert "--na Bad" in said
+    assert 300 == np.isnan(opened(path, missing=("Bad",))[1]).sum()
+    named = written(
+        tmp_path / "n.csv", stamps(N), *plant().round(4).T, ["north"] * N, head="time,a,b,c,d,site"
+    )
+    assert NAMES == opened(named)[0].names
+
+
+def test_an_index_of_a_frame_is_no_channel_though_rows_are_gone(tmp_path: Path) -> None:
+    """pandas writes the numbers of the rows that a filter has left."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(plant(), columns=[*NAMES]).query("a > 18")
+    frame.to_parquet(tmp_path / "h.parquet")
+    recordings, _, _ = opened(tmp_path / "h.parquet")
+
+    assert NAMES == recordings.names
+
+
+def test_typed_dates_and_clocks_are_not_put_together(tmp_path: Path) -> None:
+    """In one line, where there was a traceback."""
+    pa = pytest.importorskip("pyarrow")
+    when = pa.array([BEGIN + timedelta(minutes=i) for i in range(N)], pa.timestamp("us"))
+    columns = dict(zip(NAMES, plant().T, strict=True))
+    both = {"date": when.cast(pa.date32()), "clock": when.cast(pa.time64("us"))}
+    pytest.importorskip("pyarrow.parquet").write_table(
+        pa.table(both | columns), tmp_path / "h.parquet"
+    )
+
+    assert "write one column of timestamps" in refused(tmp_path / "h.parquet", time="date+clock")
+
+
+def test_whole_numbers_of_a_workbook_are_written_as_such(tmp_path: Path) -> None:
+    """What is said of headings 101 and 102 is what is said of the same table as CSV."""
+    pytest.importorskip("python_calamine")
+    rows = [[101, 102], *plant(20)[:, :2].tolist()]
+
+    assert "got whole numbers (101, 102)" in refused(workbook(tmp_path / "h.xlsx", rows))

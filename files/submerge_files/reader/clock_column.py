@@ -122,6 +122,9 @@ def _named(file: TableFile, option: str, form: TimeForm | None) -> Found:
     day, plus, clock = option.partition("+")
     if plus and option not in names_of(file):
         places = (place_of(file, day, "--time"), place_of(file, clock, "--time"))
+        for place in places:
+            if file.columns[place].typed or file.columns[place].kind == Kind.OTHER:
+                raise time_form.no_text(file, place)
         return Found(_of_text(file, places) if form is None else ClockColumn(places, form))
     return _read_as(file, place_of(file, option, "--time"), form)
 

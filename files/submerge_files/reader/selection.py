@@ -14,7 +14,7 @@ from submerge import UsageError, headings
 from submerge.judge.prepare import LARGEST_SCALED
 from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Place, refusal
-from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, names_of
+from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, names_of, words
 from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.time_form import scale_of, values_of
 
@@ -46,8 +46,8 @@ def counts(column: ColumnHead) -> bool:
 
 def is_index(column: ColumnHead) -> bool:
     """Return whether a column numbers the rows, and is called so or nothing."""
-    called = not column.heading or column.name.strip().casefold() in INDEX
-    return called and counts(column)
+    # What is no heading is the index of a frame, of which some rows may be gone.
+    return not column.heading or (column.name.strip().casefold() in INDEX and counts(column))
 
 
 def doubts(columns: Sequence[ColumnHead]) -> Iterator[str]:
@@ -222,7 +222,8 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
     match column.kind:
         case Kind.NUMBERS:
             if file.named and is_index(column):
-                return f"column {column.name} counts the rows and is left out"
+                why = "counts the rows" if column.heading else "is the index of a frame"
+                return f"column {column.name} {why} and is left out"
             return ""
         case Kind.EMPTY:
             if file.whole or not column.heading:
@@ -230,6 +231,16 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
             return ""
         case Kind.TEXT:
             values = {*column.full}
+            if len(values) == 1 and _has_numbers(file, column):
+                raise refusal(
+                    Place(
+                        file.path, column=names_of(file).index(column.name) + 1, name=column.name
+                    ),
+                    expected="numbers, or text alone",
+                    got=f"numbers after {len(column.full)} rows of {column.full[0]!r}",
+                    hint=f"--na {shlex.quote(column.full[0])} makes gaps of it, and --skip leaves"
+                    " the column out",
+                )
             got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
             numbers = ": cast it, if it holds numbers" if is_number(column.full[0]) else ""
             return f"column {column.name} is text ({got}) and is left out{numbers}"
@@ -237,6 +248,14 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
             return f"column {column.name} holds times too and is left out"
         case Kind.OTHER:
             return f"column {column.name} holds {column.kind.value} and is left out"
+
+
+def _has_numbers(file: TableFile, column: ColumnHead) -> bool:
+    """Return whether a column of text has numbers in rows after the first."""
+    if file.whole:
+        return False
+    place = names_of(file).index(column.name)
+    return any(is_number(text) for raw in file.blocks((), [place]) for text in words(raw.texts[0]))
 
 
 def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:

@@ -477,6 +477,16 @@ def no_time(file: TableFile, place: int, row: int, text: str) -> UsageError:
     )
 
 
+def no_text(file: TableFile, place: int) -> UsageError:
+    """Return the error for a date or a time of day of a type, which are read as one from text."""
+    return refusal(
+        _place(file, place),
+        expected="text, to read dates and times of day as one",
+        got="a column of a type of its own",
+        hint="write one column of timestamps, or both as text",
+    )
+
+
 def either_order(file: TableFile, places: Sequence[int], text: str) -> UsageError:
     """Return the error for slashed dates that may all be read in both orders."""
     day_first, month_first = patterns_of(text)

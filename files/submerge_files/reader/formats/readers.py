@@ -146,6 +146,8 @@ def _written(cell: Any) -> str:
     """Return a cell as text: numbers in full, times as ISO 8601."""
     if isinstance(cell, datetime):
         return cell.isoformat(" ")
+    if isinstance(cell, float) and cell.is_integer():
+        return f"{cell:.0f}"
     return cell.isoformat() if isinstance(cell, date) else str(cell)
 
 
