@@ -20,7 +20,7 @@ from submerge.pca.subspace import Subspace
 from submerge.pca.tree import MergeTree
 from submerge.schema import Channel, Scaling, Schema
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
 
 __all__ = [
     "SAPCA",
