@@ -46,8 +46,13 @@ def counts(column: ColumnHead) -> bool:
 
 def is_index(column: ColumnHead) -> bool:
     """Return whether a column numbers the rows, and is called so or nothing."""
-    # What is no heading is the index of a frame, of which some rows may be gone.
-    return not column.heading or (column.name.strip().casefold() in INDEX and counts(column))
+    called = not column.heading or column.name.strip().casefold() in INDEX
+    return is_of_frame(column) or (called and counts(column))
+
+
+def is_of_frame(column: ColumnHead) -> bool:
+    """Return whether pandas wrote a column as the index of a frame: some rows may be gone."""
+    return column.name.startswith("__index_level_")
 
 
 def doubts(columns: Sequence[ColumnHead]) -> Iterator[str]:
@@ -222,7 +227,7 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
     match column.kind:
         case Kind.NUMBERS:
             if file.named and is_index(column):
-                why = "counts the rows" if column.heading else "is the index of a frame"
+                why = "is the index of a frame" if is_of_frame(column) else "counts the rows"
                 return f"column {column.name} {why} and is left out"
             return ""
         case Kind.EMPTY:
