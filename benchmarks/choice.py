@@ -19,7 +19,7 @@ from report import Table, command
 from submerge import SAPCA, Schema
 from submerge.pca.choice import best_rank
 from submerge.pca.factor import Precision, factors_of
-from submerge.stats.smoothing import smoothed
+from submerge.stats.smoothing import ewma
 from submerge_client.sensors.gather import Lags
 
 SEED, NODES = 201, 18
@@ -116,7 +116,7 @@ def detection(fleet: list[History], quiet: int, lags: int) -> dict[int, float]:
     for rank in (rank for rank in RANKS if rank < dim):
         model = whole.directions(rank)
         precision = Precision.of(model, factors_of(model, model))
-        scores = [smoothed(precision.measure(X)[1]) for X in tried]
+        scores = [ewma(precision.measure(X)[1]) for X in tried]
         pairs = list(zip(scores, fleet, strict=True))
         limit = np.quantile(np.concatenate([s[~h.near[quiet:]] for s, h in pairs]), 1 - FALSE)
         by_kind: dict[str, list[Array]] = {}

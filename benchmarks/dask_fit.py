@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from submerge.history.fit import Fitted, fit
+from submerge.history.fit import Fitted, fit, fit_rows
 from submerge.history.settings import FitSettings
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
@@ -85,8 +85,8 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
     from distributed import Client, LocalCluster
 
     from submerge_bridges.on_dask.cluster import Cluster
-    from submerge_files.fit.apart import FitApart
-    from submerge_files.stretches import stretches_of
+    from submerge_files.fit.apart import RowsApart
+    from submerge_files.stretches import pieces_of
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
@@ -94,7 +94,7 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
     ):
         cluster = Cluster(client)
         recordings = opened(folder, machines)
-        parts = stretches_of(recordings)
+        parts = pieces_of(recordings)
         client.run(_imported)
         pids = list(client.run(os.getpid).values())
 
@@ -103,7 +103,8 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
                 os.kill(pids.pop(), signal.SIGKILL)
 
         began, used = time.perf_counter(), sum(client.run(time.process_time).values())
-        fitted = FitApart(cluster, parts, recordings.channels, FitSettings(), advance).run()
+        rows = RowsApart(cluster, parts, advance)
+        fitted = fit_rows(rows, recordings.channels, FitSettings())
         wall_s = time.perf_counter() - began
         return Run(sum(client.run(time.process_time).values()) - used, wall_s, sha(fitted))
 

@@ -14,7 +14,7 @@ from submerge import Schema
 from submerge.judge.prepare import Block, prepare
 from submerge.judge.score import RowScores, ScoringModel, score
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.smoothing import smoothed
+from submerge.stats.smoothing import ewma
 
 FOLDS = 5
 
@@ -98,4 +98,4 @@ class SmoothedDistance(Combined):
 
     def score(self, rows: Array) -> Array:
         """Return the average."""
-        return smoothed(super().score(rows))
+        return ewma(super().score(rows))

@@ -20,7 +20,7 @@ from report import Table
 from submerge import Array
 from submerge.drill.detection import spans
 from submerge.drill.drill import Drill, shape
-from submerge.drill.response import DrillModel
+from submerge.drill.response import NodeScorer
 from submerge.judge.prepare import RowTime, prepare
 from submerge.protocol.settings import AlarmSettings
 
@@ -66,7 +66,7 @@ class Tried:
         block = self._block(fleet.plant.rows(number, self._stop - rows, self._stop))
         recent = block.rows if block.gaps is None else np.where(block.gaps, np.nan, block.rows)
         self.drill = Drill(
-            DrillModel(
+            NodeScorer(
                 self._scoring,
                 member.node.current.schema,
                 self.monitor.own,

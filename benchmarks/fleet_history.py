@@ -29,8 +29,8 @@ from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.score_trail import MINUTES
 from submerge_aggregator.batch import AlarmsChanged
+from submerge_aggregator.config import HistoryConfig
 from submerge_aggregator.history.answers import ScoresAsked, ScoreSteps, scores_page
-from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.history.file import HistoryFile, ModelHeard, TrailHeard
 from submerge_aggregator.history.recorder import HistoryRecorder
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from support.chromium import chromium, marks_loop  # noqa: F401 - a fixture
+from support.written import file  # noqa: F401 - a fixture
 
 # Before NumPy loads: threads that wait for one another make small matrices slow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

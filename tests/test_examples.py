@@ -60,9 +60,9 @@ def test_the_two_commands_of_the_readme_find_the_fault(tmp_path):
     ]
 
     assert [0, 0, 3] == [each.returncode for each in done], [each.stderr for each in done]
-    assert "2026-03-23 14:01:00 UTC" in done[-1].stdout
+    assert "2026-03-23 14:00:00 UTC" in done[-1].stdout
     assert re.search(r"^alarms +1$", done[-1].stderr, re.MULTILINE), "no false alarm beside it"
-    assert "flow 57%" in done[-1].stdout
+    assert "flow 58%" in done[-1].stdout
     assert "flow 37.6, where the others say 30.1" in done[-1].stdout
     assert (tmp_path / "monday.png").stat().st_size > 10_000
 

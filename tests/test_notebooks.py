@@ -31,7 +31,7 @@ def test_it_is_stored_as_it_ran(notebook):
 
 @pytest.mark.slow
 def test_the_pumps_notebook_finds_the_fault(tmp_path, monkeypatch, capfd):
-    """One alarm, at 14:01, for the flow, as the stored outputs say; the detector blames it, too."""
+    """One alarm, at 14:00, for the flow, as the stored outputs say; the detector blames it, too."""
     pytest.importorskip("pandas")
     pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib").use("Agg")
@@ -50,9 +50,9 @@ def test_the_pumps_notebook_finds_the_fault(tmp_path, monkeypatch, capfd):
     printed = capfd.readouterr().out
     first = [text.split(" limit")[0] for text in (stored, printed)]
     assert first[0] == first[1]
-    assert all("2026-03-23 14:01:00 UTC" in text for text in (stored, printed))
+    assert all("2026-03-23 14:00:00 UTC" in text for text in (stored, printed))
     (alarm,) = names["alarms"]
-    assert 14 * 60 + 1 == alarm["began"]["time"] % 86400 / 60
+    assert 14 * 60 == alarm["began"]["time"] % 86400 / 60
     assert "flow" == max(alarm["first"], key=alarm["first"].get)
     assert "flow" == names["blamed"].mode()[0]
     assert 80 <= len(names["fault"]) <= 90

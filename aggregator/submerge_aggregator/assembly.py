@@ -13,9 +13,8 @@ from submerge_aggregator import limits
 from submerge_aggregator.admission.control import AdmissionControl, make_admission
 from submerge_aggregator.audit import AuditFiles, AuditLog, audit_path
 from submerge_aggregator.batch import checked
-from submerge_aggregator.config import AggregatorConfig
+from submerge_aggregator.config import AggregatorConfig, history_path
 from submerge_aggregator.downlink import Admits, Downlink
-from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.jobs.board import JobBoard, jobs_path
 from submerge_aggregator.jobs.runtime import JobRuntime
@@ -33,7 +32,7 @@ from submerge_client.logs import say
 from submerge_client.memory import SystemEntropy
 from submerge_client.replies import settings_reply
 from submerge_client.uplink.factory import make_uplink, warn_of_insecure
-from submerge_client.uplink.tls import Credentials, Tls, password_of, tls_of
+from submerge_client.uplink.tls import Credentials, Tls, served_tls, tls_of
 from submerge_client.watchdog import Watchdog
 from submerge_proto.implementation import check_compiled
 
@@ -178,7 +177,6 @@ async def _run(config: AggregatorConfig) -> None:
 
 
 def _inside(config: AggregatorConfig, refusals: Refusals) -> list[Downlink]:
-    """Return the way down inside this process."""
     from submerge_aggregator.downlink.in_memory import InMemoryDownlink
     from submerge_client.uplink.in_memory import hub
 
@@ -195,9 +193,7 @@ def _downlinks(
         from submerge_aggregator.downlink.over_grpc import GrpcDownlink
         from submerge_aggregator.downlink.readings import ReadingLimits
 
-        tls = None if grpc.insecure else Tls(grpc.ca, grpc.cert, grpc.key)
-        if tls is not None and grpc.cert is None:
-            tls = Tls(kit=config.kit)
+        tls = served_tls(grpc, config.kit)
         if tls is not None and tls.kit is None and tls.ca is None:
             todo = "name ca, or leave out cert and key where there is a kit"
             say("any child may speak for any other", level="warning", link="listen.grpc", todo=todo)
@@ -216,18 +212,15 @@ def _downlinks(
         )
     if mqtt is not None:
         from submerge_aggregator.downlink.over_mqtt import MqttDownlink
+        from submerge_client.uplink.broker import broker_of
 
         downlinks.append(
             MqttDownlink(
-                mqtt.host,
-                mqtt.port,
+                broker_of(mqtt, config.kit),
                 fleet=mqtt.fleet,
                 parent=config.node,
                 limit=config.limit("mqtt"),
                 sends=mqtt.max_message_bytes or MQTT_LIMIT,
-                username=mqtt.username,
-                password=password_of(mqtt),
-                tls=tls_of(mqtt, config.kit),
                 note=say,
                 refusals=refusals,
             )

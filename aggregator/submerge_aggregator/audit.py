@@ -25,7 +25,7 @@ import msgspec
 
 from submerge import UsageError
 from submerge_client.config.sections import AnyText, Section
-from submerge_client.files import is_same, open_private, refuse_link, stat_of
+from submerge_client.files import LineFile
 from submerge_client.logs import plain, say
 
 MOST_WAITING = 10_000
@@ -199,50 +199,27 @@ class AuditFiles:
     """The files of one audit log, for one writer."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, files: int = FILES) -> None:
-        refuse_link(path, what="the audit log")
+        self._file = LineFile(path, what="the audit log")
         if path.exists() and not path.is_file():
             raise UsageError(f"audit.path must be a file, got {path}: name another, or '' for none")
         self._path, self._most_bytes, self._files = path, most_bytes, files
-        self._fd = -1
-        self._size = 0
-        self._torn = False
 
     def append(self, lines: bytes) -> None:
         """Append whole lines, on disk when this returns; after an OSError a part may be there."""
-        if self._fd >= 0 and not is_same(os.fstat(self._fd), stat_of(self._path)):
-            self.close()  # removed, or rotated by another program: readers look for the name
-        if self._fd >= 0 and self._size + len(lines) > self._most_bytes and self._size:
+        # What was removed, or rotated by another program, is left: readers look for the name.
+        if self._file.is_open and 0 < self._file.size > self._most_bytes - len(lines):
             self._rotate()
-        if self._fd < 0:
-            self._open()
-        data = b"\n" + lines if self._torn else lines
-        self._torn = True
-        rest = memoryview(data)
-        try:
-            while rest:
-                written = os.write(self._fd, rest)
-                self._size += written
-                rest = rest[written:]
-            os.fsync(self._fd)
-        except OSError:
-            self.close()
-            raise
-        self._torn = False
+        if not self._file.is_open:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file.open()
+        self._file.append(lines)
 
     def close(self) -> None:
         """Close the file; the next line opens it."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def _open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._fd = open_private(self._path, os.O_RDWR | os.O_APPEND)
-        self._size = os.fstat(self._fd).st_size
-        self._torn = self._size > 0 and os.pread(self._fd, 1, self._size - 1) != b"\n"
+        self._file.close()
 
     def _rotate(self) -> None:
-        self.close()
+        self._file.close()
         for number in range(self._files - 1, 0, -1):
             with suppress(FileNotFoundError):
                 os.replace(older(self._path, number - 1), older(self._path, number))

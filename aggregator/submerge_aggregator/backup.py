@@ -254,7 +254,6 @@ def check_models(copy: StoreCopy, config: AggregatorConfig) -> list[GroupCheck]:
 
 
 def root_records(copy: StoreCopy, config: AggregatorConfig) -> dict[Key, Any]:
-    """Return the records of a root's copy, for that root."""
     path, identity = copy.path, copy.identity
     if config.parent is not None:
         raise UsageError(
@@ -297,7 +296,7 @@ def _difference(was: GroupState, found: GroupState | None) -> str:
     if found.learnt != was.learnt:
         return f"{found.learnt:,} readings of {was.learnt:,}"
     if found.model != was.model:
-        return "the same readings give another model: has the configuration changed since?"
+        return "the same readings give another model: has the configuration or submerge changed?"
     return ""
 
 
@@ -429,7 +428,6 @@ class BackupJobs:
             return data
 
     async def end(self, name: str) -> None:
-        """Free the copy's room."""
         job = self._found(name)
         self._job = None
         await job.close()

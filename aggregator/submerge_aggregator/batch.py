@@ -49,7 +49,6 @@ def objection(message: Model | Report, *, coarse: bool) -> str | None:
 
 
 def checked(plans: Mapping[str, GroupPlan], *, coarse: bool) -> dict[str, GroupPlan]:
-    """Return plans of groups that read what they send."""
     reads = partial(objection, coarse=coarse)
     return {name: replace(plan, objection=reads) for name, plan in plans.items()}
 
@@ -198,7 +197,6 @@ class BatchEntries:
         self._known: dict[tuple[str, ...], float] = {}
 
     def add_join(self, join: Message, answer: Joined, inbound: Inbound | None) -> None:
-        """Take a join, if it was accepted."""
         if answer.reason is not Reason.ACK or inbound is None or not isinstance(join, Join):
             return
         stamp, address = join.stamp, inbound.peer

@@ -35,7 +35,6 @@ insecure = true
 
 
 def aggregator_text(learnt: LearntSettings) -> str:
-    """Return a root's configuration as TOML."""
     from submerge_client.config.from_history import PARENT
     from submerge_client.config.sections import written
     from submerge_client.config.tomlfile import quoted

@@ -6,22 +6,24 @@ down, and may be left out.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import asdict
 
 from submerge.aggregator.group import GroupPlan
 from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator.audit import AuditConfig
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen, SecurityConfig
-from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.limits import has_room, largest_message
-from submerge_aggregator.notify.config import NotifyConfig
 from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
+from submerge_client.config.alarms import Destinations
 from submerge_client.config.links import (
     Endpoint,
     RetryConfig,
@@ -84,6 +86,71 @@ class AggregatorTiming(Section, frozen=True, kw_only=True):
 
     report_every_s: Seconds = 300.0
     model_every_s: Seconds = 60.0
+
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""A url's beginning, which no path has; a `Path` keeps only one of its slashes."""
+
+
+class AppriseConfig(Section, frozen=True, kw_only=True):
+    """Services that Apprise knows: e-mail, Slack, Teams, Telegram and many more: pip install
+    'submerge[notify]'.
+
+    urls_file : A file with one Apprise URL per line. It holds secrets: only its owner may read it.
+    """
+
+    urls_file: Path
+
+    def __post_init__(self) -> None:
+        if URL.match(str(self.urls_file)):
+            # Not shown: a url of Apprise holds passwords.
+            raise refusal(
+                "urls_file",
+                expected="the path of a file",
+                got="a url",
+                hint="write the url into a file of mode 0600, and name the file here",
+            )
+
+
+class NotifyConfig(Destinations, frozen=True, kw_only=True):
+    """Where the alarms of all nodes below are sent, so that the nodes need not send them.
+
+    One aggregator is enough. Each that is configured sends all alarms below it, whether or not
+    another aggregator, or a node itself, has sent them.
+
+    apprise : AppriseConfig
+    """
+
+    apprise: AppriseConfig | None = None
+
+
+LEAST_BYTES = 1 << 20
+"""A smaller history would not hold a day of a few nodes beside its alarms."""
+
+Bytes = Annotated[int, Meta(ge=0, le=1 << 40, description="a number of bytes, 0 for none")]
+
+
+class HistoryConfig(Section, frozen=True, kw_only=True):
+    """Scores minute by minute, past alarms, and versions of models, for people.
+
+    max_bytes : Most bytes on disk, at least 1 MiB; the oldest goes first. 0: no history is kept.
+        Raising it keeps more days: a node takes some 170 bytes an hour.
+    """
+
+    max_bytes: Bytes = 16 << 20
+
+    def __post_init__(self) -> None:
+        if 0 < self.max_bytes < LEAST_BYTES:
+            raise refusal(
+                "max_bytes",
+                expected=f"0 for no history, or {LEAST_BYTES} at least",
+                got=str(self.max_bytes),
+            )
+
+
+def history_path(store: str | os.PathLike[str]) -> Path:
+    """Return the file of an aggregator's history: it stands beside the store."""
+    return Path(f"{os.path.realpath(store)}.history")
 
 
 class AdvancedConfig(RetryConfig, frozen=True, kw_only=True):
@@ -249,6 +316,18 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
             return listen.max_message_bytes
         groups = ((group.summary, group.schema) for group in self.groups.values())
         return largest_message(groups, GRPC_LIMIT if way == "grpc" else MQTT_LIMIT)
+
+    @property
+    def addresses(self) -> dict[str, Endpoint]:
+        """Where it listens, by setting; a page without an address takes any that is free."""
+        servers = {
+            "listen.grpc.address": self.listen.grpc,
+            "status.address": self.status,
+            "operators.address": self.operators,
+            "page.address": self.page if self.page is not None and self.page.address else None,
+        }
+        found = {name: each.endpoint for name, each in servers.items() if each is not None}
+        return {name: endpoint for name, endpoint in found.items() if endpoint is not None}
 
     @property
     def takes_kit(self) -> bool:

@@ -151,7 +151,6 @@ class MessageBudget:
         return True
 
     def release(self, who: str, size: int) -> None:
-        """Give back what a message held."""
         self.used -= size
         left = self._held.pop(who, 0) - size
         if left:

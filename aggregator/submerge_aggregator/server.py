@@ -48,6 +48,14 @@ LINGER_S = 5.0
 is waited for, too: a broker that has just hung up is back within seconds."""
 
 
+MARGIN_S = 1.0
+"""The machine forgets a question after `PATIENCE_S`; what it still says comes within this."""
+
+
+class NoReply(SubmergeError):
+    """A node below did not reply, or could not."""
+
+
 class Server:
     """One aggregator.
 
@@ -92,7 +100,8 @@ class Server:
         self.budget = MessageBudget(MOST_BYTES) if budget is None else budget
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._lingers, self._questions = True, OpenQuestions()
+        self._lingers = True
+        self._questions: dict[int, asyncio.Future[Replied]] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
 
     @property
@@ -121,7 +130,6 @@ class Server:
         self._stirred.set()
 
     async def run(self) -> None:
-        """Serve until stopped."""
         loop = asyncio.get_running_loop()
         began = await loop.run_in_executor(self._thread, self.worker.start)
         for downlink in self.downlinks:
@@ -163,20 +171,24 @@ class Server:
         self._put(Asked(event, question, answer))
         return await reply
 
-    async def inquire(
-        self,
-        group: str,
-        path: tuple[str, ...],
-        topic: str,
-        *,
-        about: str = "",
-        after: str = "",
-        span: tuple[int, int] = (0, 0),
-    ) -> bytes:
-        """Ask a node below; return what it replies, as JSON. `span`: its `since_s` and `step_s`."""
-        asked = self._questions.begin(group, path, topic, about=about, after=after, span=span)
-        self._tell(asked)
-        return await self._questions.wait(asked)
+    async def inquire(self, group: str, path: tuple[str, ...], topic: str, **more: Any) -> bytes:
+        """Ask a node below; return what it replies, as JSON. `more` are fields of `Question`."""
+        number = 1 + secrets.randbelow(2**63 - 1)
+        waiting: asyncio.Future[Replied] = asyncio.get_running_loop().create_future()
+        self._questions[number] = waiting
+        # The machine says which child it goes to, and for which of its incarnations.
+        nowhere = Incarnation(0, 0)
+        self._tell(Ask(Question("", group, nowhere, number, path, topic, **more)))
+        try:
+            replied = await asyncio.wait_for(waiting, PATIENCE_S + MARGIN_S)
+        except TimeoutError:
+            what = f"{'/'.join(path)} did not reply within {PATIENCE_S:g} s"
+            raise NoReply(f"{what}: is it connected?") from None
+        finally:
+            del self._questions[number]
+        if replied.problem:
+            raise NoReply(replied.problem)
+        return replied.body
 
     def send_up(self, group: str, data: bytes) -> None:
         """Send the parent a message of a job; it may raise TooLarge."""
@@ -288,10 +300,11 @@ class Server:
                 case Reply(asked, value):
                     asked.reply(value)
                 case Replied():
-                    self._questions.take(out)
+                    waiting = self._questions.get(out.number)
+                    if waiting is not None and not waiting.done():
+                        waiting.set_result(out)  # one that comes too late is dropped
 
     def _status(self) -> str:
-        """Return the state in a line for people."""
         node = self.worker.node
         if node is None:
             return "the store cannot be written"
@@ -346,55 +359,3 @@ class Server:
         """Whether the parent has not acknowledged the last report."""
         node = self.worker.node
         return node is not None and self.parent.uplink is not None and node.unreported
-
-
-MARGIN_S = 1.0
-"""The machine forgets a question after `PATIENCE_S`; what it still says comes within this."""
-
-
-class NoReply(SubmergeError):
-    """A node below did not reply, or could not."""
-
-
-class OpenQuestions:
-    """The questions that wait for a reply; for the event loop's thread."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[int, asyncio.Future[Replied]] = {}
-
-    def begin(
-        self,
-        group: str,
-        path: tuple[str, ...],
-        topic: str,
-        *,
-        about: str = "",
-        after: str = "",
-        span: tuple[int, int] = (0, 0),
-    ) -> Ask:
-        """Return the event that asks a node below; `wait` for its number."""
-        number = 1 + secrets.randbelow(2**63 - 1)
-        self._waiting[number] = asyncio.get_running_loop().create_future()
-        # The machine says which child it goes to, and for which of its incarnations.
-        nowhere = Incarnation(0, 0)
-        return Ask(Question("", group, nowhere, number, path, topic, about, after, *span))
-
-    def take(self, replied: Replied) -> None:
-        """Take a reply; one that comes too late is dropped."""
-        waiting = self._waiting.get(replied.number)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(replied)
-
-    async def wait(self, asked: Ask) -> bytes:
-        """Return the reply's body; raises NoReply if there is none, or none in time."""
-        number, path = asked.question.number, asked.question.path
-        try:
-            replied = await asyncio.wait_for(self._waiting[number], PATIENCE_S + MARGIN_S)
-        except TimeoutError:
-            what = f"{'/'.join(path)} did not reply within {PATIENCE_S:g} s"
-            raise NoReply(f"{what}: is it connected?") from None
-        finally:
-            del self._waiting[number]
-        if replied.problem:
-            raise NoReply(replied.problem)
-        return replied.body

@@ -139,7 +139,6 @@ class Ballast:
         return free is None or free >= size
 
     def release(self) -> None:
-        """Give its room back."""
         with suppress(OSError):  # without one, each commit goes into the database at once
             os.unlink(self._path)
         self.held = 0

@@ -246,7 +246,7 @@ class Store(Database):
             owner, form = self._number("application_id"), self._number("user_version")
             empty = not self._sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         except sqlite3.OperationalError as error:
-            if _primary(error) != sqlite3.SQLITE_BUSY:
+            if primary_code(error) != sqlite3.SQLITE_BUSY:
                 raise
             raise UsageError(
                 f"another process uses the store {self.path}: stop it, or name another file"
@@ -281,7 +281,7 @@ class Store(Database):
         try:
             read = self._room.empty_log()
         except sqlite3.OperationalError as error:
-            if _primary(error) not in OUT_OF_REACH:
+            if primary_code(error) not in OUT_OF_REACH:
                 raise
             # What was acknowledged can be read; the next write tries again.
             say("store's log not written back", level="warning", why=str(error))
@@ -300,7 +300,7 @@ class Store(Database):
             raise  # a bug of ours: the store is closed
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # Python cannot decode SQLite's message where that quotes damaged text.
-            if _primary(error) in OUT_OF_REACH:
+            if primary_code(error) in OUT_OF_REACH:
                 raise StoreUnavailable(self.path, str(error)) from error
             raise StoreDamaged(self.path, str(error)) from error
 
@@ -324,7 +324,7 @@ def _records(found: Iterable[tuple[Any, Any, Any]], path: str) -> dict[Key, byte
     return records
 
 
-def _primary(error: Exception) -> int:
+def primary_code(error: Exception) -> int:
     """Return SQLite's primary error code; that of damage if Python itself complains."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF
 

@@ -155,8 +155,12 @@ class CommitWorker:
         """The store; only for its own thread."""
         return self._store
 
+    @property
+    def certified_until(self) -> float:
+        """When the first of its own certificates ends, Unix seconds; 0 without any."""
+        return 0.0 if self.credentials is None else self.credentials.until
+
     def start(self) -> list[Out]:
-        """Start the machine from what the store holds."""
         self._fails_until = -1.0
         return self._begin()
 
@@ -189,7 +193,6 @@ class CommitWorker:
             self._received.clear()
 
     def close(self) -> None:
-        """Close the store."""
         self._store.close()
 
     # -- a batch ---------------------------------------------------------------

@@ -47,13 +47,9 @@ from submerge_client.uplink import (
     Came,
     Heard,
     Opened,
-    Parted,
-    SendRefused,
-    Slowed,
-    TooLarge,
     Uplink,
 )
-from submerge_client.uplink.parent_link import Reach
+from submerge_client.uplink.parent_link import ParentLink
 from submerge_client.uplink.tls import Credentials
 from submerge_client.watchdog import Watchdog
 from submerge_proto.wire import codec
@@ -158,7 +154,6 @@ class Agent:
         self.node = node
         self.rows = self.delivered = self.foreign = 0
         self.newest = NewestValues(lags.width)
-        self.sent_bytes = self.heard_bytes = 0
         self.refusal: str | None = None
         self._uplink, self.sensor, self._disk, self._lags = uplink, sensor, disk, lags
         self._scores, self._clock, self._coarse = scores or ScoreOutputs(()), clock, coarse
@@ -172,7 +167,7 @@ class Agent:
         self._stop = threading.Event()
         self._durable = 0  # the seq that the root is known to hold
         self._first = 0  # the sensor's rows before the block that is being read
-        self._reach = Reach()
+        self._parent = ParentLink(uplink, clock)
         self._scoring = self._has_read_all = False
 
     def stop(self) -> None:
@@ -226,7 +221,7 @@ class Agent:
     def _next(self, until: float) -> Item | None:
         """Wait for the next item, at most until a time on the steady clock."""
         wait = min(until, self._gatherer.due_at) - self._clock().steady
-        wait = min(wait, self._reach.due_s, self._watchdog.due_s)
+        wait = min(wait, self._parent.reach.due_s, self._watchdog.due_s)
         try:
             # Items in the queue go first: a tick that is due can wait.
             return self._inbox.get_nowait()
@@ -239,13 +234,12 @@ class Agent:
             return RowsWaiting() if gathered else None
 
     def _take(self, item: Item | None) -> None:
+        self._parent.notice(item, self._credentials)
         match item:
             case None:
                 self._step(Tick())
-                self._reach.remind()
+                self._parent.reach.remind()
             case Came():
-                self.heard_bytes += len(item.data)
-                self._reach.heard()
                 if item.kind == "job":
                     self.foreign += self._jobs is None or not self._jobs.take(item.data)
                     return
@@ -257,18 +251,8 @@ class Agent:
                     return
                 self._step(Received(message))
             case Opened():
-                self._reach.opened()
                 self._watchdog.start()
                 self._step(Linked())
-            case Parted():
-                why, credentials = item.why, self._credentials
-                if credentials is not None:
-                    why = credentials.explain(why, self._clock().wall)
-                self._reach.parted(why)
-            case SendRefused():
-                self._reach.refused(item.why)
-            case Slowed():
-                self._reach.slowed(item.why)
             case RowsWaiting():
                 self._take_rows()
 
@@ -326,14 +310,8 @@ class Agent:
         if self._credentials is not None:
             message = self._credentials.stamped(message)
         kind, data = codec.kind_of(message), codec.encode(message, coarse=self._coarse)
-        try:
-            final = isinstance(message, Report) and message.final
-            self._uplink.send(kind, group, data, final=final)
-            self.sent_bytes += len(data)
-        except TooLarge as error:
-            # The configuration was checked by the same formula: this is a bug, or a final of an
-            # earlier configuration. Neither ends a node.
-            say("message too large", level="error", why=str(error))
+        final = isinstance(message, Report) and message.final
+        self._parent.send(kind, group, data, final=final)
 
     def _log_progress(self) -> None:
         current, model = self.node.current, self.node.model
@@ -348,12 +326,21 @@ class Agent:
             say("acknowledged", level="debug", **facts)
 
     def _status(self) -> str:
-        why, problem = self._reach.why, self._scores.problem
+        why, problem = self._parent.reach.why, self._scores.problem
         return status_line(self.node, self.rows, self.delivered, why, problem)
 
     @property
     def _unsettled(self) -> int:
         return unsettled(self.node)
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of messages to the parent, but for those of jobs."""
+        return self._parent.sent_bytes
+
+    @property
+    def heard_bytes(self) -> int:
+        return self._parent.heard_bytes
 
     @property
     def _traffic(self) -> dict[str, int]:

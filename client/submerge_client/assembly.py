@@ -134,14 +134,13 @@ def _scores(
                 node=config.node,
                 group=config.group,
                 outlet=outlet,
-                provisional=config.alarms.provisional,
+                sends=config.alarms.sends,
             )
         )
     return ScoreOutputs(outputs) if outputs else None
 
 
 def _links(config: ClientConfig) -> dict[str, Allowed | None]:
-    """Return every link, by setting."""
     scores = config.scores_link if config.scores.to == "mqtt" else None
     links = {"uplink": config.uplink, "scores": scores, "sensor": config.sensor.link}
     return {**links, **links_of(config)}
@@ -157,7 +156,6 @@ def _disk(config: ClientConfig) -> RecordStore:
 
 
 def _score_writer(config: ClientConfig, stdout: BinaryIO) -> ScoreWriter:
-    """Return where score lines go."""
     if config.scores.to == "mqtt":
         from submerge_client.score_outputs.publisher import Publisher
 

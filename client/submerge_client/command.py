@@ -26,7 +26,6 @@ FROM_HISTORY = click.option(
 
 
 def _input_kind(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
-    """Return a kind of sensor that reads standard input."""
     if given is None:
         return None
     # Late: without the option a program that only prints its help needs none of it.

@@ -6,6 +6,7 @@ root would write where another user points it. Links in folders above are the ad
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -39,12 +40,22 @@ def atomic_file(
 def atomic_write(
     path: Path, data: bytes, *, mode: int = 0o666, durable: bool = True, beside: str | None = None
 ) -> None:
-    """Replace a file by `data`, as `atomic_file`."""
     with atomic_file(path, mode=mode, durable=durable, beside=beside) as file:
         rest = memoryview(data)
         while rest:
             # Unbuffered: tests kill the process between any two calls, and within this one.
             rest = rest[os.write(file.fileno(), rest) :]
+
+
+@contextmanager
+def writing_to(target: str) -> Iterator[None]:
+    """Raise UsageError, which names the target, if it cannot be written; a full disk stays one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise  # not a mistake of the input: the command line reports it
+        raise UsageError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
@@ -114,3 +125,48 @@ def make_private(path: str | os.PathLike[str], *, what: str) -> None:
         say(f"{what} is open to other users", level="warning", path=str(path), why=why)
         return
     say(f"{what} was open to other users", path=str(path), mode=f"{mode:o}", now=f"{PRIVATE:o}")
+
+
+class LineFile:
+    """Lines at the end of a file, for one writer; others may rotate the file.
+
+    A line that a full disk or a kill has cut short stays, on a line of its own.
+    """
+
+    def __init__(self, path: Path, *, what: str) -> None:
+        refuse_link(path, what=what)
+        self.path, self.size = path, 0
+        self._fd, self._torn = -1, False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is open is what the name stands for now."""
+        return self._fd >= 0 and is_same(os.fstat(self._fd), stat_of(self.path))
+
+    def open(self, most: int = 1) -> bytes:
+        """Open the file anew, and return so many bytes of its end."""
+        self.close()
+        self._fd = open_private(self.path, os.O_RDWR | os.O_APPEND)
+        self.size = os.fstat(self._fd).st_size
+        tail = os.pread(self._fd, most, max(0, self.size - most))
+        self._torn = bool(tail) and not tail.endswith(b"\n")
+        return tail
+
+    def append(self, lines: bytes) -> None:
+        """Append whole lines, on disk when this returns; after an OSError a part may be there."""
+        # Without the line break, a line that was cut short would swallow this one.
+        data = b"\n" + lines if self._torn else lines
+        try:
+            if os.write(self._fd, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._fd)
+        except OSError:
+            self.close()  # its end is read again
+            raise
+        self.size, self._torn = self.size + len(data), False
+
+    def close(self) -> None:
+        """Close the file, until it is opened again."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)

@@ -282,7 +282,6 @@ class ClientJobs:
         return True
 
     def close(self) -> None:
-        """Give up all jobs."""
         with self._changed:
             self._closed, thread = True, self._thread
             self._changed.notify_all()

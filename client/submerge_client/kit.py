@@ -38,19 +38,19 @@ def read_kit(path: Path) -> Kit:
     except OSError as error:
         raise UsageError(f"expected a kit to read, got {path}: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise _none(path, "bytes that are no text") from None
+        raise unfit(path, "bytes that are no text") from None
     text = text.replace("\r\n", "\n")
     keys = [block[0] for block in _BLOCK.finditer(text) if block[1].endswith("PRIVATE KEY")]
     certs = [block[0] for block in _BLOCK.finditer(text) if block[1] == "CERTIFICATE"]
     node = _NODE.search(text)
     if not text.startswith(HEAD) or node is None:
-        raise _none(path, "a file that begins otherwise")
+        raise unfit(path, "a file that begins otherwise")
     if len(keys) != 1 or len(certs) < 2:
-        raise _none(path, f"{len(keys)} keys and {len(certs)} certificates")
+        raise unfit(path, f"{len(keys)} keys and {len(certs)} certificates")
     return Kit(
         node[1], key=keys[0].encode(), cert=certs[0].encode(), authority="".join(certs[1:]).encode()
     )
 
 
-def _none(path: Path, got: str) -> UsageError:
+def unfit(path: Path, got: str) -> UsageError:
     return UsageError(f"expected a kit, as `submerge pki issue` writes it, got {got} in {path}")

@@ -57,19 +57,16 @@ class Watchdog:
 
     @property
     def due_s(self) -> float:
-        """How long the loop may sleep."""
         at = self._feed_at
         if not self.silent and not self._ending:
             at = min(at, self._rows_at + self._silence_s)
         return max(0.0, at - self._steady())
 
     def start(self) -> None:
-        """Note that the process does its work."""
         if not self._started:
             self._started, self._feed_at = True, min(self._feed_at, self._steady())
 
     def rows(self) -> None:
-        """Note that the sensor has delivered."""
         self.start()
         self._rows_at = self._steady()
         if self.silent:

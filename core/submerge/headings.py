@@ -67,3 +67,20 @@ def called(channels: Sequence[Channel], headings: Sequence[str]) -> list[str]:
         if place is not None:
             names[place] = channel.name
     return names
+
+
+def lags_of(names: Sequence[str]) -> int:
+    """Return how many rows a client has put side by side, by the channels' names.
+
+    Examples
+    --------
+    >>> lags_of(("flow", "temp", "flow-1", "temp-1"))
+    2
+    """
+    for width in range(1, len(names) // 2 + 1):
+        lags, rest = divmod(len(names), width)
+        if not rest and all(
+            name == f"{names[i % width]}-{i // width}" for i, name in enumerate(names) if i >= width
+        ):
+            return lags
+    return 1

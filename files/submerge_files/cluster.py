@@ -1,7 +1,7 @@
 """`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program.
 
-What runs them is a package of its own, found by its entry point (group `submerge.clusters`): a
-function that connects to an address and yields Workers.
+What runs them is found by its entry point (group `submerge.clusters`): a function that connects to
+an address and yields Workers.
 """
 
 from __future__ import annotations

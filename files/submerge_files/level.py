@@ -84,7 +84,6 @@ class AnotherLevel:
         return float(abs(deviations[worst[0]])), f"{', '.join(said)}{more}"
 
     def _close(self) -> None:
-        """Take the medians of what waits."""
         if not self._waiting:
             return
         rows = np.concatenate(self._waiting)

@@ -5,7 +5,6 @@ model's message alone, which are checked as strictly.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from submerge.history.fit import Fitted
 from submerge.history.knowledge import Learnt
 from submerge.protocol.messages import Model
 from submerge_aggregator.questions.views import ShownRank
-from submerge_client.files import atomic_write
+from submerge_client.files import atomic_write, writing_to
 from submerge_proto.files import learnt as learnt_file
 
 
@@ -54,6 +53,11 @@ def decoded(data: bytes, whence: str, *, sent: bool = False) -> SavedModel:
     return SavedModel(whence, model, schema, shown, learnt)
 
 
+def reread(learnt: Learnt) -> SavedModel:
+    """Return a model as its file would hold it."""
+    return decoded(learnt_file.packed(learnt), "the model")
+
+
 def read(path: Path) -> SavedModel:
     """Return the model in a file."""
     return decoded(bytes_of(path), str(path))
@@ -79,12 +83,8 @@ def save(path: Path, learnt: Learnt, shown: ShownRank | None = None) -> int:
         check_older(path)
     ranks = (0, None) if shown is None else (shown.rank, shown.linear_rank)
     data = learnt_file.packed(learnt, rank=ranks[0], linear_rank=ranks[1] or 0)
-    try:
+    with writing_to(f"the model to {path}"):
         atomic_write(path, data)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise  # not a mistake in the input: the command reports a full disk
-        raise UsageError(f"cannot write the model to {path}: {error.strerror}") from error
     return len(data)
 
 

@@ -91,7 +91,6 @@ def commands() -> dict[str, TableLine]:
 
 
 def loaded(line: TableLine) -> click.Command:
-    """Return a command, loaded."""
     if not line.module:
         raise click.UsageError(
             f"this needs {line.install}, which is not installed: pip install {line.install}"

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
+from submerge.errors import UsageError
 from submerge_aggregator.config import AggregatorConfig, load
+from submerge_files.console.options import AggregatorOptions
+
+Beside = TypeVar("Beside")
+
+
+def beside_store(
+    at: AggregatorOptions,
+    of_store: Callable[[Path], Beside],
+    of_config: Callable[[AggregatorConfig], Beside],
+) -> Beside:
+    """Return what is beside the store of an aggregator, by its configuration or its store."""
+    if (at.config is None) == (at.store is None):
+        got = "neither" if at.config is None else "both"
+        raise UsageError(f"expected --config FILE or --store PATH of an aggregator, got {got}")
+    if at.config is None:
+        return of_store(Path(str(at.store)))
+    return of_config(load(at.config, os.environ))
 
 
 def root_config(path: Path) -> AggregatorConfig:

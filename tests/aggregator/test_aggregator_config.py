@@ -237,8 +237,8 @@ def test_status_can_be_switched_off() -> None:
         ),
         pytest.param(
             ROOT + PUMPS + '[operators]\nca = "ca.pem"',
-            'operators.ca: expected none without cert and key, got "ca.pem"; leave it out, or name'
-            " both",
+            'operators.ca: expected none without cert and key: there is no TLS, got "ca.pem"; leave'
+            " it out, or name both",
             id="operators' authority without a certificate",
         ),
         pytest.param(

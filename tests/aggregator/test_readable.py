@@ -17,7 +17,8 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_aggregator.batch import All, checked, objection
 from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.http.metrics import Numbers, exposition
+from submerge_aggregator.http.metrics import of_server
+from submerge_aggregator.server import Server
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_proto.wire import codec
@@ -110,6 +111,6 @@ def test_an_injected_fault_is_an_error_in_the_log_and_a_count(tmp_path, caplog):
     (model,) = [codec.decode("watch", out.data) for out in outs if isinstance(out, All)]
     assert 10 == model.counts.learnt
     assert "unreadable" == worker.node.excluded("g")[1]["bad"].cause
-    numbers = Numbers(worker.tallies, 0, {}, None, False, None, 0.0, None)
-    assert b"submerge_model_rejected_total 1.0" in exposition(numbers, "")[0]
+    server = Server(worker, downlinks=(), uplink=None, clock=clock)
+    assert 1 == of_server(server)["model_rejected_total"]
     worker.close()

@@ -10,6 +10,7 @@ import gzip
 import re
 import shlex
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -169,6 +170,17 @@ def test_a_name_of_a_zone_but_utc_is_refused(tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv", plant(99), stamps(99, form="%d/%m/%Y %H:%M:%S CET"))
 
     assert "expected times" in refused(path, time_format="%d/%m/%Y %H:%M:%S %Z")
+
+
+@pytest.mark.parametrize("zone", [" CET", "[Europe/Berlin]"])
+def test_a_name_of_a_zone_has_its_cure(tmp_path: Path, zone: str) -> None:
+    """No pattern that takes it for letters: times would be wrong by its offset."""
+    path = table(tmp_path / "a.csv", plant(99), stamps(99, form=f"%Y-%m-%d %H:%M:%S{zone}"))
+
+    message = refused(path)
+
+    assert f"an offset such as +01:00, or UTC, in place of {zone.strip(' []')}" in message
+    assert "--time-format" not in message
 
 
 # -- lines above the headings
@@ -388,7 +400,10 @@ def test_a_meter_has_a_note(tmp_path: Path, kind: str) -> None:
     assert f"channel energy rises in {N - 1:,} rows and never falls: a meter or a counter" in note
 
 
-@pytest.mark.parametrize("name", ["label", "is_anomaly", "Fault Flag", "changepoint", "y_truth"])
+@pytest.mark.parametrize(
+    "name",
+    ["label", "is_anomaly", "Fault Flag", "changepoint", "y_truth", "Störung", "en défaut", "故障"],
+)
 @pytest.mark.parametrize("ones", [0, 40])
 def test_labels_have_a_note(tmp_path: Path, name: str, ones: int) -> None:
     """Also if the history has no fault, and all are 0."""
@@ -533,6 +548,52 @@ def test_files_without_the_column_are_judged_with_a_note(
     assert "rows       600 judged" in found.err
 
 
+def test_scores_and_drills_are_of_the_rows_of_the_fit(
+    tmp_path: Path, stopped: Callable[[str], Ran]
+) -> None:
+    """As alarms are; a file without the column is scored whole, with a note."""
+    stopped("fit history.csv -o x.model --when 'State == RUN'")
+    table(tmp_path / "bare.csv", monday(), stamps(600, MONDAY))
+    scored = stopped("score monday.csv --model x.model -o s.csv")
+    bare = stopped("score bare.csv --model x.model -o s.csv")
+    drilled = stopped("drill history.csv --model x.model")
+
+    for ran in (scored, drilled):
+        assert "rows are judged where State == RUN, as the model was fitted" in ran.err
+    assert "rows       600: 480 scored, 120 not (other state)" in scored.err
+    assert "all rows are judged by that but for column State" in bare.err
+    assert "rows       600: 600 scored" in bare.err
+
+
+@pytest.mark.parametrize("kind", ["files", "pandas", "polars"])
+def test_python_takes_states_too(stopped: Callable[[str], Ran], kind: str) -> None:
+    """Rows have their own numbers and times; the model remembers the state, or says that not."""
+    read: Callable[[str], object] = str
+    if kind != "files":
+        read = pytest.importorskip(kind).read_csv
+    stopped("fit history.csv -o x.model --when 'State == RUN'")
+    model = library.Model.fit(read("history.csv"), when="State == RUN")
+
+    (alarm,) = model.detect(read("monday.csv"))
+    (other,) = library.Model.load("x.model").detect(read("monday.csv"))
+
+    assert other == alarm
+    assert "2026-03-08 05:0" in str(alarm.began)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.detect(read("monday.csv"), when="State != RUN")
+        model.detect(np.full((9, 4), 20.0))
+    assert any("all rows are judged by that but for column State" in str(x.message) for x in said)
+    with pytest.raises(UsageError, match=r"rows where State == GO, got none.*\(when\)"):
+        model.detect(read("monday.csv"), when="State == GO")
+    if kind != "files":
+        stopped("score monday.csv --model x.model -o s.csv")
+        text = np.genfromtxt("s.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+        scores = np.asarray(model.score(read("monday.csv"))["distance"])
+        np.testing.assert_allclose(scores, text["distance"], rtol=1e-6)
+        assert 120 == np.isnan(scores).sum()
+
+
 @pytest.mark.parametrize(
     ("when", "said"),
     [
@@ -558,8 +619,8 @@ def test_a_state_that_is_none_is_refused(
 # -- workbooks
 
 
-def workbook(path: Path, rows: Sequence[Sequence[object]]) -> Path:
-    """Write a workbook of one sheet: text and numbers; times are serial, with a style of dates."""
+def workbook(path: Path, rows: Sequence[Sequence[object]], sheets: Sequence[str] = "a") -> Path:
+    """Write a workbook, its sheets alike: text, numbers, and times in numbers with their style."""
 
     def cell(value: object) -> str:
         if isinstance(value, str):
@@ -573,7 +634,7 @@ def workbook(path: Path, rows: Sequence[Sequence[object]]) -> Path:
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006"
-    sheets = '<sheets><sheet name="a" sheetId="1" r:id="r1"/></sheets>'
+    named = (f'<sheet name="{n}" sheetId="{i}" r:id="r1"/>' for i, n in enumerate(sheets, 1))
     relations = (
         f'<Relationship Id="r1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/>'
         f'<Relationship Id="r2" Type="{office}/styles" Target="styles.xml"/>'
@@ -583,7 +644,8 @@ def workbook(path: Path, rows: Sequence[Sequence[object]]) -> Path:
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
         "_rels/.rels": f'<Relationships xmlns="{package}/relationships">{root}</Relationships>',
-        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}">{sheets}</workbook>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+        f"{''.join(named)}</sheets></workbook>",
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">{relations}'
         "</Relationships>",
         "xl/styles.xml": f'<styleSheet xmlns="{main}">{styles}</styleSheet>',
@@ -715,3 +777,501 @@ def test_whole_numbers_of_a_workbook_are_written_as_such(tmp_path: Path) -> None
     rows = [[101, 102], *plant(20)[:, :2].tolist()]
 
     assert "got whole numbers (101, 102)" in refused(workbook(tmp_path / "h.xlsx", rows))
+
+
+def test_of_several_sheets_the_first_is_read_and_all_are_named(tmp_path: Path) -> None:
+    """In a note, and where the first has no table."""
+    pytest.importorskip("python_calamine")
+    rows = [["a", "b"], *plant(20)[:, :2].tolist()]
+    recordings, _, _ = opened(workbook(tmp_path / "h.xlsx", rows, ("Data", "Notes")))
+
+    note = "of the sheets Data, Notes the first is read: save another one as CSV"
+    assert any(note in each for each in recordings.notes)
+    for sheet in ([["Plant"], ["made by me"]], [], rows):
+        about = workbook(tmp_path / "n.xlsx", sheet, ("About", "Data"))
+        assert "of the sheets About, Data the first" in refused(about, columns=("c", "d"))
+
+
+def test_a_sheet_of_notes_is_named_by_each_command(
+    tmp_path: Path, run: Callable[[str], Ran]
+) -> None:
+    """Its cells are no channels of the model."""
+    pytest.importorskip("python_calamine")
+    run("fit history.csv -o x.model")
+    notes = [["day", "who"], *([float(i), i + 0.5] for i in range(30))]
+    workbook(tmp_path / "n.xlsx", notes, ("About", "Data"))
+
+    for words in ("detect", "score -o s.csv", "drill"):
+        ran = run(f"{words} n.xlsx --model x.model")
+        assert (2, 1) == (ran.status, ran.err.count("\n")), words
+        assert "of the sheets About, Data the first is read" in ran.err
+
+
+# -- times that do not count from 1970
+
+EPOCHS = {
+    "a FILETIME of Windows": lambda at: f"{int((at + 11644473600) * 1e7)}",
+    "ticks of .NET": lambda at: f"{int((at + 62135596800) * 1e7)}",
+    "microseconds since 1601": lambda at: f"{int((at + 11644473600) * 1e6)}",
+    "seconds since 1904": lambda at: f"{at + 2082844800:.0f}",
+    "one that begins in 1904": lambda at: f"{at / 86400 + 24107:.6f}",
+    "a datenum of MATLAB": lambda at: f"{at / 86400 + 719529:.6f}",
+    "a Julian day": lambda at: f"{at / 86400 + 2440587.5:.6f}",
+    "a modified Julian day": lambda at: f"{at / 86400 + 40587:.6f}",
+    "a decimal year": lambda at: f"{1970 + at / 86400 / 365.2425:.8f}",
+}
+
+
+@pytest.mark.parametrize("kind", EPOCHS)
+@pytest.mark.parametrize("name", ["time", "Date", "utc"])
+def test_numbers_that_count_from_elsewhere_are_no_times_since_1970(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    """They are refused with what they look like, in files and in frames."""
+    pandas = pytest.importorskip("pandas")
+    times = [EPOCHS[kind](BEGIN.timestamp() + 60 * i) for i in range(300)]
+    rows = plant(300).round(4)
+    path = written(tmp_path / "a.csv", times, *rows.T, head=f"{name},a,b,c,d")
+    frame = pandas.read_csv(path)
+
+    for read in (lambda: opened(path), lambda: library.Model.fit(frame)):
+        with pytest.raises(UsageError, match=rf"{re.escape(kind)} \(2026-03-0[12] ") as caught:
+            read()
+        assert "convert it, or give" in str(caught.value)
+    assert 300 == len(opened(path, time="none", skip=(name,))[1])
+
+
+@pytest.mark.parametrize("first", [0.0, 1990.0, 45_000.0, 2_082_844_800.0])
+def test_seconds_from_a_start_are_taken_for_no_dates(tmp_path: Path, first: float) -> None:
+    """Nor is a time since 1970 taken for one since 1904."""
+    table(tmp_path / "a.csv", plant(99), [f"{first + 2 * i}" for i in range(99)])
+
+    assert first + 2 == opened(tmp_path / "a.csv")[2][0].times[1]
+
+
+def test_a_column_of_decimal_years_is_no_meter(run: Callable[[str], Ran], tmp_path: Path) -> None:
+    """Whatever command reads it."""
+    run("fit history.csv -o x.model")
+    years = [EPOCHS["a decimal year"](MONDAY.timestamp() + 60 * i) for i in range(600)]
+    written(tmp_path / "m.csv", years, *monday().round(4).T, head="decyear,a,b,c,d")
+
+    for words in ("detect m.csv --model x.model", "score m.csv --model x.model -o s.csv"):
+        assert "looks like a decimal year (2026-03-0" in run(words).err
+
+
+@pytest.mark.parametrize(
+    ("form", "patterns"),
+    [
+        ("%m/%d/%y %H:%M:%S", ["%d/%m/%y %H:%M:%S", "%m/%d/%y %H:%M:%S", "%y/%m/%d %H:%M:%S"]),
+        ("%d-%b-%Y %H:%M:%S", ["%d-%b-%Y %H:%M:%S"]),
+        ("%d %B %Y %I:%M %p", ["%d %B %Y %I:%M %p"]),
+        ("%Y%m%dT%H%M", ["%Y%m%dT%H%M"]),
+        ("%Y%m%d_%H%M%S", ["%Y%m%d_%H%M%S"]),
+        ("%Y.%m.%d %H:%M", ["%Y.%m.%d %H:%M"]),
+        ("%Y-%j %H:%M", ["%Y-%j %H:%M"]),
+        ("%d.%m.%Y %H.%M.%S", ["%d.%m.%Y %H.%M.%S"]),
+        ("%a %b %d %H:%M:%S %Y", ["%a %b %d %H:%M:%S %Y"]),
+        ("%Y年%m月%d日 %H:%M", ["%Y年%m月%d日 %H:%M"]),
+        ("%H:%M:%S %d/%m/%Y", ["%H:%M:%S %d/%m/%Y", "%H:%M:%S %m/%d/%Y"]),
+        ("%Y-%m-%dT%H:%M:%S+00:00[Europe/London]", ["%Y-%m-%dT%H:%M:%S%z[Europe/London]"]),
+    ],
+)
+def test_the_pattern_that_is_named_reads_the_dates(
+    tmp_path: Path, form: str, patterns: list[str]
+) -> None:
+    """All orders that read them are named."""
+    path = table(tmp_path / "a.csv", plant(300), stamps(300, form=form))
+
+    assert f"as in --time-format {' or '.join(map(repr, patterns))}, " in refused(path)
+    assert BEGIN.timestamp() + 60 == opened(path, time_format=form)[2][0].times[1]
+
+
+# -- groups of digits
+
+
+def test_points_that_group_digits_are_no_decimal_points(tmp_path: Path) -> None:
+    """1.025 is a thousand if 980 stands there too, or a decimal comma, or 1.025.300."""
+
+    def grouped(value: float) -> str:
+        return f"{value:,.0f}".replace(",", ".")
+
+    rows, times = plant(300) * 50, stamps(300)
+    a = [grouped(value) for value in rows[:, 0]]
+    large = [grouped(value) for value in rows[:, 1] * 2]
+    others = {
+        "mixed": [a, large],
+        "commas": [large, [f"{value:.2f}".replace(".", ",") for value in rows[:, 2]]],
+        "groups": [large, [grouped(value * 1000) for value in rows[:, 2]]],
+    }
+    assert "." not in min(a, key=len)
+    for name, columns in others.items():
+        path = written(tmp_path / f"{name}.csv", times, *columns, head="time;a;b", mark=";")
+        assert "whose point groups its digits, as other fields show" in refused(path)
+    decimals = np.char.mod("%.3f", plant(300)).T
+    path = written(tmp_path / "d.csv", times, *decimals, head="time;a;b;c;d", mark=";")
+    np.testing.assert_allclose(plant(300), opened(path)[1], atol=1e-3)
+
+
+@pytest.mark.parametrize(("mark", "noted"), [(";", 1), ("\t", 1), (",", 0), (" ", 0)])
+def test_points_that_may_group_digits_have_a_note(tmp_path: Path, mark: str, noted: int) -> None:
+    """If each number has one and three digits behind it, where commas may be decimal marks."""
+    thousands = (1000 * plant(300)).round()
+    texts = ([f"{value:,.0f}".replace(",", ".") for value in column] for column in thousands.T)
+    path = written(tmp_path / "g.csv", *texts, head=mark.join(NAMES), mark=mark)
+
+    said = [note for note in opened(path)[0].notes if "if these group digits" in note]
+
+    assert noted == len(said)
+
+
+# -- rows that are none, and marks, in each command
+
+
+@pytest.mark.parametrize("footer", ["Total,20,20,20,20", "--- end ---", "time,a,b,c,d"])
+def test_what_is_no_row_is_refused_by_each_command(
+    tmp_path: Path, run: Callable[[str], Ran], footer: str
+) -> None:
+    """With its line, also if its cells are numbers."""
+    run("fit history.csv -o x.model")
+    with table(tmp_path / "m.csv", monday(), stamps(600, MONDAY)).open("a") as file:
+        file.write(footer + "\n")
+
+    for words in (
+        "fit m.csv -o y.model",
+        "detect m.csv --model x.model",
+        "score m.csv --model x.model -o s.csv",
+        "replay m.csv --rank 2",
+    ):
+        ran = run(words)
+        assert (2, 1) == (ran.status, ran.err.count("\n")), words
+        assert "m.csv, line 602" in ran.err
+        assert ("the headings again" in ran.err) == (footer[:4] == "time")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_footer_without_a_time_is_no_row(
+    tmp_path: Path, run: Callable[[str], Ran], kind: str
+) -> None:
+    """Its sums would be scored."""
+    run("fit history.csv -o x.model")
+    times: list[datetime | None] = [MONDAY + timedelta(minutes=i) for i in range(600)]
+    times[-1] = None
+    path = table(
+        tmp_path / "f.csv", monday(), ["" if at is None else f"{at:%F %T}" for at in times]
+    )
+    if kind == "parquet":
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        columns = {"time": pa.array(times, pa.timestamp("us"))}
+        path = tmp_path / "f.parquet"
+        parquet.write_table(pa.table(columns | dict(zip(NAMES, monday().T, strict=True))), path)
+
+    for words in ("detect", "score -o s.csv", "drill"):
+        ran = run(f"{words} {path.name} --model x.model")
+        assert (2, 1, 1) == (ran.status, ran.err.count("\n"), ran.err.count(path.name)), words
+        assert f"{'line 601' if kind == 'csv' else 'row 600'}, column 1 (time)" in ran.err
+        assert "expected a time in each row, got none" in ran.err
+
+
+def test_scores_of_rows_out_of_order_have_a_note(tmp_path: Path, run: Callable[[str], Ran]) -> None:
+    """One, with the first place: the rows stay in their order."""
+    run("fit history.csv -o x.model")
+    times = stamps(600, MONDAY)
+    table(tmp_path / "m.csv", monday(), [*times[400:], *times[:200], *times[200:400][::-1]])
+
+    ran = run("score m.csv --model x.model -o s.csv")
+
+    assert (0, 1) == (ran.status, ran.err.count("times go back"))
+    assert (
+        "note: times go back in line 202 of m.csv: rows are scored as they stand there" in ran.err
+    )
+    assert "times go back" not in run("score monday.csv --model x.model -o s.csv").err
+
+
+@pytest.mark.parametrize("mark", [-9999, 1e15])
+def test_marks_have_a_note_in_each_command(
+    tmp_path: Path, run: Callable[[str], Ran], mark: float
+) -> None:
+    """`score` and `replay` name them as `fit` does."""
+    run("fit history.csv -o x.model")
+    rows = monday()
+    rows[50:60, 1] = mark
+    table(tmp_path / "m.csv", rows, stamps(600, MONDAY))
+
+    for words in ("detect m.csv --model x.model", "score m.csv --model x.model -o s.csv"):
+        said = run(words).err
+        assert re.search(r"note: channel b (is -9999 in 10 rows|goes from .* to 1e\+15)", said)
+    assert "channel b " in run("replay m.csv --rank 2").out
+
+
+# -- letters, separators, pages
+
+
+def test_another_encoding_is_called_that(tmp_path: Path) -> None:
+    """It is text, as a spreadsheet saves it."""
+    path = table(tmp_path / "a.csv", plant(99))
+    path.write_bytes(path.read_text().replace("d\n", "d °C\n", 1).encode("cp1252"))
+
+    assert "line 1: expected UTF-8, got text in other letters (byte 0xb0" in refused(path)
+
+
+@pytest.mark.parametrize("mark", ["|", " | "])
+def test_bars_separate_columns(tmp_path: Path, mark: str) -> None:
+    """With blanks beside them, too."""
+    columns = stamps(99), *np.char.mod("%.7g", plant(99)).T
+    path = written(tmp_path / "a.csv", *columns, head=mark.join(("time", *NAMES)), mark=mark)
+
+    np.testing.assert_allclose(plant(99), opened(path)[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("<!DOCTYPE html>\n<html>", "HTML"),
+        ("\n<HTML>\n", "HTML"),
+        ("<!-- saved from a browser -->\n<html>", "HTML"),
+        ('<?xml version="1.0"?>\n<a/>', "XML"),
+    ],
+)
+def test_a_page_is_no_table(tmp_path: Path, text: str, kind: str) -> None:
+    """A server that wants a password sends one."""
+    (tmp_path / "a.csv").write_text(text + "a, b\n1, 2\n" * 9)
+
+    assert f"expected a table, got {kind}; " in refused(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("word", ["Bad", "#N/A", "I/O Timeout"])
+def test_the_cure_for_a_word_among_numbers_is_read(tmp_path: Path, word: str) -> None:
+    """As the message has it."""
+    cells = np.char.mod("%.7g", plant(300)).astype(object)
+    cells[250:260, 1] = word
+    path = written(tmp_path / "a.csv", stamps(300), *cells.T, head="time,a,b,c,d")
+    cure = re.search(r"make gaps of it \(--na (.*), of fit", refused(path))
+
+    assert cure is not None
+    assert 10 == np.isnan(opened(path, missing=tuple(shlex.split(cure[1])))[1]).sum()
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("a::b\n1::2\n3::4\n5::6\n" * 9, "if another mark is between its columns, write commas"),
+        ("a,b\n1,2,\n3,4,\n5,6,\n" * 9, "if each row ends in that mark, end the headings in it"),
+        ("a,b\n1,2\n3,4\n\0\0\0\0\n", "got zero bytes, as after a loss of power; leave them out"),
+    ],
+)
+def test_what_breaks_a_line_is_called_by_its_name(tmp_path: Path, text: str, cure: str) -> None:
+    """Another mark, a mark at the end, and what a disk has where nothing was written."""
+    (tmp_path / "a.csv").write_text(text)
+
+    assert cure in refused(tmp_path / "a.csv")
+
+
+def test_a_readme_in_a_folder_is_no_table(tmp_path: Path) -> None:
+    """It is passed over with a note, and read if it is named."""
+    folder = tmp_path / "days"
+    folder.mkdir()
+    table(folder / "a.csv", plant(99))
+    (folder / "README.txt").write_text("time is that of the pump, in UTC\nmade by me\n" * 9)
+
+    recordings, rows, _ = opened(folder)
+
+    assert 99 == len(rows)
+    assert any("README.txt in" in note and "passed over" in note for note in recordings.notes)
+    table(folder / "README.txt", plant(99))
+    assert 99 == len(opened(folder / "README.txt")[1])
+
+
+@pytest.mark.parametrize(
+    ("form", "cure"),
+    [
+        (lambda x: f"{x:.3f}".replace("-", "\u2212"), "it has another minus sign than -"),
+        (lambda x: f"({-x:.3f})" if x < 0 else f"{x:.3f}", "it has brackets of a negative number"),
+        (lambda x: f"{x:.4E}".replace("E", "D"), "it has D before its exponent"),
+    ],
+)
+def test_numbers_of_other_spellings_are_no_gaps(
+    tmp_path: Path, form: Callable[[float], str], cure: str
+) -> None:
+    """A message that named `--na` would have all negative numbers lost."""
+    rows = plant(99) - 20
+    path = written(
+        tmp_path / "a.csv", *([form(x) for x in each] for each in rows.T), head="a,b,c,d"
+    )
+
+    message = refused(path)
+
+    assert cure in message
+    assert "--na" not in message
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_column_that_is_half_of_words_names_the_option(tmp_path: Path, first: int) -> None:
+    """Whether a number comes first or not; a column of words alone has none to keep."""
+    cells = np.char.mod("%.7g", plant(300)).astype(object)
+    cells[first::2, 1], cells[:, 3] = "Bad", "RUN"
+    path = written(tmp_path / "a.csv", stamps(300), *cells.T, head="time,a,b,c,d")
+
+    recordings, _, _ = opened(path)
+
+    assert ("a", "c") == recordings.names
+    half, words = (note for note in recordings.notes if "is text" in note)
+    assert re.search(r"column b .* make gaps of 'Bad' \(--na, in text files\)", half)
+    assert re.search(r"column d is text \('RUN' alone\) and is left out(?!:)", words)
+    assert "make gaps of 'Bad' (--na, in text files)" in refused(path, columns=("a", "b"))
+    assert 150 == np.isnan(opened(path, missing=("Bad",))[1]).sum()
+
+
+def test_a_total_below_rows_without_times_is_no_gap(tmp_path: Path) -> None:
+    """Its other cells would be learnt: the message names the row, too."""
+    path = written(tmp_path / "a.csv", *plant(300).T, head="a,b,c,d")
+    path.write_text(path.read_text() + "Total,6000,6000,6000\n")
+
+    message = refused(path)
+    assert "line 302, column 1 (a): expected a number, got 'Total'" in message
+    assert "or the row if it is a total" in message
+
+
+def test_names_with_commas_are_quoted(tmp_path: Path, run: Callable[[str], Ran]) -> None:
+    """In `--columns`, as in the file."""
+    body = plant().round(4).T
+    written(tmp_path / "q.csv", stamps(N), *body, head='time,"a, left",b,c,d')
+
+    assert "did you mean '\"a, left\"'?" in run("fit q.csv -o q.model --columns 'a, left,b'").err
+    assert 0 == run("""fit q.csv -o q.model --columns '"a, left",b,c'""").status
+
+
+# -- other formats
+
+
+def test_arrow_of_polars_is_read_or_refused_with_its_cure(tmp_path: Path) -> None:
+    """Its files begin in a way of their own, and its streams have views of strings."""
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"time": stamps(99), **dict(zip(NAMES, plant(99).T, strict=True))})
+    frame.write_ipc(tmp_path / "file.arrow")
+    frame.write_ipc_stream(tmp_path / "stream.arrow")
+
+    assert "with polars, write_parquet or write_ipc_stream" in refused(tmp_path / "file.arrow")
+    _, rows, (block,) = opened(tmp_path / "stream.arrow")
+    np.testing.assert_array_equal(plant(99), rows)
+    assert BEGIN.timestamp() == block.times[0]
+
+
+def test_milliseconds_in_text_are_times(tmp_path: Path) -> None:
+    """As exports of databases have them; other text of numbers is left out with a note."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = [str(int(BEGIN.timestamp() + 60 * i) * 1000) for i in range(99)]
+    columns = {"time": times, **dict(zip(NAMES, plant(99).T, strict=True)), "code": times}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+
+    recordings, _, (block,) = opened(tmp_path / "a.parquet")
+
+    assert (NAMES, BEGIN.timestamp() + 60) == (recordings.names, block.times[1])
+    assert any("cast it, if it holds numbers" in note for note in recordings.notes)
+
+
+def test_files_of_one_name_are_machines_of_their_folders(
+    tmp_path: Path, run: Callable[[str], Ran]
+) -> None:
+    """By names that `detect` takes, as of `machine=1` and of `Pump 1.csv`."""
+    run("fit history.csv -o x.model")
+    for number in 1, 2:
+        (tmp_path / f"h/machine={number}").mkdir(parents=True)
+        table(tmp_path / f"h/machine={number}/part-0.csv", plant(600, number))
+        table(tmp_path / f"Pump {number}.csv", plant(600, number))
+    hive, pumps = "'h/*/*.csv'", "'Pump 1.csv' 'Pump 2.csv'"
+
+    for files in (hive, pumps):
+        assert run(f"detect {files} --model x.model --node-by file").status in (0, 3)
+    assert ("machine-1", "machine-2") == opened(Path("h/*/*.csv"), node_by="file")[0].machines
+
+
+# -- messages
+
+
+def test_rows_of_two_machines_name_the_option(tmp_path: Path) -> None:
+    """Below one another they are refused, and by turns they share their times."""
+    times, rows = stamps(300), plant(600).round(4)
+    below = [*times, *times], ["p1"] * 300 + ["p2"] * 300
+    turns = [time for time in times for _ in range(2)], ["p1", "p2"] * 300
+    head = "time,machine,a,b,c,d"
+
+    path = written(tmp_path / "a.csv", *below, *rows.T, head=head)
+    assert "if rows are of several machines, name the column that says so" in refused(path)
+    path = written(tmp_path / "b.csv", *turns, *rows.T, head=head)
+    assert any("(--node-by)" in note for note in opened(path)[0].notes)
+    assert ("p1", "p2") == opened(path, node_by="machine")[0].machines
+
+
+@pytest.mark.parametrize("other", ["flow (m3/h)", "flow, m3/h", "flow in m3/h"])
+def test_a_unit_in_other_brackets_is_told(tmp_path: Path, other: str) -> None:
+    """It is the same channel, and not the one that is spelt nearly so."""
+    for name, heading in (("a", "flow [m3/h]"), ("b", other)):
+        written(tmp_path / f"{name}.csv", *plant(99).T, head=f'"{heading}","flow2 [m3/h]",c,d')
+
+    message = refused(tmp_path / "a.csv", tmp_path / "b.csv")
+    assert f"is it {other!r}? then give its heading that unit, in such brackets" in message
+
+
+# -- frames
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def framed(request: pytest.FixtureRequest) -> Callable[..., object]:
+    """Return what makes a frame of the plant with other columns before it."""
+    package = pytest.importorskip(request.param)
+    return lambda **more: package.DataFrame(more | dict(zip(NAMES, plant().T, strict=True)))
+
+
+def noted(frame: object, **options: object) -> tuple[library.Model, str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = library.Model.fit(frame, **options)  # type: ignore[arg-type]
+    return model, "\n".join(str(each.message) for each in caught)
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_a_frames_numbers_called_time_are_times(framed: Callable[..., object], scale: int) -> None:
+    """As those of a file, and text that reads as times is, too."""
+    numbers = (np.arange(N, dtype=np.int64) * 60 + int(BEGIN.timestamp())) * scale
+
+    for times in (numbers, stamps(N)):
+        model = library.Model.fit(framed(time=times))
+        assert (NAMES, 60.0) == (model.channels, model.period_s)
+    kept, _ = noted(framed(time=numbers / scale), columns=["time", *NAMES[:3]])
+    assert "time" in kept.channels
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("id", np.arange(N), "column id counts the rows and is left out"),
+        ("label", np.zeros(N, int), r"is learnt as a channel: .* leave it out \(columns\)"),
+        ("state", ["1.5", "2.5"] * (N // 2), "is text .*: cast it, if it holds numbers"),
+        ("empty", [None] * N, "column empty has no value and is left out"),
+        ("copy", plant()[:, 0], "columns copy and a have the same values"),
+    ],
+)
+def test_columns_of_a_frame_have_the_notes_of_a_file(
+    framed: Callable[..., object], name: str, values: Sequence[object], said: str
+) -> None:
+    """One sentence for one column, whatever it is read from."""
+    assert re.search(said, noted(framed(**{name: values}))[1])
+
+
+def test_parts_of_a_date_are_no_channels_without_a_word(framed: Callable[..., object]) -> None:
+    """A later month would be an alarm."""
+    parts = {"year": [2026] * N, "month": [3] * N, "hour": [i // 60 % 24 for i in range(N)]}
+
+    assert "columns year, month, hour are learnt as channels" in noted(framed(**parts))[1]
+
+
+@pytest.mark.parametrize("step", [60, 0.5])
+def test_an_index_of_numbers_that_does_not_count_rows_is_noted(step: float) -> None:
+    """That of a frame whose rows were filtered is not."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(plant(), columns=[*NAMES])
+    index = BEGIN.timestamp() + step * np.arange(N)
+
+    said = noted(frame.set_axis(index.astype(int) if step == 60 else index))[1]
+    assert re.fullmatch("the index is .*: rows are learnt without times.*", said)
+    assert not noted(frame.query("a > 18"))[1]

@@ -200,9 +200,8 @@ def test_a_broker_without_the_hello_of_that_parent_is_told(kept, monkeypatch):
 def test_a_client_that_runs_is_not_chased_off(kept, mosquitto):
     """A broker hangs up on an older connection of the same name."""
     ear = Ear()
-    client = Up(
-        LOOPBACK, mosquitto.port, fleet="f", parent="root", node="pump-1", groups=(), limit=LIMIT
-    )
+    at = Broker(LOOPBACK, mosquitto.port)
+    client = Up(at, fleet="f", parent="root", node="pump-1", groups=(), limit=LIMIT)
     client.open(ear)
     try:
         ear.opened()

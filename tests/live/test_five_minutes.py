@@ -50,9 +50,9 @@ def test_the_five_minutes_show_a_fault_and_nothing_else(tmp_path):
     )
 
     assert 0 == done.returncode, done.stderr
-    assert re.search(r"\bdistance +flow \d+% \(\+[4-8]\.?\d*\).* OPEN, provisional", done.stdout)
+    assert re.search(r"\bewma +flow \d+% \(\+[4-8]\.?\d*\).* OPEN, provisional", done.stdout)
     assert re.search(r": flow reads \d\d\.?\d?, where the others say \d\d", done.stdout)
-    assert re.search(r" \d,\d{3} learnt, \d+ withheld, 0 lost: coverage \d", done.stdout)
+    assert re.search(r" \d,\d{3} learnt, [\d,]+ withheld, 0 lost: coverage \d", done.stdout)
     assert 1 == len(re.findall(r"(OPEN|over), provisional", done.stdout))
     # The twenty rows of the fault are withheld, and those of a false alarm of the first minute.
     ended = r" ended rows=5000 learnt=(\d+) waiting=0 lost=0 withheld=(\d+) sent_bytes"

@@ -112,7 +112,7 @@ gather_s = 0
         return json.loads(submerge(*words, "--store", self.store, "--json"))
 
 
-@pytest.mark.parametrize(("days", "provisional"), [(3, True), (14, False)])
+@pytest.mark.parametrize(("days", "provisional"), [(2, True), (14, False)])
 def test_a_new_clients_fault_is_an_alarm_within_fifty_rows(programs, days, provisional):
     """A fault that begins with its 11th row ever; then the history is forgotten.
 

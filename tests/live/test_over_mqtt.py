@@ -27,15 +27,22 @@ from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.over_mqtt import MqttUplink as Uplink
 from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
-from support.patience import PATIENCE_S
+from support.patience import PATIENCE_S, until
 from support.ways import Ear, Host
 
 NAMES: dict[str, Any] = {"fleet": "f", "parent": "a", "limit": 100_000, "first_wait_s": 0.02}
 STATE = topics.state("f", "a", "c")
 
 
-def uplink(broker: Any, node: str = "c", **settings: Any) -> Uplink:
-    return Uplink(broker.host, broker.port, **{**NAMES, "node": node, "groups": ["g"], **settings})
+def uplink(
+    broker: Any,
+    node: str = "c",
+    login: tuple[str, str] | None = None,
+    tls: Tls | None = None,
+    **settings: Any,
+) -> Uplink:
+    at = Broker(broker.host, broker.port, *(login or (None, None)), tls)
+    return Uplink(at, **{**NAMES, "node": node, "groups": ["g"], **settings})
 
 
 class Notes(list[tuple[str, dict[str, object]]]):
@@ -45,9 +52,12 @@ class Notes(list[tuple[str, dict[str, object]]]):
         self.append((what, facts))
 
 
-def downlink(broker: Any, notes: Notes | None = None, **settings: Any) -> Downlink:
+def downlink(
+    broker: Any, notes: Notes | None = None, tls: Tls | None = None, **settings: Any
+) -> Downlink:
     note = Notes() if notes is None else notes
-    return Downlink(broker.host, broker.port, **{**NAMES, "note": note, **settings})
+    at = Broker(broker.host, broker.port, tls=tls)
+    return Downlink(at, **{**NAMES, "note": note, **settings})
 
 
 class Spy:
@@ -169,7 +179,7 @@ def test_why_nobody_is_let_in_is_said(mosquitto, tmp_path):
     mosquitto.stop()
     (tmp_path / "passwords").touch()
     mosquitto.start("allow_anonymous false", f"password_file {tmp_path / 'passwords'}")
-    child, ear = uplink(mosquitto, username="c", password="guess"), Ear()  # noqa: S106
+    child, ear = uplink(mosquitto, login=("c", "guess")), Ear()
     with closing(child):
         child.open(ear)
         why = ear.parted().why
@@ -186,6 +196,7 @@ def test_where_nobody_listens_that_is_said(mosquitto):
     with closing(child, host):
         child.open(ear)
         why = ear.parted().why
+        until(lambda: [*notes], lambda: "the parent to have tried, too")
         mosquitto.start()
         ear.opened()
         host.publish("", b"hello")

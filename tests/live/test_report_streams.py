@@ -25,13 +25,6 @@ pytestmark = pytest.mark.slow
 LIMIT = 1000
 
 
-class EarlierVersion(over_grpc.GrpcDownlink):
-    """A parent from before there were streams."""
-
-    def _handlers(self) -> dict[str, Any]:
-        return {name: each for name, each in super()._handlers().items() if name != "Reports"}
-
-
 class Refuses:
     """Who may watch: all, until `why` is set."""
 
@@ -120,21 +113,8 @@ def test_without_a_place_each_report_is_answered_all_the_same(linked, monkeypatc
     assert 0 == link.uplink.failures
 
 
-def test_a_parent_of_an_earlier_version_is_asked_for_a_stream_once(linked):
-    """The report that found none goes as a call at once, and so do the next ones."""
-    refused = Refusals()
-    link = linked(EarlierVersion, refusals=refused)
-    link.host.publish("", b"hello")
-    link.ear.opened()
-    link.report(b"one", 1)
-    link.report(b"two", 2)
-    link.report(b"three", 3)
-
-    assert 1 == refused.counts["foreign_topic"]
-
-
-def test_a_child_of_an_earlier_version_reports_by_calls(linked):
-    """The old method stays."""
+def test_a_child_may_report_by_calls(linked):
+    """The method without a stream stays, for clients in other languages."""
     link = linked()
     with grpc.insecure_channel(f"127.0.0.1:{link.downlink.port}") as channel:
         call = channel.unary_unary(f"/{over_grpc.SERVICE}/Report").future(b"old", timeout=20)

@@ -13,6 +13,7 @@ from submerge_aggregator.downlink.over_mqtt import MqttDownlink as DownMqtt
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_client import clock
+from submerge_client.uplink.broker import Broker
 from submerge_client.uplink.over_grpc import GrpcUplink as Up
 from submerge_client.uplink.over_mqtt import MqttUplink
 from submerge_client.uplink.tls import Tls
@@ -38,11 +39,11 @@ def test_certificate_files_of_no_use_are_said_at_once(tmp_path, content):
 @pytest.mark.slow
 def test_finals_do_not_take_one_anothers_place(mosquitto):
     """Four of them and a running report, said in one breath: the parent gets all five."""
-    place = mosquitto.host, mosquitto.port
-    down = DownMqtt(*place, fleet="f", parent="a", limit=1000, note=lambda *_, **__: None)
+    at = Broker(mosquitto.host, mosquitto.port)
+    down = DownMqtt(at, fleet="f", parent="a", limit=1000, note=lambda *_, **__: None)
     host, ear = Host(down), Ear()
     host.publish("", b"hello")
-    up = MqttUplink(*place, fleet="f", parent="a", node="c", groups=("g",), limit=1000)
+    up = MqttUplink(at, fleet="f", parent="a", node="c", groups=("g",), limit=1000)
     up.open(ear)
     ear.came(b"hello")
     for i in range(4):

@@ -18,6 +18,7 @@ paho = pytest.importorskip("paho.mqtt.client")
 from submerge_client.assembly import build_agent  # noqa: E402
 from submerge_client.config import client_config  # noqa: E402
 from submerge_client.config.sensors import MqttSensor  # noqa: E402
+from submerge_client.sensors import tally  # noqa: E402
 from submerge_client.sensors.mqtt import readings  # noqa: E402
 from submerge_client.sensors.mqtt.readings import MqttReadings  # noqa: E402
 from support.broker import PROGRAM, REQUIRED, Mosquitto  # noqa: E402
@@ -185,14 +186,14 @@ def test_a_broker_may_come_later(broker, listening) -> None:
 def test_a_callback_that_fails_does_not_end_the_thread(broker, listening, monkeypatch) -> None:
     """paho's thread would die of it, and say that it is connected ever after."""
     reading = listening()
-    read = reading.sensor._decoder._published.read
+    read = reading.sensor._decoder.read
 
     def failing(payload: bytes) -> Any:
         if payload == b"13":
             raise RuntimeError("a bug of ours")
         return read(payload)
 
-    monkeypatch.setattr(reading.sensor._decoder._published, "read", failing)
+    monkeypatch.setattr(reading.sensor._decoder, "read", failing)
     broker.publish("plant/temp/value", "13")
     broker.publish("plant/temp/value", "14")
 
@@ -276,8 +277,8 @@ def test_messages_of_two_devices_become_rows(broker, listening) -> None:
 
 def test_unknown_names_are_logged_in_one_line(broker, listening, monkeypatch) -> None:
     """Those of a minute together, and not more of them than a number."""
-    monkeypatch.setattr(readings, "FIRST_NAMES_S", 0.2)
-    monkeypatch.setattr(readings, "MOST_NAMED", 2)
+    monkeypatch.setattr(tally, "FIRST_NAMES_S", 0.2)
+    monkeypatch.setattr(tally, "MOST_NAMED", 2)
     reading = listening(
         topic="", value="value", topics=("zigbee2mqtt/+",), channels=("bath/temperature",)
     )

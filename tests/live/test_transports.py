@@ -68,11 +68,11 @@ class OverMqtt:
         self.broker: Any = request.getfixturevalue("mosquitto")
 
     def uplink(self, node: str, *groups: str, limit: int = LIMIT) -> Uplink:
+        from submerge_client.uplink.broker import Broker
         from submerge_client.uplink.over_mqtt import MqttUplink
 
         return MqttUplink(
-            self.broker.host,
-            self.broker.port,
+            Broker(self.broker.host, self.broker.port),
             fleet="f",
             parent="a",
             node=node,
@@ -83,10 +83,10 @@ class OverMqtt:
 
     def downlink(self) -> Downlink:
         from submerge_aggregator.downlink.over_mqtt import MqttDownlink
+        from submerge_client.uplink.broker import Broker
 
         return MqttDownlink(
-            self.broker.host,
-            self.broker.port,
+            Broker(self.broker.host, self.broker.port),
             fleet="f",
             parent="a",
             limit=LIMIT,

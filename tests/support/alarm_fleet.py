@@ -199,6 +199,9 @@ class AlarmFleet:
         """Let a fault begin, or end, and the client die at its failpoint for that."""
         program = self._running[PUMP]
         program.until("reading")
+        if faulty:
+            # A chance alarm that is open by now would take the fault in, and tell no start of it.
+            self.until(lambda: not self._has_open, "no alarm to be open")
         program.signal(signal.SIGUSR1)
         self.feeder.faulty = faulty
         self.until(lambda: not program.incarnations, "it to die where it should")
@@ -323,6 +326,10 @@ class AlarmFleet:
     def has_ended(self, name: str) -> bool:
         """Whether the client's file tells the end of an alarm."""
         return ("end", name) in [(line["event"], line["id"]) for line in self.lines]
+
+    @property
+    def _has_open(self) -> bool:
+        return any(line["event"] != "end" for line in self.lines[-1:])
 
     def is_told(self, event: str, name: str) -> bool:
         """Whether everybody who tells has told that of an alarm."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from submerge.client.alarms.blocks import KeptBlocks
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.monitor_state import MonitorState
+from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.alarm_status import (
     MOST_ALARMS,
     REMEMBERED,
@@ -32,6 +33,7 @@ from submerge.stats.block_maxima import KINDS, BlockMaxima
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.resolution import Resolution
 from submerge.stats.stuck import Habits, RunLengths
 from support.edges import clients, names, numbers, positive, readings, scores_seen, versions
 
@@ -177,6 +179,7 @@ def monitors(draw: Any, models: st.SearchStrategy[Any]) -> MonitorState:
     holds = draw(st.booleans())
     mean = st.none() | own_means(width, dim)
     squares = _arrays(width, 0.0)
+    own = squares.map(lambda a: replace(OwnScatter.none(width), sums=np.diag(a), weight=7.0))
     return MonitorState(
         model.fingerprint,
         draw(mean),
@@ -187,6 +190,8 @@ def monitors(draw: Any, models: st.SearchStrategy[Any]) -> MonitorState:
         run_lengths=draw(st.none() | columns(RunLengths.none(width))),
         habits=draw(st.none() | columns(Habits.none(width))),
         residual_scale=draw(st.none() | st.builds(ResidualScale, squares, squares, positive)),
+        resolution=draw(st.none() | columns(Resolution.none(width))),
+        scatter=draw(st.none() | own),
     )
 
 

@@ -12,8 +12,8 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -253,14 +253,9 @@ class Models:
         self._stop = client.disconnect
 
 
-@contextmanager
-def models(peer: Peer, group: str) -> Iterator[Models]:
+def models(peer: Peer, group: str) -> closing[Models]:
     """Receive a group's models for a while."""
-    received = Models(peer, group)
-    try:
-        yield received
-    finally:
-        received.close()
+    return closing(Models(peer, group))
 
 
 def _channel(peer: Peer) -> grpc.Channel:
@@ -293,8 +288,12 @@ def _over_mqtt(peer: Peer, kind: Kind, group: str, data: bytes) -> Heard:
     )
     try:
         topic = topics.up(FLEET, ROOT, peer.node, kind, group)
-        client.publish(topic, data, qos=1).wait_for_publish(PATIENCE_S)
-        return came.get(timeout=PATIENCE_S)
+        # Again, as a client does: the root may not have subscribed yet.
+        for _ in range(12):
+            client.publish(topic, data, qos=1)
+            with suppress(queue.Empty):
+                return came.get(timeout=PATIENCE_S / 12)
+        return ""
     finally:
         client.disconnect()
         client.loop_stop()

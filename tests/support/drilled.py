@@ -38,10 +38,8 @@ def a_model() -> Model:
     learner, seen = SUMMARIES.learner(SCHEMA), draw(3000, 1)
     learner.learn(seen, seen)
     held, none = learner.summary(), empty(FINE)
-    hours = {
-        kind: QuantileSketch.of(np.full(5000, 15.0), FINE) for kind in ("distance", "smoothed")
-    }
-    maxima = BlockMaxima(none, none, none, longest=5000, **hours)
+    hours = QuantileSketch.of(np.full(5000, 15.0), FINE)
+    maxima = BlockMaxima(none, none, none, longest=5000, ewma=hours)
     return Model(
         *("g", 1, SCHEMA.canonical, SCHEMA.fingerprint, SUMMARIES.directions(held), None),
         *(Counts(3000), 1, (1.0, 1.0, 1.0)),

@@ -42,7 +42,7 @@ int main(void)
 {
     static double in[SUBMERGE_CHANNELS];
     static submerge_real row[SUBMERGE_CHANNELS];
-    submerge_state state = {{{0}}, {0}, 0, 0, 0};
+    submerge_state state = {{{0}}, 0, 0, 0};
     submerge_result found;
     int j, failed = submerge_selftest();
     if (failed) {

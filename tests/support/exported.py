@@ -7,17 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from submerge.client.alarms.detector import RecentScores, row_statistics
-from submerge.history.detection import HistoryDetector
+from submerge.history.detection import ByModel, HistoryDetector, RowJudge
 from submerge.history.fit import fit
 from submerge.history.recording import Recorded
 from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import RowScores
 from submerge_bridges.export.recipe import Recipe
-from submerge_files.model_file import SavedModel, learnt_of
-from submerge_files.python.fitting import reread
+from submerge_files.model_file import SavedModel, learnt_of, reread
 from submerge_files.score.mean import of_machine
 from submerge_files.score.model import of_saved
-from submerge_files.score.rows import RowJudge
 from support import pump_files
 
 
@@ -59,11 +57,11 @@ class ByProduct:
 def by_product(saved: SavedModel, recipe: Recipe, rows: np.ndarray, machine: str | None = None):
     """Score rows with the product; rows with gaps are passed over, as an export does."""
     normal = of_saved(saved)
-    judge = RowJudge(normal, of_machine(normal, machine))
+    judge = RowJudge(ByModel(of_machine(normal, machine)))
     whole = ~np.isnan(rows).any(axis=1)
     numbers, parts = [], []
     for start in range(0, int(whole.sum()), 1024):
-        judged = judge.judge(rows[whole][start : start + 1024])
+        judged = judge.judge(judge.prepare(rows[whole][start : start + 1024]))
         numbers.append(np.flatnonzero(whole)[start + judged.block.which])
         parts.append(judged.scores)
     even = {kind: np.concatenate([part.even[kind] for part in parts]) for kind in parts[0].even}
@@ -79,7 +77,7 @@ def by_product(saved: SavedModel, recipe: Recipe, rows: np.ndarray, machine: str
         even.get("distance"),
     )
     recent = RecentScores()
-    watched = recent.watched(even)
+    watched = recent.watched(even, recipe.alarm.limits.get("ewma", np.inf))
     of, after = recipe.alarm.of, recipe.alarm.after
     found = row_statistics(tuple(watched), recent.span(watched, of - 1), of, after)
     statistics = dict(zip(watched, found, strict=True))

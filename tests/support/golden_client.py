@@ -13,10 +13,12 @@ from submerge.client.incarnation import Checkpoint
 from submerge.client.measurement import MeasuredRows
 from submerge.client.monitor_state import MonitorState
 from submerge.client.pending_finals import Past
+from submerge.pca.own_scatter import KAPPAS, OwnScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Incarnation, Pin
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.resolution import Resolution
 from submerge.stats.stuck import Habits, RunLengths
 from support import golden_blocks, golden_factors, golden_levels
 from support import golden_parts as parts
@@ -194,6 +196,31 @@ def of_a_group_with_factors() -> dict[Any, Any]:
             ),
         ),
     }
+
+
+def of_a_moving_average() -> dict[Any, Any]:
+    """The client of a linear group, whose alarms are raised by the moving average of distances."""
+    kept = of_a_group_with_factors()
+    first, lookout = kept["checkpoint",], kept["lookout",]
+    scores, status = first.report.scores, first.report.alarm_status
+    maxima = replace(scores.maxima, ewma=parts.fine_sketch(211))
+    alarms = tuple(replace(each, cause="ewma") for each in status.alarms)
+    report = replace(
+        first.report,
+        scores=scores._replace(maxima=maxima),
+        alarm_status=replace(status, alarms=alarms),
+    )
+    hours = lookout.detector.hours
+    windows = {**hours.windows, "ewma": (parts.fine_sketch(212), parts.fine_sketch(213))}
+    spared, frozen = {**hours.spared, "ewma": 2.5}, {**lookout.detector.frozen, "ewma": 8.5}
+    detector = replace(
+        lookout.detector, hours=replace(hours, windows=windows, spared=spared), frozen=frozen
+    )
+    channels = len(lookout.run_lengths.last)
+    resolution = Resolution(*(numbers(first, channels) for first in (3.0, 0.1, 0.01, 5.0)))
+    scatter = OwnScatter(np.eye(channels), 90.0, 0 * np.eye(channels), 0.0, (-7.0,) * len(KAPPAS))
+    seen = replace(lookout, detector=detector, resolution=resolution, scatter=scatter)
+    return {**kept, ("checkpoint",): replace(first, report=report), ("lookout",): seen}
 
 
 def of_blocks() -> dict[Any, Any]:

@@ -45,6 +45,7 @@ CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
     "client_linear.checkpoint": golden_client.of_a_linear_group,
     "client_narrow.checkpoint": golden_client.of_a_narrow_group,
     "client_factors.checkpoint": golden_client.of_a_group_with_factors,
+    "client_average.checkpoint": golden_client.of_a_moving_average,
     "client_blocks.checkpoint": golden_client.of_blocks,
     "client_rank.checkpoint": golden_client.of_a_group_with_a_rank,
     "client_kernel.checkpoint": golden_client.of_a_kernel_group,

@@ -28,8 +28,8 @@ from submerge.protocol.messages import Answer, Counts, Incarnation, Join, Report
 from submerge.protocol.settings import AggregatorSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Channel, Schema
+from submerge_aggregator.config import history_path
 from submerge_aggregator.downlink import Inbound
-from submerge_aggregator.history.config import history_path
 from submerge_aggregator.history.recorder import HistoryRecorder
 from submerge_aggregator.http import admin as control
 from submerge_aggregator.http import metrics

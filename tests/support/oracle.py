@@ -280,16 +280,16 @@ def watched(
     return marked
 
 
-def smoothed(scores: list[float], weight: float = 0.3) -> list[float]:
-    """Average medians of three with weights that fall from row to row, from the second row on."""
-    padded = [0.0, 0.0, *scores]
-    medians = [float(np.median(padded[i : i + 3])) for i in range(len(scores))]
-    averages = []
-    for n in range(len(medians)):
-        average = medians[n] if n < 2 else (1 - weight) ** (n - 1) * medians[1]
-        for i in range(2, n + 1):
-            average += weight * (1 - weight) ** (n - i) * medians[i]
-        averages.append(average)
+def ewma(scores: list[float], limit: float = np.inf, weight: float = 0.1) -> list[float]:
+    """Sum scores with weights that fall from row to row, from the last sum over two limits on."""
+    averages: list[float] = []
+    first, at_first = 0, 0.0
+    for n in range(len(scores)):
+        ages = [(n - i, scores[i]) for i in range(first, n + 1)]
+        average = sum(weight * (1 - weight) ** age * score for age, score in ages)
+        averages.append(average + (1 - weight) ** (n + 1 - first) * at_first)
+        if averages[-1] > 2 * limit:
+            first, at_first = n + 1, 2 * limit
     return averages
 
 

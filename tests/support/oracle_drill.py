@@ -9,7 +9,7 @@ import numpy as np
 from submerge.client.alarms.detect import detect
 from submerge.client.alarms.detector import AlarmDetector, Situation
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.drill.response import DrillModel
+from submerge.drill.response import NodeScorer
 from submerge.judge.prepare import prepare
 from submerge.judge.score import score
 from submerge.protocol.machine import Now
@@ -29,7 +29,7 @@ def with_fault(
 
 
 def raises_alarm(
-    model: DrillModel, rows: np.ndarray, limits: dict, settings: AlarmSettings, since: int
+    model: NodeScorer, rows: np.ndarray, limits: dict, settings: AlarmSettings, since: int
 ) -> bool:
     """Return whether a node that reads rows in turn has an alarm at `since`, or after it."""
     n = model.channels

@@ -46,8 +46,7 @@ ROLES = {
 
 def generated(folder: Path, *revoked: str) -> Path:
     """Write the rules that `submerge pki acl` writes for the nodes of ROLES; return their path."""
-    now = datetime.now(UTC)
-    entries = [Entry(node, (), "0", now, DAY, role) for node, role in ROLES.items()]
+    entries = [Entry(node, (), DAY, role) for node, role in ROLES.items()]
     path = folder / "generated.acl"
     path.write_text(acl_text(entries, revoked))
     return path

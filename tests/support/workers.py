@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from submerge.history.detection import watching
-from submerge.history.fit import Fitted, fit
+from submerge.history.fit import Fitted, fit, fit_rows
 from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.cluster import answer_of, run
-from submerge_files.fit.apart import FitApart
+from submerge_files.fit.apart import RowsApart
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
-from submerge_files.stretches import stretches_of
+from submerge_files.stretches import pieces_of
 from submerge_files.workers import Task
 from submerge_proto.files import learnt as learnt_file
 
@@ -61,10 +61,15 @@ def plain(recordings: Recordings, settings: FitSettings) -> Fitted:
     return fit(recordings.rows, recordings.channels, settings, look=look)
 
 
-def on_workers(recordings: Recordings, settings: FitSettings, cluster: Any) -> Fitted:
+def on_workers(
+    recordings: Recordings,
+    settings: FitSettings,
+    cluster: Any,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Fitted:
     """Return what a cluster learns."""
-    parts = stretches_of(recordings)
-    return FitApart(cluster, parts, recordings.channels, settings).run()
+    rows = RowsApart(cluster, pieces_of(recordings), advance)
+    return fit_rows(rows, recordings.channels, settings)
 
 
 def assert_alike(one: Fitted, other: Fitted, within: float = 1e-9) -> None:

@@ -143,7 +143,6 @@ class AdmissionControl:
         return why
 
     def _current(self) -> AdmissionRules:
-        """Return the rules with what the files say now."""
         rules = self._rules
         roster = rules.roster if self._roster is None else self._roster.current()
         revoked = rules.revoked if self._revoked is None else self._revoked.current()
@@ -179,7 +178,6 @@ def denial_of(
 
 
 def make_admission(config: AggregatorConfig) -> AdmissionControl:
-    """Return who may do what, by a configuration."""
     listen, revoked = config.listen, config.security.revoked
     rules = AdmissionRules(
         listen.aggregators,

@@ -124,7 +124,6 @@ Admits = Callable[[str, int], bool]
 
 
 def everybody(_: str, __: int) -> bool:
-    """Admit every message."""
     return True
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submerge_aggregator.limits import MOST_BYTES
-from submerge_client.config.links import (
-    Endpoint,
-    Link,
-    check_insecure,
-    check_pair,
-    endpoint_of,
-    is_here,
-)
+from submerge_client.config.links import Link, Served
 from submerge_client.config.sections import (
     AboveZero,
     AnyText,
@@ -21,7 +14,6 @@ from submerge_client.config.sections import (
     Text,
     Whole,
     refusal,
-    shown,
 )
 
 
@@ -52,12 +44,10 @@ class SecurityConfig(Section, frozen=True, kw_only=True):
     revoked: Path | None = None
 
 
-class GrpcListen(Section, frozen=True, kw_only=True):
+class GrpcListen(Served, frozen=True, kw_only=True):
     """A gRPC server for children.
 
-    address : host:port; 0.0.0.0 is every network of this machine.
     insecure : Serve without TLS. Everybody on the network can then read and forge messages.
-    cert, key : The server's certificate and key; left out, those of the node's kit.
     ca : With it children need certificates of these authorities, each under its own name.
     max_message_bytes : Larger messages are refused. Left out, it follows from the groups. Raising
         it lets each child take more memory at a time, and leaves room for fewer at once.
@@ -66,34 +56,8 @@ class GrpcListen(Section, frozen=True, kw_only=True):
     """
 
     address: AnyText = "0.0.0.0:8470"
-    insecure: bool = False
-    cert: Path | None = None
-    key: Path | None = None
-    ca: Path | None = None
     max_message_bytes: Whole | None = None
     max_connections: Whole = 1200
-
-    def __post_init__(self) -> None:
-        _ = self.endpoint
-        check_pair(self.cert, self.key)
-        if self.cert is not None:
-            check_insecure(self.insecure, "a certificate")
-        elif self.ca is not None:
-            raise refusal(
-                "ca",
-                expected="none without cert and key: there is no TLS",
-                got=shown(self.ca),
-                hint="leave it out, or name both",
-            )
-
-    @property
-    def endpoint(self) -> Endpoint:
-        return endpoint_of(self.address)
-
-    @property
-    def stays_here(self) -> bool:
-        """Whether only programs of this machine reach it."""
-        return is_here(self.endpoint.host)
 
 
 class MqttListen(Link, frozen=True, kw_only=True):

@@ -62,7 +62,6 @@ class InMemoryDownlink:
             self._loop.call_soon_threadsafe(what)
 
     def take(self, child: Child, kind: Kind, data: bytes) -> None:
-        """Hand over what a child sent."""
         if len(data) > self._limit:
             why = f"{len(data)} bytes, expected at most {self._limit}"
             self._refusals.count("oversize", child.node, why=why)

@@ -155,7 +155,6 @@ class ReportStreams:
         return stream
 
     def release(self, stream: OpenReportStream) -> None:
-        """Give the place of a stream to others."""
         self._open.discard(stream)
         self._held[stream.sender.who] -= 1
         if not self._held[stream.sender.who]:
@@ -235,26 +234,15 @@ class MessageCalls:
         self._closing = False
 
     def open(self, take: Take) -> None:
-        """Begin to hand over messages."""
         self._take, self._closing = take, False
         self.streams.open()
 
-    async def join(self, _: Any, context: Any) -> bytes:
-        return await self._answered_once("join", context)
-
-    async def report(self, _: Any, context: Any) -> bytes:
-        return await self._answered_once("report", context)
-
-    async def drill(self, _: Any, context: Any) -> bytes:
-        return await self._answered_once("drill", context)
-
-    async def reply(self, _: Any, context: Any) -> bytes:
-        return await self._answered_once("reply", context)
-
-    async def job(self, _: Any, context: Any) -> bytes:
-        sender = self._sender(context)
-        data = await self.read_message(context, self.job_readings)
-        return await self._answered("job", data, sender, context)
+    async def once(self, kind: Kind, _: Any, context: Any) -> bytes:
+        sender, readings = self._sender(context), self.readings
+        if kind == "job":
+            readings = self.job_readings
+        data = await self.read_message(context, readings)
+        return await self._answered(kind, data, sender, context)
 
     async def reports(self, _: Any, context: Any) -> None:
         """Answer the reports of a stream, one after the other."""
@@ -336,10 +324,6 @@ class MessageCalls:
     def _sender(self, context: Any) -> CallSender:
         peer, name = self._note_call(context), name_of(context)
         return CallSender(peer, peer if name is None else name, name, identity_of(context))
-
-    async def _answered_once(self, kind: Kind, context: Any) -> bytes:
-        sender = self._sender(context)
-        return await self._answered(kind, await self.read_message(context), sender, context)
 
     async def _answered(self, kind: Kind, data: bytes, sender: CallSender, context: Any) -> bytes:
         """Hand a message over, and return the answer; without one, end the call."""

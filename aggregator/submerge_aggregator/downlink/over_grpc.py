@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -207,6 +208,10 @@ GRACE_S = 2.0
 LIMITS = ReadingLimits()
 
 
+ONCE: tuple[Kind, ...] = ("join", "report", "drill", "reply", "job")
+"""Kinds of messages that a call brings one of."""
+
+
 class GrpcDownlink:
     """A `Downlink` over gRPC.
 
@@ -299,11 +304,12 @@ class GrpcDownlink:
         return {
             # As streams of one message: gRPC does not report a unary message that it refuses,
             # and would read as many at once as a sender begins.
-            "Join": grpc.stream_unary_rpc_method_handler(self.calls.join),
-            "Report": grpc.stream_unary_rpc_method_handler(self.calls.report),
-            "Drill": grpc.stream_unary_rpc_method_handler(self.calls.drill),
-            "Reply": grpc.stream_unary_rpc_method_handler(self.calls.reply),
-            "Job": grpc.stream_unary_rpc_method_handler(self.calls.job),
+            **{
+                kind.capitalize(): grpc.stream_unary_rpc_method_handler(
+                    partial(self.calls.once, kind)
+                )
+                for kind in ONCE
+            },
             "Reports": grpc.stream_stream_rpc_method_handler(self.calls.reports),
             "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
         }

@@ -17,7 +17,6 @@ from submerge_aggregator.downlink import UNPROVEN, Inbound, PeerIdentity, Take
 from submerge_aggregator.refusals import Refusals
 from submerge_client.uplink.broker import Broker, Parting, Publication, overhead
 from submerge_client.uplink.line import BrokerConnection
-from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
@@ -55,25 +54,21 @@ class MqttDownlink:
 
     def __init__(
         self,
-        host: str,
-        port: int,
+        broker: Broker,
         *,
         fleet: str,
         parent: str,
         limit: int,
         sends: int | None = None,
         note: Callable[..., None],
-        username: str | None = None,
-        password: str | None = None,
-        tls: Tls | None = None,
         first_wait_s: float = 1.0,
         refusals: Refusals | None = None,
     ) -> None:
         self._fleet, self._parent, self._limit, self._note = fleet, parent, limit, note
         # Without TLS any process of the network can write to any topic.
-        self._identity = UNPROVEN if tls is None else PeerIdentity("broker")
+        self._identity = UNPROVEN if broker.tls is None else PeerIdentity("broker")
         self._sends = limit if sends is None else sends
-        self._broker = Broker(host, port, username, password, tls)
+        self._broker = broker
         self._take: Take = lambda _: None
         self._kept: dict[str, Publication] = {}
         self._pushed_at: dict[str, float] = {}

@@ -147,7 +147,6 @@ class CallsUnderWay:
             raise
 
     def _leave(self, sender: _Sender) -> None:
-        """Give a place back."""
         sender.read -= 1
         self.read -= 1
         self._queue(sender)

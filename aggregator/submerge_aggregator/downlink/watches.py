@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Iterator
 
 from submerge_aggregator.downlink import UNPROVEN, PeerIdentity, WatchAdmission
 from submerge_client.uplink import JobQueue, JobRoom
@@ -37,19 +38,14 @@ class WatchStream:
     ) -> None:
         self.who, self.node, self.group, self.identity = who, node, group, identity
         self.why_cut: str | None = None
-        self._hello = self._model = b""
+        self._newest: dict[str, bytes] = {}  # a hello under "", and its group's model
         self._more: deque[bytes] = deque(maxlen=MOST_MORE)
         self._jobs: JobQueue[bytes] = JobQueue(JOB_BYTES, room)
         self._stirred = asyncio.Event()
 
-    def put_hello(self, data: bytes) -> None:
-        """Send a hello, in place of one that waits."""
-        self._hello = data
-        self._stirred.set()
-
-    def put_model(self, data: bytes) -> None:
-        """Send a model, in place of one that waits."""
-        self._model = data
+    def put(self, group: str, data: bytes) -> None:
+        """Send a model, or with group "" a hello, in place of one that waits."""
+        self._newest[group] = data
         self._stirred.set()
 
     def put_more(self, data: bytes) -> None:
@@ -76,12 +72,12 @@ class WatchStream:
         await self._stirred.wait()
         self._stirred.clear()
         jobs = [self._jobs.take() for _ in range(min(JOBS_AT_ONCE, len(self._jobs)))]
-        waiting = [self._hello, self._model, *self._more, *jobs]
+        waiting = [*(self._newest[each] for each in sorted(self._newest)), *self._more, *jobs]
         if self._jobs:
             self._stirred.set()
-        self._hello = self._model = b""
+        self._newest.clear()
         self._more.clear()
-        return [data for data in waiting if data]
+        return waiting
 
 
 class Watches:
@@ -93,8 +89,7 @@ class Watches:
 
     def __init__(self, most_each: int) -> None:
         self._most_each = most_each
-        self._hello = b""
-        self._models: dict[str, bytes] = {}
+        self._newest: dict[str, bytes] = {}  # models by group, and the hello under ""
         self._open: dict[int, WatchStream] = {}
         # A job has a message for each of thousands of children: they are found by name.
         self._of_jobs: dict[tuple[str, str], list[WatchStream]] = {}
@@ -121,14 +116,12 @@ class Watches:
                 older.drop_jobs()
             streams.append(watch)
         self._held[who] += 1
-        if self._hello:
-            watch.put_hello(self._hello)
-        if group in self._models:
-            watch.put_model(self._models[group])
+        for each in ("", group):
+            if each in self._newest:
+                watch.put(each, self._newest[each])
         return watch
 
     def end(self, watch: WatchStream) -> None:
-        """Remove a stream."""
         watch.end()
         del self._open[id(watch)]
         place = watch.node, watch.group
@@ -142,27 +135,20 @@ class Watches:
 
     def publish(self, group: str, data: bytes) -> None:
         """Send a message: with group "", a hello to all streams, else a model to the group's."""
-        if group:
-            self._models[group] = data
-        else:
-            self._hello = data
+        self._newest[group] = data
         for watch in self._open.values():
-            if not group:
-                watch.put_hello(data)
-            elif watch.group == group:
-                watch.put_model(data)
+            if group in ("", watch.group):
+                watch.put(group, data)
 
     def push(self, node: str, group: str, data: bytes) -> None:
         """Send the streams of one child a model again."""
-        for watch in self._open.values():
-            if (watch.node, watch.group) == (node, group):
-                watch.put_model(data)
+        for watch in self._of(node, group):
+            watch.put(group, data)
 
     def push_more(self, node: str, group: str, data: bytes) -> None:
         """Send the streams of one child an answer or a question."""
-        for watch in self._open.values():
-            if (watch.node, watch.group) == (node, group):
-                watch.put_more(data)
+        for watch in self._of(node, group):
+            watch.put_more(data)
 
     def push_job(self, node: str, group: str, data: bytes) -> None:
         """Send a child a message of a job on the newest of its streams that reads such.
@@ -184,3 +170,6 @@ class Watches:
         """Wake all streams, so that they end."""
         for watch in self._open.values():
             watch.end()
+
+    def _of(self, node: str, group: str) -> Iterator[WatchStream]:
+        return (each for each in self._open.values() if (each.node, each.group) == (node, group))

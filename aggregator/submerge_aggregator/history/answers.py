@@ -59,7 +59,6 @@ class ScoresAsked(NamedTuple):
 
 
 def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> ScoresPage:
-    """Return levels of the nodes that report here."""
     steps, count = asked.steps, asked.steps.count(wall)
     first, step = int(steps.first_s // MINUTE_S), int(steps.step_s // MINUTE_S)
     hours = range(first // HOUR, (first + step * count - 1) // HOUR + 1)

@@ -72,7 +72,6 @@ def entries_of(
 
 
 def models_of(node: AggregatorNode) -> list[ModelHeard]:
-    """Return the models that a machine begins with."""
     models = (node.model(group) for group in node.groups)
     return [ModelHeard(model) for model in models if model is not None and _learnt(model)]
 
@@ -238,7 +237,6 @@ class HistoryFile(Database):
 
     @property
     def is_there(self) -> bool:
-        """Whether the file is still in its place."""
         return is_same(self._stat, stat_of(self.path))
 
     @property
@@ -274,7 +272,6 @@ class HistoryFile(Database):
         self._sql.execute("REPLACE INTO levels VALUES (?, ?, ?, ?)", (*key, levels))
 
     def put_alarms(self, alarms: Sequence[AlarmRow]) -> None:
-        """Take over the newest state of alarms."""
         at_once = max(1, self.at_once // 8)  # a view may take several pages
         for at in range(0, len(alarms), at_once):
             with self._transaction():

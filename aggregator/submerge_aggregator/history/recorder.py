@@ -41,6 +41,7 @@ from submerge_aggregator.history.file import (
     hours_of,
 )
 from submerge_aggregator.questions.alarm_survey import view_of
+from submerge_aggregator.store import primary_code
 from submerge_client.logs import say
 
 MOST_SPECTRUM = 32
@@ -271,7 +272,6 @@ class HistoryRecorder:
             self._file.close()
 
     def _gather(self, entry: Entry) -> None:
-        """Add an entry to what the next write has."""
         match entry:
             case TrailHeard(group, node, first, levels):
                 for hour, part in hours_of(first, levels):
@@ -359,7 +359,7 @@ class HistoryRecorder:
 
     def _remove(self, error: sqlite3.Error) -> None:
         """Remove a file that is damaged; raise the error again if it is not."""
-        if self._path is None or _code(error) in OUT_OF_REACH:
+        if self._path is None or primary_code(error) in OUT_OF_REACH:
             raise error
         for each in files_of(self._path):
             each.unlink(missing_ok=True)
@@ -371,8 +371,3 @@ class HistoryRecorder:
         if file is not None:
             with suppress(sqlite3.Error):
                 file.close()
-
-
-def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary error code."""
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF

@@ -20,8 +20,15 @@ needs. A change is answered after it is committed.
 The last two, and forget, go down to aggregators below; with `anyway=1` also for a node that is
 unknown here.
 
+    GET  /jobs?group=G              jobs that run, and those that are over, the newest first
+    POST /jobs/G                    open one: JSON in the body (`jobs.order.JobOrder`); at a root
+    GET  /jobs/G/ID                 one of them, with the names of its nodes once it is over
+    GET  /jobs/G/ID/answer/FIRST    its file (`jobs.record`), from the byte with that number on,
+                                    at most 1 MiB; the answer is behind a header
+    POST /jobs/G/ID/cancel          end it as failed
+
 Paths for alarms, bans, histories, landmarks and copies of the store are further down here;
-`admin_jobs` has those for jobs, `admin_tree` those for nodes further down and for what was.
+`admin_tree` has those for nodes further down and for what was.
 """
 
 from __future__ import annotations
@@ -59,25 +66,107 @@ from submerge.protocol.machine import (
 )
 from submerge.protocol.messages import Incarnation
 from submerge_aggregator.backup import BackupJobs, CopyIdentity
-from submerge_aggregator.http import admin_jobs, admin_tree
+from submerge_aggregator.http import admin_tree
 from submerge_aggregator.http.serving import (
     Busy,
     as_json,
     ask,
+    body_of,
     flag,
     note_order,
     path_names,
     query_names,
+    route_of,
     unknown_path,
 )
+from submerge_aggregator.jobs.board import MOST_ORDER_BYTES, job_of, read_order, schema_of
+from submerge_aggregator.jobs.views import JobView
 from submerge_aggregator.questions import alarm_survey, health, histories, survey
 from submerge_aggregator.questions.histories import MOST_PUSHED_BYTES
-from submerge_aggregator.questions.views import NodeView, ShownRank
+from submerge_aggregator.questions.survey import Missing, group_of
+from submerge_aggregator.questions.views import (
+    About,
+    AlarmView,
+    GroupWatch,
+    NodeView,
+    ShownRank,
+)
 from submerge_aggregator.server import Server
-from submerge_proto.files import learnt as files_learnt
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.kept import aggregator as kept
 from submerge_proto.wire import codec
+
+
+def landmark_routes(server: Server) -> list[Route]:
+    async def chosen_again(request: Request) -> Response:
+        (group,) = path_names(request, "group")
+        job = await server.landmarks.choose_again(group)
+        note_order(server, request, "choose landmarks", job=job, group=group)
+        return as_json(server.board.view(job))
+
+    return [Route("/landmarks/{group}", chosen_again, methods=["POST"])]
+
+
+def job_routes(server: Server) -> list[Route]:
+    board = server.board
+
+    async def listed(request: Request) -> Response:
+        (group,) = query_names(request, "group")
+        if group is not None:
+            await ask(server, lambda node, _: group_of(node, group))
+        return as_json(board.views(group))
+
+    async def opened(request: Request) -> Response:
+        (group,) = path_names(request, "group")
+        order = read_order(await body_of(request, "a job", MOST_ORDER_BYTES))
+        schema = await ask(server, lambda node, _: schema_of(node, group))
+        job = job_of(order, group, schema)
+        board.announce(job, schema.canonical)
+        try:
+            await server.jobs.open(job)
+        finally:
+            board.withdraw(job)
+        settings = " ".join(f"{name}={value}" for name, value in order.settings.items())
+        facts = {"job": job.id, "group": group, "kind": job.kind, "settings": settings}
+        note_order(server, request, "open job", **facts)
+        return as_json(board.view(job.id))
+
+    async def one(request: Request) -> Response:
+        return as_json(await asyncio.to_thread(board.details, _found(request)))
+
+    async def answer(request: Request) -> Response:
+        view = _found(request)
+        if view.state != "done":
+            why = view.failure or "it is under way"
+            raise UsageError(f"{view.id} has no answer: {why}")
+        try:
+            data = await asyncio.to_thread(board.piece, view.id, request.path_params["first"])
+        except OSError as error:
+            raise SubmergeError(f"the file of {view.id} cannot be read: {error}") from error
+        return Response(data, media_type="application/octet-stream")
+
+    async def cancel(request: Request) -> Response:
+        view = _found(request)
+        if not await server.jobs.cancel(view.id):
+            raise UsageError(f"{view.id} is over: only a job that is under way can be cancelled")
+        note_order(server, request, "cancel job", job=view.id, group=view.group, kind=view.kind)
+        return as_json(_found(request))
+
+    def _found(request: Request) -> JobView:
+        group, name = path_names(request, "group", "id")
+        view = board.view(name)
+        if view is None or view.group != group:
+            raise Missing(f"group {group} has no job {name} here: `submerge jobs` lists them")
+        return view
+
+    return [
+        Route("/jobs", listed, methods=["GET"]),
+        Route("/jobs/{group}", opened, methods=["POST"]),
+        Route("/jobs/{group}/{id}", one, methods=["GET"]),
+        Route("/jobs/{group}/{id}/answer/{first:int}", answer, methods=["GET"]),
+        Route("/jobs/{group}/{id}/cancel", cancel, methods=["POST"]),
+    ]
+
 
 # GET  /histories/G                      what group G merges beside the rows of its nodes
 # POST /histories/G?weight=ROWS&anyway=1  take the model file in the request's body, for so many
@@ -88,14 +177,10 @@ from submerge_proto.wire import codec
 
 
 def histories_routes(server: Server) -> list[Route]:
-    async def listed(request: Request) -> Response:
-        (group,) = path_names(request, "group")
-        return as_json(await ask(server, lambda node, now: histories.histories(node, now, group)))
-
     async def push(request: Request) -> Response:
         (group,) = path_names(request, "group")
         most_rows, anyway = _weight(request), flag(request, "anyway")
-        data = await _body(request)
+        data = await body_of(request, "a model file", MOST_PUSHED_BYTES)
         history = await asyncio.to_thread(_history, data, most_rows)
         order = PushHistory(group, history, anyway)
         taken, wall = await ask(server, lambda node, now: histories.check_push(node, now, order))
@@ -120,26 +205,18 @@ def histories_routes(server: Server) -> list[Route]:
         return as_json(gone)
 
     return [
-        Route("/histories/{group}", listed, methods=["GET"]),
+        route_of(
+            server,
+            "/histories/{group}",
+            lambda node, now, said: histories.histories(node, now, *path_names(said, "group")),
+        ),
         Route("/histories/{group}", push, methods=["POST"]),
         Route("/histories/{group}/{name}/forget", forget, methods=["POST"]),
     ]
 
 
-async def _body(request: Request) -> bytes:
-    """Return the body of a request, if it is not too large."""
-    data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > MOST_PUSHED_BYTES:
-            raise UsageError(
-                f"expected a model file of at most {MOST_PUSHED_BYTES:,} bytes, got more"
-            )
-    return bytes(data)
-
-
 def _history(data: bytes, most_rows: float) -> History:
-    return kept.history_from(files_learnt.unpacked(data).learnt, most_rows=most_rows)
+    return kept.history_from(learnt_file.unpacked(data).learnt, most_rows=most_rows)
 
 
 def _weight(request: Request) -> float:
@@ -157,24 +234,15 @@ def _weight(request: Request) -> float:
 
 
 def alarm_routes(server: Server) -> list[Route]:
-    async def alarms(request: Request) -> Response:
-        (group, name), open_only = query_names(request, "group", "node"), flag(request, "open")
-        return as_json(
-            await ask(
-                server,
-                lambda node, now: alarm_survey.alarms(node, now, group, name, open_only=open_only),
-            )
-        )
+    def alarms(node: AggregatorNode, now: Now, said: Request) -> list[AlarmView]:
+        group, name = query_names(said, "group", "node")
+        return alarm_survey.alarms(node, now, group, name, open_only=flag(said, "open"))
 
-    async def mark(request: Request) -> Response:
-        (group,) = query_names(request, "group")
-        return as_json(await ask(server, lambda node, now: alarm_survey.mark(node, now, group)))
+    def mark(node: AggregatorNode, now: Now, said: Request) -> str:
+        return alarm_survey.mark(node, now, *query_names(said, "group"))
 
-    async def alarm_status(request: Request) -> Response:
-        (group,) = query_names(request, "group")
-        return as_json(
-            await ask(server, lambda node, now: alarm_survey.group_watches(node, now, group))
-        )
+    def alarm_status(node: AggregatorNode, now: Now, said: Request) -> list[GroupWatch]:
+        return alarm_survey.group_watches(node, now, *query_names(said, "group"))
 
     async def set_verdict(request: Request) -> Response:
         (group,), verb = path_names(request, "group"), request.path_params["verb"]
@@ -205,14 +273,14 @@ def alarm_routes(server: Server) -> list[Route]:
         return as_json(after)
 
     return [
-        Route("/alarms", alarms),
-        Route("/alarms/mark", mark),
+        route_of(server, "/alarms", alarms),
+        route_of(server, "/alarms/mark", mark),
         Route("/alarms/{group}/{id}/{verb}", set_verdict, methods=["POST"]),
         *(
             Route(f"/nodes/{{group}}/{{node}}/{verb}", set_state, methods=["POST"])
             for verb in ("pause", "resume", "drill")
         ),
-        Route("/alarm-status", alarm_status),
+        route_of(server, "/alarm-status", alarm_status),
     ]
 
 
@@ -249,9 +317,6 @@ def backup_routes(server: Server) -> list[Route]:
 
 
 def ban_routes(server: Server) -> list[Route]:
-    async def listed(_: Request) -> Response:
-        return as_json(await ask(server, lambda node, _: survey.bans(node)))
-
     async def set_ban(request: Request) -> Response:
         (name,), verb = path_names(request, "node"), request.path_params["verb"]
         if verb not in ("ban", "unban"):
@@ -263,7 +328,7 @@ def ban_routes(server: Server) -> list[Route]:
         return as_json(after)
 
     return [
-        Route("/bans", listed),
+        route_of(server, "/bans", lambda node, *_: survey.bans(node)),
         Route("/bans/{node}/{verb}", set_ban, methods=["POST"]),
     ]
 
@@ -276,8 +341,8 @@ OTHERS = (
     admin_tree.routes,
     admin_tree.asked_routes,
     admin_tree.history_routes,
-    admin_jobs.routes,
-    admin_jobs.landmark_routes,
+    job_routes,
+    landmark_routes,
 )
 """What returns the other routes."""
 
@@ -297,16 +362,14 @@ def api(server: Server) -> Starlette:
 
 
 def routes(server: Server) -> list[Route]:
-    async def about(request: Request) -> Response:
-        groups = request.scope["operator"].groups
-        return as_json(await ask(server, lambda node, _: survey.about(node, groups)))
+    def about(node: AggregatorNode, _: Now, said: Request) -> About:
+        return survey.about(node, said.scope["operator"].groups)
 
     async def healthy(_: Request) -> Response:
         return as_json(health.health(server))
 
-    async def nodes(request: Request) -> Response:
-        group, name = query_names(request, "group", "node")
-        return as_json(await ask(server, lambda node, now: survey.nodes(node, now, group, name)))
+    def nodes(node: AggregatorNode, now: Now, said: Request) -> list[NodeView]:
+        return survey.nodes(node, now, *query_names(said, "group", "node"))
 
     async def model(request: Request) -> Response:
         (group,) = path_names(request, "group")
@@ -318,13 +381,11 @@ def routes(server: Server) -> list[Route]:
         body = await ask(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
         return Response(body, media_type="application/x-protobuf")
 
-    async def drills(request: Request) -> Response:
-        (group,) = path_names(request, "group")
-        return as_json(await ask(server, lambda node, _: survey.drills(node, group)))
+    def drills(node: AggregatorNode, _: Now, said: Request) -> survey.DrillView:
+        return survey.drills(node, *path_names(said, "group"))
 
-    async def one(request: Request) -> Response:
-        group, name = path_names(request, "group", "node")
-        return as_json(await ask(server, lambda node, now: survey.one(node, now, group, name)))
+    def one(node: AggregatorNode, now: Now, said: Request) -> NodeView:
+        return survey.one(node, now, *path_names(said, "group", "node"))
 
     async def change(request: Request) -> Response:
         group, name = path_names(request, "group", "node")
@@ -342,12 +403,12 @@ def routes(server: Server) -> list[Route]:
         return as_json(after)
 
     return [
-        Route("/", about),
+        route_of(server, "/", about),
         Route("/health", healthy),
-        Route("/nodes", nodes),
-        Route("/nodes/{group}/{node}", one),
+        route_of(server, "/nodes", nodes),
+        route_of(server, "/nodes/{group}/{node}", one),
         Route("/model/{group}", model),
-        Route("/drills/{group}", drills),
+        route_of(server, "/drills/{group}", drills),
         *(route for each in OTHERS for route in each(server)),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),
     ]

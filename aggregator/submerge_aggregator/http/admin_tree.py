@@ -61,21 +61,14 @@ from submerge_proto.wire.fields import MOST
 
 
 def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
-    try:
-        page = msgspec.json.decode(body, type=ScoresPage)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError("expected a page of scores, got something else") from error
+    page = _decoded(body, ScoresPage, "a page of scores")
     steps = asked.steps
     if (page.group, page.step_s, page.first_s) != (asked.group, steps.step_s, steps.first_s):
         raise PeerError("expected the group and the steps that were asked for, got others")
-    names = [asked.after, *(each.node for each in page.nodes)]
-    ordered = all(before < name for before, name in pairwise(names))
-    if not (is_name(page.aggregator) and ordered and all(map(is_name, names[1:]))):
-        raise PeerError("expected nodes in the order of their names, got others")
-    if asked.node and names[1:] not in ([], [asked.node]):
+    names = [each.node for each in page.nodes]
+    _check_page(page.aggregator, names, after=asked.after, more=page.more)
+    if asked.node and names not in ([], [asked.node]):
         raise PeerError(f"expected scores of {asked.node}, got others")
-    if page.more and not page.nodes:
-        raise PeerError("expected nodes before there are more, got none")
     lengths = {len(each.levels) for each in page.nodes}
     if len(lengths) > 1 or max(lengths, default=0) > MOST_STEPS:
         raise PeerError(f"expected {MOST_STEPS} levels of each node at most, got more, or uneven")
@@ -91,22 +84,25 @@ LARGEST_PAGE = 2.0**63
 
 
 def read_page(body: bytes, group: str, after: str) -> NodesPage:
-    try:
-        page = msgspec.json.decode(body, type=NodesPage)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError("expected a page of nodes, got something else") from error
-    names = [after, *(view.node for view in page.nodes)]
-    ordered = all(before < name for before, name in pairwise(names))
-    ours = all(view.group == group and is_name(view.node) for view in page.nodes)
-    if not (page.group == group and is_name(page.aggregator) and ours and ordered):
-        raise PeerError("expected nodes of one group in the order of their names, got others")
-    if page.more and not page.nodes:
-        raise PeerError("expected nodes before there are more, got none")
+    page = _decoded(body, NodesPage, "a page of nodes")
+    names = [view.node for view in page.nodes]
+    _check_page(page.aggregator, names, after=after, more=page.more)
+    if {page.group, *(view.group for view in page.nodes)} != {group}:
+        raise PeerError(f"expected nodes of group {group}, got others")
     if not all(abs(number) <= LARGEST_PAGE for number in _floats(msgspec.to_builtins(page))):
         raise PeerError("expected finite numbers, got others", kind="not_finite")
     if any(abs(view.since_s or 0.0) > LAST_SECOND for view in page.nodes):
         raise PeerError("expected a time that can be shown, got another", kind="range")
     return page
+
+
+def _check_page(aggregator: str, names: list[str], *, after: str, more: bool) -> None:
+    """Refuse names that are none, or do not rise from that after which they come."""
+    ordered = all(before < name for before, name in pairwise([after, *names]))
+    if not (ordered and all(map(is_name, [aggregator, *names]))):
+        raise PeerError("expected nodes in the order of their names, got others")
+    if more and not names:
+        raise PeerError("expected nodes before there are more, got none")
 
 
 def _floats(value: Any) -> Iterator[float]:
@@ -278,7 +274,8 @@ def asked_routes(server: Server) -> list[Route]:
 
     async def _answer(group: str, path: tuple[str, ...], topic: str) -> bytes:
         if path:
-            return checked(await server.inquire(group, path, topic), topic, group, path)
+            body = await server.inquire(group, path, topic)
+            return checked(lambda: READERS[topic](body, path[-1], group), path)
         await ask(server, lambda node, _: survey.group_of(node, group))
         if topic != "settings":
             raise UsageError("an aggregator has no rows of its own: name the path of a client")
@@ -287,10 +284,10 @@ def asked_routes(server: Server) -> list[Route]:
     return [route(topic) for topic in READERS]
 
 
-def checked(body: bytes, topic: str, group: str, path: tuple[str, ...]) -> bytes:
+def checked(read: Callable[[], Any], path: tuple[str, ...]) -> bytes:
     """Return a reply as it is passed on; raises NoReply if it is not what was asked for."""
     try:
-        return msgspec.json.encode(READERS[topic](body, path[-1], group))
+        return msgspec.json.encode(read())
     except PeerError as error:
         raise NoReply(f"{'/'.join(path)} replied what cannot be shown: {error}") from error
 
@@ -312,10 +309,7 @@ def routes(server: Server) -> list[Route]:
 
         async def below() -> bytes:
             said = await server.inquire(group, path, "nodes", about=about or "", after=after or "")
-            try:
-                return msgspec.json.encode(read_page(said, group, after or ""))
-            except PeerError as error:
-                raise NoReply(f"{'/'.join(path)} replied what is no page: {error}") from error
+            return checked(lambda: read_page(said, group, after or ""), path)
 
         body = await pages.get((group, path, about, after), below)
         return Response(body, media_type="application/json")
@@ -355,12 +349,12 @@ def history_routes(server: Server) -> list[Route]:
 
     async def _below(asked: ScoresAsked, path: tuple[str, ...]) -> bytes:
         said = await server.inquire(
-            *(asked.group, path, SCORES), about=asked.node, after=asked.after, span=asked.steps
+            *(asked.group, path, SCORES),
+            about=asked.node,
+            after=asked.after,
+            **asked.steps._asdict(),
         )
-        try:
-            return msgspec.json.encode(read_scores(said, asked))
-        except PeerError as error:
-            raise NoReply(f"{'/'.join(path)} replied what is no page: {error}") from error
+        return checked(lambda: read_scores(said, asked), path)
 
     async def past(request: Request) -> Response:
         (group,) = path_names(request, "group")

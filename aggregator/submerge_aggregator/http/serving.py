@@ -22,6 +22,7 @@ import msgspec
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -77,7 +78,6 @@ class BoundedProtocol(H11Protocol):
             self._begin()  # it had come already
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
         self._end()
         super().connection_lost(exc)
 
@@ -277,6 +277,27 @@ def query_names(request: Request, *keys: str) -> tuple[str | None, ...]:
     """Return names in the query; None for those left out."""
     given = (request.query_params.get(key) for key in keys)
     return tuple(None if each is None else parts.name(each) for each in given)
+
+
+async def body_of(request: Request, what: str, most: int) -> bytes:
+    """Return the body of a request; UsageError if it is too large."""
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > most:
+            raise UsageError(f"expected {what} of at most {most:,} bytes, got more")
+    return bytes(data)
+
+
+def route_of(
+    server: Server, path: str, question: Callable[[AggregatorNode, Now, Request], Any]
+) -> Route:
+    """Return the route of a question to the machine."""
+
+    async def answer(request: Request) -> Response:
+        return as_json(await ask(server, lambda node, now: question(node, now, request)))
+
+    return Route(path, answer, methods=["GET"])
 
 
 def flag(request: Request, key: str) -> bool:

@@ -4,8 +4,8 @@ A root opens jobs, an aggregator with a parent passes them on (`submerge.jobs`).
 thread that computes, the messages to parent and children, and the records of jobs under way.
 
     runtime.JobRuntime     drives the part
-    following.JobFollower  what hears of openings, rounds and ends; `board.py` is one
-    performing.JobEffects  performs what the part wants done
-    inbox.JobInbox         messages that wait, with limits
-    below.children_of      who is asked
+    runtime.JobEffects     performs what the part wants done
+    runtime.JobInbox       messages that wait, with limits
+    runtime.children_of    who is asked
+    board.JobBoard         hears of openings, rounds and ends
 """

@@ -168,7 +168,6 @@ class JobBoard:
         self._write(record)
 
     def progressed(self, progress: JobProgress, wall: float) -> None:
-        """Note a round that begins."""
         if progress.job in self._running:
             self._running[progress.job] = replace(
                 self._running[progress.job],
@@ -225,7 +224,6 @@ class JobBoard:
         return self._bytes(name, first, PIECE_BYTES)
 
     def close(self) -> None:
-        """Wait until all is written."""
         if self._thread is not None:
             self._thread.shutdown()
 

@@ -64,7 +64,6 @@ class LandmarkChooser:
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Look no more."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

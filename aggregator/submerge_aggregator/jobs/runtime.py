@@ -43,6 +43,7 @@ from submerge.jobs.root import RECORD, JobRoot
 from submerge.protocol.machine import Keep, Note, Now, Start, Tick
 from submerge_aggregator.admission.control import AdmissionControl
 from submerge_aggregator.downlink import UNPROVEN, Admits, Downlink, Inbound, everybody
+from submerge_aggregator.jobs.board import JobBoard
 from submerge_aggregator.limits import MOST_BYTES, MessageBudget
 from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.worker import CommitWorker
@@ -162,32 +163,6 @@ class JobInbox:
         return waiting.heard
 
 
-class JobFollower(Protocol):
-    """Hears of jobs, on the event loop; `wall` is Unix seconds. It must not block."""
-
-    def opened(self, job: Job, wall: float) -> None:
-        """Handle a job that is under way from now on: its record is kept."""
-
-    def progressed(self, progress: JobProgress, wall: float) -> None:
-        """Handle a round that begins."""
-
-    def ended(self, outcome: JobOutcome, wall: float) -> None:
-        """Handle an outcome. It may come twice of one job: the first counts."""
-
-
-class NoFollower:
-    """Hears of jobs, and does nothing with it."""
-
-    def opened(self, job: Job, wall: float) -> None:
-        """Do nothing."""
-
-    def progressed(self, progress: JobProgress, wall: float) -> None:
-        """Do nothing."""
-
-    def ended(self, outcome: JobOutcome, wall: float) -> None:
-        """Do nothing."""
-
-
 AT_ONCE = 64
 """Effects that are performed before other work has its turn."""
 
@@ -212,8 +187,8 @@ class JobEffects:
     For the event loop. `on_end` hears of each end, after the board.
     """
 
-    def __init__(self, board: JobFollower | None = None) -> None:
-        self.board: JobFollower = NoFollower() if board is None else board
+    def __init__(self, board: JobBoard | None = None) -> None:
+        self.board = JobBoard() if board is None else board
         self.messages = self.sent_bytes = 0
         self.on_end: Callable[[JobOutcome], None] | None = None
         self._notes = Notes()
@@ -328,7 +303,7 @@ class JobRuntime:
 
     def __init__(
         self,
-        board: JobFollower | None = None,
+        board: JobBoard | None = None,
         *,
         admits: Admits = everybody,
         budget: MessageBudget | None = None,
@@ -356,7 +331,7 @@ class JobRuntime:
         return len(self.under_way), self.effects.sent_bytes, heard
 
     @property
-    def board(self) -> JobFollower:
+    def board(self) -> JobBoard:
         return self.effects.board
 
     # -- for the server --------------------------------------------------------------
@@ -495,7 +470,6 @@ class JobRuntime:
         return {group for group in asked if at >= self._known_at.get(group, -FRESH_S) + FRESH_S}
 
     async def _children(self, host: JobHost, group: str) -> ChildrenKnown:
-        """Return who is below now."""
         admission = host.worker.admission
         self._known_at[group] = host.clock().steady
         known = await host.ask(lambda node, _: children_of(node, admission, group))

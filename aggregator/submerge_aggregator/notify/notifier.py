@@ -209,8 +209,7 @@ def make_notifier(
         sinks = line_sinks(alarms, group, journal, out)
         if apprise is not None:
             sinks += apprise_sinks(urls, group, journal)
-        heard = Sinks(sinks, provisional=alarms.provisional)
-        groups[group] = Subtree(begun, patience_s), heard
+        groups[group] = Subtree(begun, patience_s), Sinks(sinks, alarms.sends)
     return AlarmNotifier(groups, clock)
 
 

@@ -48,7 +48,6 @@ class OrderLog:
         self._unrecorded = 0
 
     def note(self, operator: Operator, verb: str, **facts: Any) -> None:
-        """Log and record an order that was carried out."""
         given: dict[str, Any] = {"by": operator.who, "address": operator.whence}
         say("operator command", verb=verb, **facts, **given)
         shuts_out = verb in ("ban", "unban") or bool(facts.get("ban"))

@@ -5,23 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from submerge_client.config.links import (
-    Endpoint,
-    check_insecure,
-    check_pair,
-    endpoint_of,
-    is_here,
-)
-from submerge_client.config.sections import AnyText, Section, refusal, shown
+from submerge_client.config.links import Endpoint, Served
+from submerge_client.config.sections import AnyText, refusal, shown
 
 PORT = 8472
 """Where no other is named; 8471 is that of the status address."""
 
 
-class OperatorsConfig(Section, frozen=True, kw_only=True):
+class OperatorsConfig(Served, frozen=True, kw_only=True):
     """Orders over HTTPS, from people and programs on other machines.
 
-    address : host:port; 0.0.0.0 is every network of this machine.
     insecure : Serve without TLS, on a loopback address only: then tokens alone say who asks.
     cert, key : The server's certificate and key; left out, those of [listen.grpc], or of the node's
         kit.
@@ -32,35 +25,17 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
     """
 
     address: AnyText = f"0.0.0.0:{PORT}"
-    insecure: bool = False
-    cert: Path | None = None
-    key: Path | None = None
-    ca: Path | None = None
     tokens: Path | None = None
 
     def __post_init__(self) -> None:
-        host = self.endpoint.host
-        check_pair(self.cert, self.key)
-        if self.cert is not None:
-            check_insecure(self.insecure, "a certificate")
-        elif self.ca is not None:
-            raise refusal(
-                "ca",
-                expected="none without cert and key",
-                got=shown(self.ca),
-                hint="leave it out, or name both",
-            )
-        if self.insecure and not is_here(host):
+        super().__post_init__()
+        if self.insecure and not self.stays_here:
             raise refusal(
                 "insecure",
                 expected="false where other machines can connect: they would read tokens",
                 got="true",
                 hint='delete it, or use address = "127.0.0.1:8472"',
             )
-
-    @property
-    def endpoint(self) -> Endpoint:
-        return endpoint_of(self.address)
 
     def check(self, *, has_certificate: bool, status: Endpoint | None) -> None:
         """Refuse a section without a certificate to serve with, or on the port of the status
@@ -83,7 +58,6 @@ class OperatorsConfig(Section, frozen=True, kw_only=True):
 
 
 def tokens_path(config: OperatorsConfig | None, store: Path) -> Path:
-    """Return the file of an aggregator's tokens."""
     if config is not None and config.tokens is not None:
         return config.tokens
     return Path(f"{os.path.realpath(store)}.tokens")

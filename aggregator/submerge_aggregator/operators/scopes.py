@@ -78,7 +78,6 @@ class ApiCall(NamedTuple):
 
 
 def rule_of(call: ApiCall) -> RouteRule:
-    """Return what a request needs."""
     method = "GET" if call.method == "HEAD" else call.method
     rule = ROUTES.get((method, call.path), UNKNOWN)
     # A release ends a ban in every group, and `forget` may ban.

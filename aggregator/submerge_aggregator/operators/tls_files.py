@@ -8,9 +8,8 @@ from pathlib import Path
 from submerge import UsageError
 from submerge_aggregator.downlink.config import GrpcListen
 from submerge_aggregator.operators.config import OperatorsConfig
-from submerge_client.kit import read_kit
 from submerge_client.logs import say
-from submerge_client.uplink.tls import Tls
+from submerge_client.uplink.tls import Tls, served_tls
 
 
 class TlsFiles:
@@ -45,18 +44,8 @@ def server_context(tls: Tls) -> ssl.SSLContext:
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     tls.prove(context)
-    try:
-        if tls.kit is not None:
-            context.load_verify_locations(cadata=read_kit(tls.kit).authority.decode())
-        elif tls.ca is not None:
-            context.load_verify_locations(cafile=tls.ca)
-        else:
-            return context
-    except OSError as error:
-        raise UsageError(
-            f"expected certificates in PEM form, got {tls.kit or tls.ca}: {error.strerror or error}"
-        ) from error
-    context.verify_mode = ssl.CERT_OPTIONAL
+    if tls.trust(context):
+        context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
 
@@ -64,10 +53,6 @@ def operators_tls(
     operators: OperatorsConfig, grpc: GrpcListen | None, kit: Path | None
 ) -> Tls | None:
     """Return the operators' certificate: its own, gRPC's or the kit's; None without TLS."""
-    if operators.insecure:
-        return None
-    if operators.cert is not None:
-        return Tls(operators.ca, operators.cert, operators.key)
-    if grpc is not None and grpc.cert is not None:
-        return Tls(grpc.ca, grpc.cert, grpc.key)
-    return Tls(kit=kit)
+    if operators.cert is None and not operators.insecure and grpc is not None and grpc.cert:
+        return served_tls(grpc, kit)
+    return served_tls(operators, kit)

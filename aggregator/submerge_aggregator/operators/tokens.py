@@ -69,7 +69,6 @@ class Token(NamedTuple):
         return f"{self.scope}, in {', '.join(self.groups)}" if self.groups else self.scope
 
     def has_ended(self, now: float) -> bool:
-        """Return whether it is over at a wall time."""
         return self.until is not None and now >= self.until
 
 

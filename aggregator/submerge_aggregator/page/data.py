@@ -87,9 +87,6 @@ def model_view(data: bytes) -> ModelView:
     parts = () if model.summary is None else model.summary.parts
     summary = parts[-1] if parts else None
     names = list(schema.names)
-    units = [""] * len(names)
-    if not isinstance(schema.channels, int):
-        units = [channel.unit for channel in schema.channels]
     basis = np.zeros((len(names), 0)) if summary is None else np.asarray(summary.basis, np.float64)
     shares = np.zeros(0)
     if summary is not None and summary.energy > 0:
@@ -115,7 +112,7 @@ def model_view(data: bytes) -> ModelView:
         model.rank,
         model.widened,
         [names[j] for j in chosen],
-        [units[j] if j < len(units) else "" for j in chosen],
+        [schema.named[j].unit for j in chosen],
         len(names) - len(chosen),
         [
             DirectionView(
@@ -211,7 +208,6 @@ _kept_compressed = lru_cache(MOST_COMPRESSED)(_compressed)
 def _json(
     request: Request, body: bytes, *, compressed: Callable[[bytes], bytes] = _compressed
 ) -> Response:
-    """Return JSON, compressed for those who take it so."""
     if len(body) < LEAST_COMPRESSED or "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(body, media_type="application/json")
     headers = {"content-encoding": "gzip", "vary": "accept-encoding"}

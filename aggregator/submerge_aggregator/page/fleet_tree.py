@@ -8,15 +8,21 @@ shown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
 from submerge.protocol.messages import DEEPEST
+from submerge_aggregator.history.file import ScoresPage
 from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
 from submerge_aggregator.questions.views import NodesPage, NodeView, RowView, SealedView
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+P = TypeVar("P", NodesPage, ScoresPage)
 
 State = Literal[
     "alarm", "silent", "banned", "quarantined", "stale", "far", "bounded", "paused",
@@ -181,37 +187,77 @@ class FleetTree:
     more: bool = False
 
 
-class FleetTrees:
-    """The newest tree of each group."""
+class Shared(Generic[K, V]):
+    """Values by key: collected once for all who ask meanwhile, and again when they are too old.
 
-    def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:
-        self._calls, self._wall = calls, wall
-        self._known: dict[str, FleetTree] = {}
-        self._bodies: dict[str, bytes] = {}
-        self._under_way: dict[str, asyncio.Task[FleetTree]] = {}
+    `most` are kept, and as many are under way at a time.
+    """
 
-    async def tree(self, group: str) -> FleetTree:
-        """Return a group's tree; a new one where the last is too old."""
-        known = self._known.get(group)
-        if known is not None and abs(self._wall() - known.at) < FRESH_S:
-            return known
-        task = self._under_way.get(group)
+    def __init__(
+        self,
+        collect: Callable[[K, float], Coroutine[Any, Any, V]],
+        wall: Callable[[], float],
+        *,
+        fresh_s: float,
+        most: float = math.inf,
+    ) -> None:
+        self._collect, self._wall, self._fresh_s, self._most = collect, wall, fresh_s, most
+        self._known: dict[K, tuple[float, V]] = {}
+        self._under_way: dict[K, asyncio.Task[V]] = {}
+
+    async def get(self, key: K) -> V:
+        known = self._known.get(key)
+        if known is not None and abs(self._wall() - known[0]) < self._fresh_s:
+            return known[1]
+        task = self._under_way.get(key)
         if task is None:
-            task = asyncio.create_task(self._collect(group))
-            self._under_way[group] = task
-            task.add_done_callback(lambda _: self._under_way.pop(group, None))
+            if len(self._under_way) >= self._most:
+                raise CallRefused(503, "too much is asked for at once: try again")
+            task = self._under_way[key] = asyncio.create_task(self._collected(key))
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
         # One who leaves ends nothing for the others.
         return await asyncio.shield(task)
 
-    async def body(self, group: str) -> bytes:
-        """Return a group's tree as JSON."""
-        tree = await self.tree(group)
-        if group not in self._bodies or self._known.get(group) is not tree:
-            self._bodies[group] = msgspec.json.encode(tree)
-        return self._bodies[group]
+    async def _collected(self, key: K) -> V:
+        at = self._wall()
+        value = await self._collect(key, at)
+        self._known.pop(key, None)
+        self._known[key] = at, value
+        if len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+        return value
 
-    async def _collect(self, group: str) -> FleetTree:
-        tree = FleetTree(group, self._wall())
+
+async def pages(
+    ask: Callable[[str], Awaitable[P]], under: str, turns: asyncio.Semaphore, until: float
+) -> AsyncIterator[P]:
+    """Yield the pages of one aggregator, each asked for by the last name of the one before."""
+    after, more, loop = "", True, asyncio.get_running_loop()
+    while more:
+        async with turns:
+            if under and loop.time() >= until:
+                raise CallRefused(503, NOT_ASKED)
+            page = await ask(after)
+        yield page
+        more, after = page.more, page.nodes[-1].node if page.nodes else ""
+
+
+class FleetTrees:
+    """The newest tree of each group, and its JSON."""
+
+    def __init__(self, calls: AdminCalls, wall: Callable[[], float]) -> None:
+        self._calls, self._wall = calls, wall
+        self._trees = Shared(self._collect, wall, fresh_s=FRESH_S)
+
+    async def tree(self, group: str) -> FleetTree:
+        """Return a group's tree; a new one where the last is too old."""
+        return (await self._trees.get(group))[0]
+
+    async def body(self, group: str) -> bytes:
+        return (await self._trees.get(group))[1]
+
+    async def _collect(self, group: str, at: float) -> tuple[FleetTree, bytes]:
+        tree = FleetTree(group, at)
         level: list[tuple[str, ...]] = [()]
         turns, until = asyncio.Semaphore(AT_ONCE), asyncio.get_running_loop().time() + ASKS_S
         while level and not tree.more:
@@ -226,31 +272,26 @@ class FleetTrees:
             level = [path for path in below if len(path) < DEEPEST]
             if len(tree.rows) > MOST:
                 tree = FleetTree(group, tree.at, tree.rows[:MOST], tree.silent, more=True)
-        self._known[group] = tree
-        self._bodies.pop(group, None)
-        return tree
+        return tree, msgspec.json.encode(tree)
 
     async def _ask(
         self, group: str, path: tuple[str, ...], turns: asyncio.Semaphore, until: float
     ) -> tuple[list[FleetRow], list[str]]:
         """Return the nodes that report to one aggregator, and what it did not say."""
-        loop = asyncio.get_running_loop()
-        rows, under, after, more = list[FleetRow](), "/".join(path), "", True
-        while more and len(rows) <= MOST:
-            try:
-                async with turns:
-                    if path and loop.time() >= until:
-                        return rows, [f"{under}: {NOT_ASKED}"]
-                    page = await self._page(group, under, after)
-            except CallRefused as error:
-                if not path:
-                    raise
-                return rows, [f"{under}: {error}"]
-            at = self._wall()
-            rows += [row_of(view, under, at) for view in page.nodes]
-            more, after = page.more, page.nodes[-1].node if page.nodes else ""
-        return rows, []
+        rows, under = list[FleetRow](), "/".join(path)
 
-    async def _page(self, group: str, under: str, after: str) -> NodesPage:
-        body = await ask_patiently(self._calls, f"/tree/{group}", path=under, after=after)
-        return msgspec.json.decode(body, type=NodesPage)
+        async def ask(after: str) -> NodesPage:
+            body = await ask_patiently(self._calls, f"/tree/{group}", path=under, after=after)
+            return msgspec.json.decode(body, type=NodesPage)
+
+        try:
+            async for page in pages(ask, under, turns, until):
+                at = self._wall()
+                rows += [row_of(view, under, at) for view in page.nodes]
+                if len(rows) > MOST:
+                    break
+        except CallRefused as error:
+            if not path:
+                raise
+            return rows, [f"{under}: {error}"]
+        return rows, []

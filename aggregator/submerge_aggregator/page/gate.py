@@ -207,7 +207,6 @@ class PageGate:
         await self.page(scope, receive, guarded)
 
     def _objection(self, scope: Scope, headers: Headers) -> Denial | None:
-        """Return what a request of any sender lacks."""
         hosts, host = self.identify.hosts, one_of(headers, b"host")
         # A path that does not begin so is a whole address, which may name another host.
         if not hosts.knows(host) or not scope["path"].startswith("/"):

@@ -84,8 +84,6 @@ def page_app(
 
 
 def _sessions(drawing: Drawing, entering: Entering) -> list[Route]:
-    """Return the routes by which a session begins and ends."""
-
     async def login(request: Request) -> Response:
         back = _inside(request.query_params.get("back", "/"))
         if request.method != "POST":
@@ -159,7 +157,6 @@ def page_serving(
 
 
 def listening(page: PageConfig) -> socket.socket:
-    """Return a socket that listens for browsers."""
     endpoint = page.endpoint
     for port in PORTS[:-1] if page.address is None else ():
         with suppress(UsageError):
@@ -228,13 +225,7 @@ class StaticFiles:
                 name = path.relative_to(folder).as_posix()
                 self._files[name] = StaticFile(body, etag, media_type)
 
-    @property
-    def compressed_bytes(self) -> int:
-        """Bytes of all files as they are sent."""
-        return sum(len(each.body) for each in self._files.values())
-
     async def answer(self, request: Request) -> Response:
-        """Answer a request for one of them."""
         found = self._files.get(request.path_params["path"])
         if found is None:
             return Response("no such file", 404, media_type="text/plain")

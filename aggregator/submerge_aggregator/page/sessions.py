@@ -128,7 +128,6 @@ class Sessions:
         return hmac.compare_digest(self.proof(session).encode(), proof.encode())
 
     def end(self, session: Session) -> None:
-        """End a session before its time."""
         now = self._wall()
         self._ended = {each: until for each, until in self._ended.items() if until > now}
         if len(self._ended) >= MOST_ENDED:
@@ -186,7 +185,6 @@ class Entering:
         return None, denial.why
 
     def give(self, answer: Response, cookie: str) -> None:
-        """Have a browser keep a session."""
         answer.set_cookie(
             self._cookie,
             cookie,

@@ -17,8 +17,9 @@ from submerge_aggregator.page.fleet_tree import (
     AT_ONCE,
     FRESH_S,
     MOST,
-    NOT_ASKED,
     FleetTrees,
+    Shared,
+    pages,
 )
 
 FRESH_SCORES_S = 60.0
@@ -67,34 +68,21 @@ class ScoreTree:
 
 
 class ScoreTrees:
-    """The newest levels of each group."""
+    """The newest levels of each group, as JSON of a `ScoreTree`."""
 
     def __init__(self, calls: AdminCalls, trees: FleetTrees, wall: Callable[[], float]) -> None:
-        self._calls, self._trees, self._wall = calls, trees, wall
-        self._known: dict[tuple[str, int], tuple[float, bytes]] = {}
-        self._under_way: dict[tuple[str, int], asyncio.Task[bytes]] = {}
+        self._calls, self._trees = calls, trees
+        self._bodies = Shared(self._collect, wall, fresh_s=FRESH_SCORES_S, most=MOST_KEPT)
         self._turns = asyncio.Semaphore(AT_ONCE)  # of all pictures: who looks may ask for many
 
     async def body(self, group: str, hours: int) -> bytes:
-        """Return a group's levels as JSON, as `ScoreTree`; new ones where the last are too old."""
+        """Return a group's levels; new ones where the last are too old."""
         if not 1 <= hours <= MOST_HOURS:
             raise CallRefused(400, f"expected 1 to {MOST_HOURS} hours, got {hours}")
-        key = group, hours
-        at, body = self._known.get(key, (0.0, b""))
-        if body and abs(self._wall() - at) < FRESH_SCORES_S:
-            return body
-        task = self._under_way.get(key)
-        if task is None:
-            if len(self._under_way) >= MOST_KEPT:
-                raise CallRefused(503, "too many scores are asked for at once: try again")
-            task = asyncio.create_task(self._collect(group, hours))
-            self._under_way[key] = task
-            task.add_done_callback(lambda _: self._under_way.pop(key, None))
-        # One who leaves ends nothing for the others.
-        return await asyncio.shield(task)
+        return await self._bodies.get((group, hours))
 
-    async def _collect(self, group: str, hours: int) -> bytes:
-        at = self._wall()
+    async def _collect(self, key: tuple[str, int], at: float) -> bytes:
+        group, hours = key
         step_s = step_of(hours)
         steps = ScoreSteps(max(0, int(at) - hours * 3600 + step_s), step_s)
         fleet = await self._trees.tree(group)
@@ -110,37 +98,28 @@ class ScoreTrees:
         silent = [line for lines in found for line in lines]
         more = fleet.more or len(rows) > MOST_SHOWN
         shown = rows[:MOST_SHOWN]
-        tree = ScoreTree(group, at, steps.first_s, step_s, shown, silent, more)
-        body = msgspec.json.encode(tree)
-        self._known.pop((group, hours), None)
-        self._known[group, hours] = at, body
-        if len(self._known) > MOST_KEPT:
-            del self._known[next(iter(self._known))]
-        return body
+        return msgspec.json.encode(ScoreTree(group, at, steps.first_s, step_s, shown, silent, more))
 
     async def _ask(
         self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
     ) -> list[str]:
         """Add the levels of an aggregator's nodes, up to `MOST`; return what it did not say."""
-        loop, more = asyncio.get_running_loop(), True
-        while more and len(rows) <= MOST:
-            try:
-                async with self._turns:
-                    if under and loop.time() >= until:
-                        return [f"{under}: {NOT_ASKED}"]
-                    page = await self._page(asked, under)
-            except CallRefused as error:
-                return [f"{under}: {error}" if under else str(error)]
-            rows += [ScoreRow(under, each.node, _fitted(each.levels, count)) for each in page.nodes]
-            more = page.more
-            asked = asked._replace(after=page.nodes[-1].node if page.nodes else "")
-        return []
 
-    async def _page(self, asked: ScoresAsked, under: str) -> ScoresPage:
-        since, step = str(asked.steps.since_s), str(asked.steps.step_s)
-        query = {"path": under, "after": asked.after, "since": since, "step": step}
-        body = await ask_patiently(self._calls, f"/scores/{asked.group}", **query)
-        return msgspec.json.decode(body, type=ScoresPage)
+        async def ask(after: str) -> ScoresPage:
+            since, step = str(asked.steps.since_s), str(asked.steps.step_s)
+            query = {"path": under, "after": after, "since": since, "step": step}
+            body = await ask_patiently(self._calls, f"/scores/{asked.group}", **query)
+            return msgspec.json.decode(body, type=ScoresPage)
+
+        try:
+            async for page in pages(ask, under, self._turns, until):
+                nodes = page.nodes
+                rows += [ScoreRow(under, each.node, _fitted(each.levels, count)) for each in nodes]
+                if len(rows) > MOST:
+                    break
+        except CallRefused as error:
+            return [f"{under}: {error}" if under else str(error)]
+        return []
 
 
 def step_of(hours: int) -> int:
@@ -186,7 +165,6 @@ class Changes:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further page can listen."""
         return self._listeners >= MOST_STREAMS
 
     async def stream(self) -> AsyncIterator[bytes]:

@@ -73,7 +73,6 @@ def in_order_of_places(surveyed: Sequence[ReportedAlarm]) -> list[ReportedAlarm]
 
 
 def group_watches(node: AggregatorNode, now: Now, group: str | None = None) -> list[GroupWatch]:
-    """Return how one group is watched, or each."""
     chosen = node.groups if group is None else (group_of(node, group),)
     return [
         GroupWatch(
@@ -149,7 +148,6 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
 
 
 def view_of(group: str, found: ReportedAlarm, desired: DesiredState | None) -> AlarmView:
-    """Return an alarm as an operator sees it."""
     alarm = found.alarm
     verdicts = {} if desired is None else desired.accepted
     wanted = _word(verdicts[alarm.number]) if alarm.number in verdicts else ""

@@ -260,7 +260,6 @@ class BanView:
 
 
 def bans(node: AggregatorNode) -> list[BanView]:
-    """Return the nodes that are banned in every group."""
     return [ban(node, name) for name in sorted(_banned(node))]
 
 

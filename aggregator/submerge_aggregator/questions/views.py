@@ -14,7 +14,6 @@ from typing import Literal
 from submerge.aggregator.alarms.disputes import LeftOutWhy
 from submerge.aggregator.operators import quarantine
 from submerge.protocol.alarm_status import STATES, AlarmStatus, Cause, State, Verdict
-from submerge.protocol.messages import Counts
 from submerge.stats.block_maxima import evidence
 
 Kind = Literal["client", "aggregator"]
@@ -135,43 +134,6 @@ class NodeView:
     at_once: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetrics:
-    """The metrics of a group.
-
-    counts : Readings, of the rows in the model.
-    staleness : (p50, p99, max). Seconds of silence that half, 99 % and all clients stay below.
-    quarantined : Nodes whose rows are kept out of the model, by cause; all causes are there.
-    certified_until : When the first certificate of a child ends, as they report; 0 if none has one.
-    bounded : Nodes whose readings weigh less in the model than they have reported.
-    alarms : Open ones, in the order in which they get places.
-    contradicted : Alarms that were left out since the start of the process.
-    twice : Nodes as which two machines report, or more.
-    early : Readings that clients had learnt before they joined here, since the process began.
-    without_energies : Nodes whose rows stay out of the noise of each channel: they do not say its
-        energy.
-    """
-
-    group: str
-    rows: dict[str, int]
-    clients: int
-    counts: Counts
-    version: int | None
-    model_age_s: float | None
-    staleness: tuple[float, float, float]
-    banned: int
-    quarantined: dict[quarantine.Cause, int]
-    certified_until: float = 0.0
-    outliers: int = 0
-    watch: WatchView | None = None
-    alarms: tuple[AlarmView, ...] = ()
-    bounded: int = 0
-    contradicted: int = 0
-    twice: int = 0
-    early: int = 0
-    without_energies: int = 0
-
-
 def socket_of(store: str | os.PathLike[str]) -> Path:
     """Return the path of the admin socket of the aggregator with this store."""
     return Path(f"{os.path.realpath(store)}.sock")
@@ -215,6 +177,10 @@ class AlarmView:
     deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     settled: bool = False
     provisional: bool = False
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.provisional
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,8 +167,9 @@ class _CWriter:
             "STEPS": self._most_steps(),
             "REFINED": len(self._refined()),
         }
-        if "smoothed" in alarm.kinds:
+        if "ewma" in alarm.kinds:
             defined |= {"WEIGHT": number(alarm.weight), "KEPT": number(1 - alarm.weight)}
+            defined["HELD"] = number(alarm.held)
         if {"spe", "t2"} & {*recipe.scores}:
             defined["DIRECTIONS"] = recipe.basis.shape[1]
         arrays = self._refined_rows()
@@ -257,7 +258,6 @@ class _CWriter:
         return max([1, *(len(each.values) for each in self._recipe.limits.values())])
 
     def _limits(self) -> str:
-        """Return the limits of scores and of statistics."""
         alarm, upper, name = self._recipe.alarm, self.upper, self._prefix
         size = f"{upper}STATISTICS + 1"
         limits = self._array("limits", np.array([*alarm.limits.values(), 0.0]), size, "")

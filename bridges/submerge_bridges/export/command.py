@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 from pathlib import Path
@@ -13,11 +12,15 @@ import numpy as np
 
 from submerge._linalg import EPS, Array
 from submerge.client.alarms.detect import LONGER
+from submerge.client.monitor_state import MonitorState
+from submerge.drill.response import NodeScorer
 from submerge.errors import UsageError
+from submerge.headings import lags_of
 from submerge.history.detection import watching
 from submerge.history.knowledge import Learnt
 from submerge.history.settings import SOON
 from submerge.pca.factor import Precision
+from submerge.pca.own_scatter import of_node
 from submerge.pca.reconstruct import KNOWN, Reconstruction
 from submerge.pca.subspace import Subspace
 from submerge.protocol.settings import AlarmSettings
@@ -36,11 +39,9 @@ from submerge_bridges.export.recipe import (
 from submerge_bridges.export.recipe import SCORES as RECIPE_SCORES
 from submerge_client.config.plugins import plugin, plugins
 from submerge_files.console.options import FILE, default_option, flag_option, json_option
-from submerge_files.score.table import lags_of
 
 if TYPE_CHECKING:
     from submerge_files.model_file import SavedModel
-    from submerge_files.score.mean import Center
 
 
 MOST_NUMBERS = 4_000_000
@@ -61,18 +62,18 @@ def recipe_of(
 
     _check_kind(saved)
     normal, schema = of_saved(saved), saved.schema
-    center = of_machine(normal, machine)
+    scorer = of_machine(normal, machine)
     shown = normal.shown.shown(normal.summary).parts[0].shown
     readings = normal.summary.parts[0] if normal.factors else shown
     _check_learnt(saved, readings)
-    precision = Precision.of(readings, *normal.factors[:1])
+    precision = Precision.of(readings, *of_node(normal.factors, readings, scorer.scoring.own)[:1])
     _check_size(precision.loadings.size + shown.basis.size)
     model, width = saved.model, schema.width
     scaling = schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
     columns, sizes, _ = np.linalg.svd(precision.loadings, full_matrices=False)
     scores: tuple[By, ...] = RECIPE_SCORES if normal.factors else RECIPE_SCORES[1:]
     expected = Reconstruction(readings, width, precision).expected
-    errors, typical, own = expected / precision.roots, _typical(center), center.own
+    errors, typical, own = expected / precision.roots, _typical(scorer), scorer.own
     channel_weights = None if typical is None else errors**2 * typical.weights(expected)
     return Recipe(
         *(model.group, model.version, model.fingerprint, schema.names),
@@ -91,7 +92,7 @@ def recipe_of(
         channel_weights=channel_weights,
         scores=scores,
         limits={} if normal.limits is None else _steps(normal.limits, scores),
-        alarm=_alarm(saved, center, alarms, at_most),
+        alarm=_alarm(saved, scorer, alarms, at_most, normal.state(*([machine] if machine else []))),
         excess=1.0 if own is None else own.excess,
         complete=shown.rank == shown.dim,
     )
@@ -120,9 +121,9 @@ def _check_size(numbers: int) -> None:
         )
 
 
-def _typical(center: Center) -> ResidualScale | None:
+def _typical(scorer: NodeScorer) -> ResidualScale | None:
     """Return the typical errors of the machine, once they cover a day."""
-    scale = center.typical
+    scale = scorer.residual_scale
     return scale if scale is not None and scale.ready else None
 
 
@@ -150,15 +151,21 @@ def _steps(limits: Limits, scores: tuple[By, ...]) -> dict[By, LimitSteps]:
     return found
 
 
-def _alarm(saved: SavedModel, center: Center, alarms: AlarmSettings, at_most: str) -> AlarmRecipe:
+def _alarm(
+    saved: SavedModel,
+    scorer: NodeScorer,
+    alarms: AlarmSettings,
+    at_most: str,
+    state: MonitorState | None,
+) -> AlarmRecipe:
     """Return when rows raise an alarm, with the limits that `history.detection` compares with."""
-    model, own = saved.model, center.own
+    model, own = saved.model, scorer.own
     kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
     row_s = (0.0 if saved.learnt is None else saved.learnt.period_s) or 1.0
-    detector = watching(saved.learnt or Learnt(model), alarms)
+    detector = watching(saved.learnt or Learnt(model), alarms, state)
     settled = own is None or own.settled
     # Where the mean does not cover a day, the largest error of a channel raises no alarm.
-    known = [kind for kind in _order(kinds) if kind != "channel" or (_typical(center) and settled)]
+    known = [kind for kind in _order(kinds) if kind != "channel" or (_typical(scorer) and settled)]
     limits = {kind: detector.limit(kind, settled=settled) for kind in known}
     limits = {kind: limit for kind, limit in limits.items() if limit < math.inf}
     return AlarmRecipe(
@@ -173,8 +180,8 @@ def _alarm(saved: SavedModel, center: Center, alarms: AlarmSettings, at_most: st
 
 
 def _order(kinds: tuple[By, ...]) -> list[By]:
-    """Return kinds in the order in which alarms compare them: `smoothed` is the last."""
-    return sorted((kind for kind in kinds if kind != "linear"), key=lambda kind: kind == "smoothed")
+    """Return kinds in the order in which alarms compare them: `ewma` is the last."""
+    return sorted((kind for kind in kinds if kind != "linear"), key=lambda kind: kind == "ewma")
 
 
 OPTIONS = {"single": "--float32", "prefix": "--prefix"}
@@ -292,14 +299,10 @@ def _check_target(output: Path) -> None:
 
 
 def _write(output: Path, data: bytes) -> None:
-    from submerge_client.files import atomic_write
+    from submerge_client.files import atomic_write, writing_to
 
-    try:
+    with writing_to(str(output)):
         atomic_write(output, data)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise  # not a mistake in the input: the command line reports it
-        raise UsageError(f"cannot write {output}: {error.strerror}") from error
 
 
 def _facts(recipe: Recipe, language: str, output: Path, data: bytes) -> dict[str, object]:

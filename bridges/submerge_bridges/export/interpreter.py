@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,23 +19,16 @@ SCORED, GAPS, TOO_LARGE = 0, 1, 2
 """Status of a row: it has scores; it has a gap (NaN); a number of it is infinite or too large."""
 
 
-class EwmaState(NamedTuple):
-    """The last two distances, oldest first, and the moving average after them."""
-
-    earlier: float = 0.0
-    last: float = 0.0
-    average: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class ExportState:
-    """What the next row's statistics need: the last of - 1 scores, oldest first, none at first.
+    """What the next row's statistics need: the last of - 1 scores, oldest first, none at first; and
+    the moving average of distances.
 
     Rows are `quiet` since a statistic of the open alarm was above its calm value.
     """
 
     recent: Mapping[By, tuple[float, ...]] = field(default_factory=dict)
-    ewma: EwmaState = field(default_factory=EwmaState)
+    average: float = 0.0
     open: bool = False
     quiet: int = 0
 
@@ -130,22 +121,17 @@ def _statistics(
     """Return the statistic of each kind that raises alarms, and the state with the row's scores."""
     found: dict[By, float] = {}
     recent = dict(state.recent)
-    ewma = state.ewma
+    average = state.average
     for kind in alarm.kinds:
-        if kind == "smoothed":
-            newest = scores["distance"]
-            median = sorted((ewma.earlier, ewma.last, newest))[1]
-            average = ewma.average
-            if 0 < average < math.inf:
-                median = alarm.weight * median + (1 - alarm.weight) * average
-            ewma = EwmaState(ewma.last, newest, median)
-            found[kind] = median
+        if kind == "ewma":
+            before = min(average, alarm.held)
+            found[kind] = average = alarm.weight * scores["distance"] + (1 - alarm.weight) * before
         else:
             window = (*recent.get(kind, ()), scores[kind])[-alarm.of :]
             ranked = sorted((0.0,) * (alarm.of - len(window)) + window)
             found[kind] = ranked[alarm.of - alarm.after]
             recent[kind] = window[len(window) == alarm.of :]
-    return found, replace(state, recent=recent, ewma=ewma)
+    return found, replace(state, recent=recent, average=average)
 
 
 # No statistic of a row is within `MARGIN` of a limit, and no two channels are about equally to
@@ -162,7 +148,7 @@ ROUNDINGS = 10
 """Errors of rounding in a number of a residual."""
 
 NORMAL, FAULTY = 2, 6
-"""Rows without and with a fault: an alarm needs five of eight."""
+"""Rows without and with a fault: an alarm of single channels needs five of eight."""
 
 TRIES = 200
 """Seeds that are tried; the last is taken as it is, without a clear margin."""

@@ -258,13 +258,13 @@ BODY = "row_"
 def state_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the state: `recent`, of - 1 scores of each in `AlarmRecipe.windows`.
 
-    `average` has the last two distances and the moving average; `alarm_state` 1 where an alarm is
+    `average` is the moving average of distances; `alarm_state` 1 where an alarm is
     open, and rows since a statistic was above its calm value.
     """
     alarm = recipe.alarm
     return {
         "recent": (max(len(alarm.windows), 1), alarm.of - 1),
-        "average": (3,),
+        "average": (1,),
         "alarm_state": (2,),
     }
 
@@ -315,8 +315,8 @@ def _body(recipe: Recipe, outer: GraphNodes, width: int) -> Any:
     newest = nodes.add("Slice", f"{BODY}scores", *_range(nodes, width - 1, width))
     average = _average(nodes, alarm, newest)
     found = [ranked] if alarm.windows else []
-    if "smoothed" in alarm.limits:
-        found.append(nodes.add("Slice", average, *_range(nodes, 2, 3)))
+    if "ewma" in alarm.limits:
+        found.append(average)
     if not found:
         found = [nodes.numbers(np.zeros(1))]
     statistics = nodes.add("Concat", *found, axis=0, out=f"{BODY}statistics")
@@ -350,21 +350,11 @@ def _windows(nodes: GraphNodes, alarm: AlarmRecipe, scores: str) -> tuple[str, s
 
 
 def _average(nodes: GraphNodes, alarm: AlarmRecipe, newest: str) -> str:
-    """Return the state of the moving average after the newest distance, (3,)."""
-    earlier, last, before = (
-        nodes.add("Slice", f"{BODY}average", *_range(nodes, i, i + 1)) for i in range(3)
-    )
-    low, high = nodes.add("Min", earlier, last), nodes.add("Max", earlier, last)
-    median = nodes.add("Max", low, nodes.add("Min", high, newest))
-    share = nodes.add("Mul", median, nodes.numbers(alarm.weight))
-    kept = nodes.add("Mul", before, nodes.numbers(1 - alarm.weight))
-    runs = nodes.add(
-        "And",
-        nodes.add("Greater", before, nodes.numbers(0.0)),
-        nodes.add("Less", before, nodes.numbers(math.inf)),
-    )
-    after = nodes.add("Where", runs, nodes.add("Add", share, kept), median)
-    return nodes.add("Concat", last, newest, after, axis=0)
+    """Return the moving average after the newest distance, (1,)."""
+    held = alarm.held if "ewma" in alarm.limits else 0.0
+    before = nodes.add("Min", f"{BODY}average", nodes.numbers(held))
+    share = nodes.add("Mul", newest, nodes.numbers(alarm.weight))
+    return nodes.add("Add", share, nodes.add("Mul", before, nodes.numbers(1 - alarm.weight)))
 
 
 def _follow(nodes: GraphNodes, alarm: AlarmRecipe, statistics: str) -> str:
@@ -439,7 +429,6 @@ def _onnx() -> Any:
 
 
 def _graph(recipe: Recipe, *, single: bool) -> Any:
-    """Return the graph of a model."""
     from onnx import TensorProto
 
     nodes = GraphNodes(np.float32 if single else np.float64)
@@ -505,7 +494,6 @@ def _json_result(result: ExportResult) -> dict[str, float | bool]:
 
 
 def _wanted(result: ExportResult) -> dict[str, float | bool]:
-    """Return the outputs of a row that has scores."""
     return {
         **{str(kind): each for kind, each in result.scores.items()},
         **{f"passed_{kind}": each for kind, each in result.passed.items()},

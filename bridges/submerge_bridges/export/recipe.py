@@ -38,7 +38,7 @@ from submerge.history.settings import SOON
 from submerge.judge.prepare import LARGEST_SCALED
 from submerge.stats.block_maxima import By
 from submerge.stats.score_limits import LimitSteps
-from submerge.stats.smoothing import WEIGHT
+from submerge.stats.smoothing import HELD, WEIGHT
 
 SCORES: tuple[By, ...] = ("distance", "spe", "t2")
 """Scores of single rows that a person may choose one of."""
@@ -49,9 +49,8 @@ class AlarmRecipe:
     """When rows raise an alarm.
 
     The statistic of a row is the `after`-th largest of the last `of` scores of a kind, where scores
-    before the first row are 0. `smoothed` is its own statistic: s = weight m + (1 - weight) s', m
-    the median of the newest three distances and s' the value before; s = m where s' is 0 or not
-    finite. At first s' is 0.
+    before the first row are 0. `ewma` is its own statistic: s = weight x + (1 - weight) s', x the
+    newest distance and s' the value before, at first 0 and at most `held`.
 
     A row is over where a statistic is above its limit. An alarm begins there, and ends at the last
     of `ends_after` rows in which no statistic was above its `calm` value. Rows that are refused
@@ -60,7 +59,7 @@ class AlarmRecipe:
     limits, calm : Of the kinds that alarms are raised by, in their order; all finite.
     provisional_rows : Rows in which such limits are exceeded about once, if they are provisional;
         else 0.
-    weight : Of the newest median, in `smoothed`.
+    weight : Of the newest distance, in `ewma`.
     """
 
     after: int = SOON.after
@@ -73,6 +72,11 @@ class AlarmRecipe:
     weight: float = WEIGHT
 
     @property
+    def held(self) -> float:
+        """The largest average that is remembered."""
+        return HELD * self.limits["ewma"]
+
+    @property
     def kinds(self) -> tuple[By, ...]:
         """What alarms are raised by, in order."""
         return tuple(self.limits)
@@ -80,7 +84,7 @@ class AlarmRecipe:
     @property
     def windows(self) -> tuple[By, ...]:
         """Kinds whose last scores are remembered."""
-        return tuple(kind for kind in self.limits if kind != "smoothed")
+        return tuple(kind for kind in self.limits if kind != "ewma")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +149,7 @@ class Recipe:
         if kind not in self.scores:
             known = ", ".join(self.scores)
             raise UsageError(f"expected a statistic of the model ({known}), got {kind}")
-        kinds = [each for each in self.alarm.kinds if each in _with_smoothed(kind)]
+        kinds = [each for each in self.alarm.kinds if each in _raised_by(kind)]
         alarm = replace(
             self.alarm,
             limits={each: self.alarm.limits[each] for each in kinds},
@@ -180,8 +184,9 @@ MADE_BY = "submerge model export"
 HEAD = 1000
 
 
-def _with_smoothed(kind: By) -> tuple[By, ...]:
-    return ("distance", "smoothed") if kind == "distance" else (kind,)
+def _raised_by(kind: By) -> tuple[By, ...]:
+    """Return the kinds of alarms that follow from a score."""
+    return ("ewma",) if kind == "distance" else (kind,)
 
 
 LONGEST = 60

@@ -12,8 +12,7 @@
 /* What the next row needs. {0} is the state before the first row. */
 typedef struct {
     submerge_real recent[SUBMERGE_WINDOWS + 1][SUBMERGE_OF]; /* last scores, oldest first */
-    submerge_real last[2];                                   /* last distances, oldest first */
-    submerge_real average;                                   /* their moving average (EWMA) */
+    submerge_real average;                                   /* of distances (EWMA) */
     int open;                                                /* whether an alarm is open */
     int quiet; /* rows of it since a statistic was high */
 } submerge_state;
@@ -225,22 +224,13 @@ static submerge_real submerge_ranked(submerge_real *recent, submerge_real newest
     return top[SUBMERGE_AFTER - 1];
 }
 
-#ifdef SUBMERGE_STATISTIC_SMOOTHED
-/* Take a distance into the moving average of medians of three; return it. */
-static submerge_real submerge_smooth(submerge_state *state, submerge_real newest)
+#ifdef SUBMERGE_STATISTIC_EWMA
+/* Take a distance into the moving average; return it. */
+static submerge_real submerge_average(submerge_state *state, submerge_real newest)
 {
-    submerge_real low = state->last[0], high = state->last[1], median, average = state->average;
-    if (low > high) {
-        low = state->last[1];
-        high = state->last[0];
-    }
-    median = newest < low ? low : newest > high ? high : newest;
-    state->last[0] = state->last[1];
-    state->last[1] = newest;
-    if (average > 0 && average <= SUBMERGE_MAX)
-        median = SUBMERGE_WEIGHT * median + SUBMERGE_KEPT * average;
-    state->average = median;
-    return median;
+    submerge_real before = state->average < SUBMERGE_HELD ? state->average : SUBMERGE_HELD;
+    state->average = SUBMERGE_WEIGHT * newest + SUBMERGE_KEPT * before;
+    return state->average;
 }
 #endif
 
@@ -251,9 +241,9 @@ static void submerge_compare(submerge_state *state, submerge_result *result)
     for (i = 0; i < SUBMERGE_WINDOWS; i++)
         result->statistics[i] =
             submerge_ranked(state->recent[i], result->scores[submerge_window_scores[i]]);
-#ifdef SUBMERGE_STATISTIC_SMOOTHED
-    result->statistics[SUBMERGE_STATISTIC_SMOOTHED] =
-        submerge_smooth(state, result->scores[SUBMERGE_DISTANCE]);
+#ifdef SUBMERGE_STATISTIC_EWMA
+    result->statistics[SUBMERGE_STATISTIC_EWMA] =
+        submerge_average(state, result->scores[SUBMERGE_DISTANCE]);
 #endif
     for (i = 0; i < SUBMERGE_STATISTICS; i++) {
         if (result->statistics[i] > submerge_limits[i])
@@ -316,7 +306,7 @@ static int submerge_near(const submerge_real *found, const submerge_real *expect
 
 int submerge_selftest(void)
 {
-    submerge_state state = {{{0}}, {0}, 0, 0, 0};
+    submerge_state state = {{{0}}, 0, 0, 0};
     submerge_result found;
     int i, j;
     for (i = 0; i < SUBMERGE_GOLDEN; i++) {

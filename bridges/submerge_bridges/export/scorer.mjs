@@ -9,7 +9,7 @@ const GOLDEN = @golden@;
 
 /** Return the state before the first row. It is plain data: JSON keeps it. */
 function initialState() {
-  return { recent: {}, distances: [0, 0], average: 0, open: false, quiet: 0 };
+  return { recent: {}, average: 0, open: false, quiet: 0 };
 }
 
 /** Return the readings of an object, by the channels' names, as a row. One that is missing, or is
@@ -119,15 +119,11 @@ function blameOf(off) {
 /** Return the statistic of each kind that raises alarms, and the state with the row's scores. */
 function statisticsOf(scores, before) {
   const statistics = {};
-  const after = { recent: {}, distances: before.distances, average: before.average };
+  const after = { recent: {}, average: before.average };
   for (const kind of Object.keys(MODEL.limits)) {
-    if (kind === "smoothed") {
-      const [earlier, last] = before.distances;
-      const newest = scores.distance;
-      const median = [earlier, last, newest].sort((a, b) => a - b)[1];
-      const begins = !(before.average > 0 && before.average < Infinity);
-      after.average = begins ? median : MODEL.weight * median + MODEL.kept * before.average;
-      after.distances = [last, newest];
+    if (kind === "ewma") {
+      const held = Math.min(before.average, MODEL.held);
+      after.average = MODEL.weight * scores.distance + MODEL.kept * held;
       statistics[kind] = after.average;
     } else {
       const window = [...(before.recent[kind] ?? []), scores[kind]].slice(-MODEL.of);

@@ -119,7 +119,6 @@ def answer_of(found: T | UsageError) -> T:
 
 
 def _fetched(future: Any) -> Any:
-    """Return what a task returned."""
     try:
         found = future.result()
     except Exception as error:

@@ -2,27 +2,163 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from submerge import UsageError
+from submerge.condition import Condition, InState, states_in
+from submerge.history.fit import fit_rows
 from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Cluster
 from submerge_bridges.on_dask.command import connected
-from submerge_bridges.on_dask.partitions import Collection, collection_of, is_collection, scores_of
+from submerge_files import model_file
 from submerge_files.detect import run as judging
-from submerge_files.fit.apart import FitApart
-from submerge_files.model_file import learnt_of
+from submerge_files.fit.apart import RowsApart, settings_for
+from submerge_files.model_file import learnt_of, reread
 from submerge_files.python.alarm import AlarmSpan
-from submerge_files.python.fitting import reread, settings_of
+from submerge_files.python.frame_rows import FrameRows, frame_of
 from submerge_files.python.model import HistoryModel
 from submerge_files.python.sources import Source, opened, paths_of
 from submerge_files.reader import Recordings
 from submerge_files.reader.parts import ONLY_MACHINE
-from submerge_files.score.run import ScoreOrder, all_files, score_apart, targets_of
-from submerge_files.stretches import stretches_of
+from submerge_files.score.run import ScoreRequest, all_files, score_apart, targets_of
+from submerge_files.stretches import pieces_of
+
+
+@dataclass(frozen=True)
+class PartitionRows:
+    """A partition that was computed, as a part of rows (`submerge_files.fit.apart`)."""
+
+    headings: tuple[str, ...]
+    time: str | None
+    machine: str
+    number: int
+    states: tuple[InState, ...]
+    partition: Any
+
+    def rows(self) -> Iterator[Recorded]:
+        """Return its rows in blocks."""
+        table = _table(self.partition)
+        if not len(table):
+            return
+        frame = frame_of(table, self.headings if isinstance(table, np.ndarray) else None)
+        asked = self.headings, self.time, self.machine, self.states
+        for recorded in FrameRows(frame, *asked, part=True).rows():
+            yield replace(recorded, file=f"the frame, part {self.number}")
+
+    def looks(self, when: Condition | None = None) -> Iterator[Recorded]:
+        """Return the same: they are in memory."""
+        return self.rows()
+
+
+class Collection(NamedTuple):
+    """Rows of one machine, in the order of time: parts for workers, and the columns of all."""
+
+    parts: list[Any]
+    head: FrameRows
+
+
+def is_collection(rows: Any) -> bool:
+    """Return whether rows are a Dask collection."""
+    return hasattr(rows, "__dask_graph__") and hasattr(rows, "to_delayed")
+
+
+def collection_of(
+    rows: Any,
+    columns: Sequence[str] | None,
+    time: str | None,
+    names: Sequence[str] | None,
+    machine: str = ONLY_MACHINE,
+    states: tuple[InState, ...] = (),
+) -> Collection:
+    """Return a Dask collection as parts; options as in `submerge.dask.fit`."""
+    from dask.delayed import delayed
+
+    if hasattr(rows, "_meta") and hasattr(rows, "columns"):
+        partitions, table = list(rows.to_delayed()), rows._meta
+    elif hasattr(rows, "chunks"):
+        if rows.ndim != 2:
+            raise UsageError(f"expected an array (n, channels), got {rows.ndim} dimensions")
+        partitions = list(rows.rechunk({1: -1}).to_delayed().ravel())
+        table = np.zeros((0, rows.shape[1]))
+        names = list(names or (f"x{i}" for i in range(rows.shape[1])))
+    elif hasattr(rows, "take"):
+        partitions = list(rows.to_delayed())
+        table = _table(list(rows.take(1, npartitions=-1, warn=False)))
+    else:
+        raise UsageError(
+            f"expected a frame, an array or a bag of Dask, got {type(rows).__name__}: name files"
+            " by their paths"
+        )
+    head = FrameRows(frame_of(table, names), columns, time, machine, states, part=True)
+    read = partial(delayed(PartitionRows, pure=False), head.headings, time, machine)
+    return Collection([read(number, states, each) for number, each in enumerate(partitions)], head)
+
+
+def _table(partition: Any) -> Any:
+    """Return a partition as a frame or an array; one of a bag is a list of mappings."""
+    if not isinstance(partition, list | tuple):
+        return partition
+    try:
+        pandas: Any = importlib.import_module("pandas")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "a bag of mappings needs pandas, which is not installed: pip install pandas"
+        ) from error
+    return pandas.DataFrame.from_records(list(partition))
+
+
+def scores_of(model: HistoryModel, rows: Any, **asked: Any) -> Any:
+    """Return the scores of a Dask collection, of the same kind; nothing is computed yet."""
+    one = partial(_scores, model.packed, asked)
+    if hasattr(rows, "_meta") and hasattr(rows, "columns"):
+        return rows.map_partitions(one, meta=one(rows._meta))
+    if not hasattr(rows, "chunks"):
+        return rows.map_partitions(partial(_records, model.packed, asked))
+    arrays: Any = importlib.import_module("dask.array")
+    from dask.delayed import delayed
+
+    blocks = rows.rechunk({1: -1}).to_delayed().ravel()
+    found = [delayed(one)(block) for block in blocks]
+    known = one(np.zeros((0, rows.shape[1])))
+    return {
+        name: arrays.concatenate(
+            [
+                arrays.from_delayed(each[name], (n,), values.dtype)
+                for each, n in zip(found, rows.chunks[0], strict=True)
+            ]
+        )
+        for name, values in known.items()
+    }
+
+
+def _scores(packed: bytes, asked: dict[str, Any], table: Any) -> Any:
+    """Return the scores of one partition; `packed` is a model's file."""
+    with warnings.catch_warnings():
+        # A level says something of all rows, and not of a part of them.
+        warnings.simplefilter("ignore", UserWarning)
+        return _model(packed).score(table, **asked)
+
+
+def _records(packed: bytes, asked: dict[str, Any], records: Any) -> list[dict[str, Any]]:
+    """Return the scores of a bag's partition, a mapping for each row."""
+    table = _table(list(records))
+    found: list[dict[str, Any]] = []
+    if len(table):
+        found = _scores(packed, asked, table).to_dict("records")
+    return found
+
+
+@lru_cache(maxsize=2)
+def _model(packed: bytes) -> HistoryModel:
+    return HistoryModel(model_file.decoded(packed, "the model"))
 
 
 def fit(
@@ -63,21 +199,23 @@ def fit(
         If no row could be learnt, or nothing varies.
     """
     paths = _paths(rows)
+    states, rest = states_in(when) if when else ((), None)
     with connected(client) as workers:
         known: Source
         notes: tuple[str, ...] = ()
         if paths is None:
             if node_by is not None:
                 raise UsageError("node_by is for files: learn one machine's rows, or name files")
-            parts, known = collection_of(rows, columns, time, names)
+            parts, known = collection_of(rows, columns, time, names, states=states)
         else:
-            known = opened(paths, names, columns, time, node_by=node_by or "", workers=workers)
-            parts, notes = stretches_of(known), known.notes
-        settings = settings_of(known.names, rank=rank, when=when, keep_all=keep_all)
-        fitted = FitApart(workers, parts, known.channels, settings).run()
+            by = node_by or ""
+            known = opened(paths, names, columns, time, node_by=by, states=states, workers=workers)
+            parts, notes = pieces_of(known), known.notes
+        settings = settings_for(known, rank=rank, when=rest, leaves_out=not keep_all)
+        fitted = fit_rows(RowsApart(workers, parts), known.channels, settings)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=2)
-    return HistoryModel(reread(learnt_of(fitted)))
+    return HistoryModel(reread(learnt_of(fitted, states)))
 
 
 def score(
@@ -118,10 +256,10 @@ def score(
         raise UsageError(
             'expected to= for the scores of files, got none: name a folder, such as "scores"'
         )
-    order = ScoreOrder(tuple(all_files(paths)), when=when, reading={"time": time})
+    wanted = ScoreRequest.of(model.judge.normal, all_files(paths), when=when, time=time)
     with connected(client) as workers:
-        score_apart(workers, order, model.packed, Path("the model"), to)
-    return list(targets_of(order, to))
+        score_apart(workers, wanted, to)
+    return list(targets_of(wanted, to))
 
 
 def detect(
@@ -164,32 +302,33 @@ def detect(
         if paths is None:
             if names is None and hasattr(rows, "chunks"):
                 names = model.channels
-            found = collection_of(rows, judge.headings, time, names, machine or ONLY_MACHINE)
-            source = CollectionRows(workers, found)
+            states, condition = judge.chosen(when, [*map(str, getattr(rows, "columns", ()))])
+            asked = judge.headings, time, names, machine or ONLY_MACHINE, (*states,)
+            source = CollectionRows(workers, collection_of(rows, *asked).parts)
         else:
             by = node_by or ""
-            source = opened(paths, names, judge.headings, time, node_by=by, workers=workers)
-        request = judge.request(source, level, judge.condition(when), at_most)
-        apart = None if paths is None else workers
-        alarms = judge.spans(judging.detect(request, workers=apart))
+            source, condition = judge.recordings(
+                paths, time, names, when, node_by=by, workers=workers
+            )
+        request = judge.request(level, condition, at_most)
+        alarms = judge.spans(judging.detect(source, request, workers=workers))
     if level is not None:
         level.warn(stacklevel=2)
     return alarms
 
 
+@dataclass(frozen=True)
 class CollectionRows:
     """The parts of a collection, where recordings stand: computed there, one after another."""
 
+    cluster: Cluster
+    parts: Sequence[Any]
     notes: tuple[str, ...] = ()
-
-    def __init__(self, cluster: Cluster, found: Collection) -> None:
-        self._cluster, self._parts = cluster, found.parts
-        self.headings = found.head.headings
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows."""
-        for part in self._parts:
-            yield from self._cluster.value(part).rows()
+        for part in self.parts:
+            yield from self.cluster.value(part).rows()
 
 
 def _paths(rows: Any) -> list[Path] | None:

@@ -14,10 +14,27 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from river import base
 
 from submerge._linalg import Array
 from submerge.errors import UsageError
 from submerge.history.settings import MOST_CHANNELS
+
+
+class OfNamedRows:
+    """An estimator whose rows are `NamedRows`."""
+
+    _rows: NamedRows
+
+    @property
+    def channels(self) -> tuple[base.typing.FeatureName, ...]:
+        """The features that are learnt, sorted by name."""
+        return self._rows.channels
+
+    @property
+    def unknown(self) -> int:
+        """Values that were left out because their feature is not learnt."""
+        return self._rows.unknown
 
 
 class NamedRows:

@@ -16,8 +16,7 @@ from submerge.errors import whole
 from submerge.history.layout import LEAST_ROWS
 from submerge.incremental.row_history import CurrentModel
 from submerge.incremental.row_model import RowModel
-from submerge_bridges.river.named_rows import NamedRows
-from submerge_bridges.river.of_named_rows import OfNamedRows
+from submerge_bridges.river.named_rows import NamedRows, OfNamedRows
 
 try:
     from river.base import AnomalyDetector

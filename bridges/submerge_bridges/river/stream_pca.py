@@ -20,8 +20,7 @@ from submerge.pca.missing import fill
 from submerge.pca.sapca import SAPCA
 from submerge.pca.subspace import Subspace
 from submerge.schema import Channel, Schema
-from submerge_bridges.river.named_rows import NamedRows
-from submerge_bridges.river.of_named_rows import OfNamedRows
+from submerge_bridges.river.named_rows import NamedRows, OfNamedRows
 
 BLOCK = 32
 """Rows that are learnt at once."""

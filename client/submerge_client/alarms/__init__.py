@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from submerge.protocol.alarm_changes import diff, is_urgent
@@ -34,18 +34,20 @@ class Sink(Protocol):
 
 
 class Sinks:
-    """All sinks of a client; if `provisional`, they receive quiet alarms, too."""
+    """All sinks of a client, which receive the alarms that `sends` lets through."""
 
-    def __init__(self, sinks: Sequence[Sink] = (), *, provisional: bool = False) -> None:
+    def __init__(
+        self,
+        sinks: Sequence[Sink] = (),
+        sends: Callable[[Alarm], bool] = lambda alarm: not alarm.is_quiet,
+    ) -> None:
         self.alarms: tuple[Alarm, ...] = ()
-        self._sinks, self._provisional = list(sinks), provisional
+        self._sinks, self._sends = list(sinks), sends
         self._failed: set[int] = set()
 
     def update(self, alarms: tuple[Alarm, ...]) -> None:
-        """Hand a state to every sink."""
         self.alarms = alarms
-        if not self._provisional:
-            alarms = tuple(each for each in alarms if not each.is_quiet)
+        alarms = tuple(filter(self._sends, alarms))
         for i, sink in enumerate(self._sinks):
             try:
                 sink.update(alarms)

@@ -23,7 +23,14 @@ from dataclasses import replace
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import CAUSES, MARKS, Alarm, Deviation, parse_alarm_name
+from submerge.protocol.alarm_status import (
+    CAUSES,
+    MARKS,
+    Alarm,
+    Deviation,
+    excess,
+    parse_alarm_name,
+)
 from submerge.protocol.names import LAST_SECOND
 
 
@@ -57,7 +64,6 @@ def deviation_facts(deviation: Deviation) -> dict[str, float]:
 
 
 def alarm_of(facts: Mapping[str, Any]) -> Alarm:
-    """Return the alarm that `facts` describe."""
     return Alarm(
         facts["node"],
         parse_alarm_name(facts["id"])[1],
@@ -88,7 +94,6 @@ def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
 
 
 def headline(event: AlarmEvent) -> str:
-    """Return the title of a message."""
     noun = event.alarm.noun
     return f"{event.alarm.node}: {noun if event.kind == 'start' else f'the {noun} is over'}"
 
@@ -98,7 +103,7 @@ def sentence(event: AlarmEvent) -> str:
     alarm, over = event.alarm, event.kind == "end"
     what = CAUSES[alarm.cause]
     if alarm.worst:
-        what += f": {rounded(alarm.worst):g} times the limit"
+        what += f": {excess(alarm.worst)} times the limit"
     whose = ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top)
     lines = [f"{what[0].upper()}{what[1:]}." + (f" Most of it: {whose}." if whose else "")]
     if alarm.deviations:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from submerge_client.alarms import Sink, Sinks
-from submerge_client.config.alarms import SinkKind, WebhookConfig, origin
+from submerge_client.config.alarms import Destinations, SinkKind, WebhookConfig, origin
 from submerge_client.uplink.factory import Allowed
 
 if TYPE_CHECKING:
@@ -19,24 +19,7 @@ STREAM = "-"
 """In place of a path, this means standard output."""
 
 
-class SinkSettings(Protocol):
-    """The section that lists sinks, of a client or of an aggregator."""
-
-    @property
-    def ndjson(self) -> str | None:
-        """A file, or `STREAM`."""
-
-    @property
-    def webhook(self) -> tuple[WebhookConfig, ...]:
-        """Servers that receive a POST."""
-
-    @property
-    def sinks(self) -> tuple[SinkKind, ...]:
-        """Sinks that other packages add."""
-
-
 def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
-    """Return where a client's alarms go."""
     alarms, group = config.alarms, config.group
     journal = journal_of(alarms, config.state, [group])
     sinks = [] if journal is None else line_sinks(alarms, group, journal, stdout)
@@ -46,11 +29,11 @@ def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:
 
         node, discovery = config.node, alarms.discovery
         sinks.append(MqttAlarms(link, node=node, group=group, discovery=discovery, kit=config.kit))
-    return Sinks(sinks, provisional=alarms.provisional)
+    return Sinks(sinks, alarms.sends)
 
 
 def journal_of(
-    alarms: SinkSettings, store: Path, groups: Iterable[str], others: Collection[str] = ()
+    alarms: Destinations, store: Path, groups: Iterable[str], others: Collection[str] = ()
 ) -> Journal | None:
     """Return the journal beside a store; None if there are no sinks."""
     names = [*others, *(name for group in groups for name in names_of(alarms, group))]
@@ -61,7 +44,7 @@ def journal_of(
     return Journal(Path(f"{store}.alarms"), names)
 
 
-def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:
+def line_sinks(alarms: Destinations, group: str, journal: Journal, stdout: BinaryIO) -> list[Sink]:
     sinks: list[Sink] = []
     if alarms.ndjson is not None:
         from submerge_client.alarms.ndjson import File, LineSink, Stream
@@ -82,7 +65,7 @@ def line_sinks(alarms: SinkSettings, group: str, journal: Journal, stdout: Binar
     return sinks
 
 
-def names_of(alarms: SinkSettings, group: str) -> list[str]:
+def names_of(alarms: Destinations, group: str) -> list[str]:
     lines = [] if alarms.ndjson is None else [_name(alarms.ndjson, group)]
     hooks = [_name(hook, group) for hook in alarms.webhook]
     return [*lines, *hooks, *(_name(kind, group) for kind in alarms.sinks)]

@@ -20,12 +20,11 @@ from submerge import UsageError
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.alarms.event import event_facts
 from submerge_client.alarms.journal import Delivered, Journal, undelivered
-from submerge_client.files import is_same, open_private, refuse_link, stat_of
+from submerge_client.files import LineFile
 from submerge_client.logs import say
 
 
 def write_whole(stream: BinaryIO, data: bytes) -> None:
-    """Write all of `data`, and flush it."""
     left = memoryview(data)
     while left:
         taken: int | None = stream.write(left)
@@ -96,17 +95,14 @@ class File:
     """Lines in a file that others may rotate; UsageError for a folder, a link, or a pipe."""
 
     def __init__(self, path: Path) -> None:
-        refuse_link(path, what="alarms.ndjson")
+        self._file = LineFile(path, what="alarms.ndjson")
         if path.exists() and not path.is_file():
             raise UsageError(
                 f"alarms.ndjson must be a file, got {path}: name another, or - for standard output"
             )
-        self._path = path
-        self._fd = -1
-        self._torn = False
         self._written: frozenset[tuple[str, str]] = frozenset()
         try:
-            self._open()
+            self.read()
         except OSError as error:
             # A broken disk does not stop the measurements.
             why = error.strerror or str(error)
@@ -114,37 +110,18 @@ class File:
 
     def read(self) -> frozenset[tuple[str, str]]:
         """Return the events at the end of the file when it was opened."""
-        if self._fd < 0 or not is_same(os.fstat(self._fd), stat_of(self._path)):
-            self._open()
+        if not self._file.is_open:
+            lines = self._file.open(TAIL_BYTES).split(b"\n")
+            self._written = frozenset(filter(None, map(_event, lines)))
         return self._written
 
     def write(self, line: bytes) -> None:
         """Append a line, on disk when this returns."""
-        # Without the line break, a line that was cut short would swallow this one.
-        data = b"\n" + line if self._torn else line
-        try:
-            if os.write(self._fd, data) < len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(self._fd)
-        except OSError:
-            # Part of the line may be there: the file is read again.
-            self.close()
-            raise
-        self._torn = False
+        self._file.append(line)
 
     def close(self) -> None:
-        """Close the file; the next line opens it."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def _open(self) -> None:
-        self.close()
-        self._fd = open_private(self._path, os.O_RDWR | os.O_APPEND)
-        size = os.fstat(self._fd).st_size
-        tail = os.pread(self._fd, TAIL_BYTES, max(0, size - TAIL_BYTES))
-        self._torn = bool(tail) and not tail.endswith(b"\n")
-        self._written = frozenset(filter(None, map(_event, tail.split(b"\n"))))
+        """Close the file; the next look opens it."""
+        self._file.close()
 
 
 class Stream:

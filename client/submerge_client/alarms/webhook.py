@@ -30,10 +30,10 @@ import msgspec
 
 from submerge import UsageError, __version__
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.alarm_status import Alarm, excess
 from submerge.protocol.names import RandomSource
 from submerge.protocol.retry import Retry
-from submerge_client.alarms.event import event_facts, headline, rounded, sentence, stamp
+from submerge_client.alarms.event import event_facts, headline, sentence, stamp
 from submerge_client.alarms.journal import Delivered, Journal, undelivered
 from submerge_client.config.alarms import WebhookConfig, origin
 from submerge_client.logs import say
@@ -86,25 +86,35 @@ class Payload(Protocol[Out]):
 
 def payload_of(config: WebhookConfig, group: str) -> Payload[Request]:
     """Return the payload that a webhook's `shape` names."""
-    match config.shape:
-        case "alertmanager":
-            return Alertmanager(config, group)
-        case "ntfy":
-            return Ntfy(config, group)
-        case "json":
-            return PlainJson(config, group)
+    kinds = {"alertmanager": Alertmanager, "ntfy": Ntfy, "json": PlainJson}
+    return kinds[config.shape](config, group)
 
 
-class Alertmanager:
-    """Alerts of Prometheus, API v2."""
+class PlainJson:
+    """The same object as in a line of NDJSON; the other payloads differ from it."""
 
-    repeats_s: float | None = REPEATED_S
-    timed = True
+    repeats_s: float | None = None
+    timed = False
 
     def __init__(self, config: WebhookConfig, group: str) -> None:
-        path = urlsplit(config.url).path.rstrip("/")
-        self._url = origin(config.url) + (path if path.endswith(PATH) else path + PATH)
         self._config, self._group = config, group
+
+    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
+        """Return the event; `id` and `event` together are unique."""
+        facts = event_facts(event, self._group) | self._link("link", event.alarm)
+        return Request(self._config.url, msgspec.json.encode(facts))
+
+    def _link(self, key: str, alarm: Alarm) -> dict[str, str]:
+        """Return the page about an alarm under `key`, if there is one."""
+        link = self._config.link_of(alarm.node, self._group, alarm.name)
+        return {key: link} if link else {}
+
+
+class Alertmanager(PlainJson):
+    """Alerts of Prometheus, API v2."""
+
+    repeats_s = REPEATED_S
+    timed = True
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
         """Return the alert, open or resolved."""
@@ -127,26 +137,20 @@ class Alertmanager:
                 "description": sentence(AlarmEvent("start", alarm)),
                 "id": alarm.name,
                 "cause": alarm.cause,
-                "worst": f"{rounded(alarm.worst):g}",
+                "worst": excess(alarm.worst),
                 "top": ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top),
                 "model": str(alarm.version),
             },
             "startsAt": stamp(starts),
             "endsAt": stamp(ends),
         }
-        alert |= _link("generatorURL", self._config, alarm, self._group)
-        return Request(self._url, msgspec.json.encode([alert]))
+        alert |= self._link("generatorURL", alarm)
+        path = urlsplit(self._config.url).path.rstrip("/").removesuffix(PATH) + PATH
+        return Request(origin(self._config.url) + path, msgspec.json.encode([alert]))
 
 
-class Ntfy:
+class Ntfy(PlainJson):
     """Messages of ntfy, as JSON: a header cannot hold every channel's name."""
-
-    repeats_s: float | None = None
-    timed = False
-
-    def __init__(self, config: WebhookConfig, group: str) -> None:
-        self._url = f"{origin(config.url)}/"
-        self._config, self._group = config, group
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
         """Return the message; an end has a lower priority."""
@@ -161,30 +165,8 @@ class Ntfy:
             # An alarm's name may have a dot and more than 64 characters.
             "sequence_id": blake2b(name, digest_size=16).hexdigest(),
         }
-        message |= _link("click", self._config, event.alarm, self._group)
-        return Request(self._url, msgspec.json.encode(message))
-
-
-class PlainJson:
-    """The same object as in a line of NDJSON."""
-
-    repeats_s: float | None = None
-    timed = False
-
-    def __init__(self, config: WebhookConfig, group: str) -> None:
-        self._config, self._group = config, group
-
-    def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Request:
-        """Return the event; `id` and `event` together are unique."""
-        facts = event_facts(event, self._group)
-        facts |= _link("link", self._config, event.alarm, self._group)
-        return Request(self._config.url, msgspec.json.encode(facts))
-
-
-def _link(key: str, config: WebhookConfig, alarm: Alarm, group: str) -> dict[str, str]:
-    """Return the page about an alarm under `key`, if there is one."""
-    link = config.link_of(alarm.node, group, alarm.name)
-    return {key: link} if link else {}
+        message |= self._link("click", event.alarm)
+        return Request(f"{origin(self._config.url)}/", msgspec.json.encode(message))
 
 
 TIMEOUT_S = 10.0
@@ -278,7 +260,6 @@ def _token(path: Path) -> str:
 
 
 def _refusal(error: HTTPError) -> str:
-    """Say what an error status means."""
     if 300 <= error.code < 400:
         where = error.headers.get("Location", "")
         try:

@@ -36,6 +36,7 @@ from submerge_client.config.spans import NUMBER, SECONDS, seconds
 from submerge_client.config.tomlfile import decoded
 
 if TYPE_CHECKING:
+    from submerge.protocol.alarm_status import Alarm
     from submerge_client.alarms import Sink
     from submerge_client.alarms.journal import Journal
 
@@ -268,43 +269,58 @@ class LearnConfig(Section, frozen=True, kw_only=True):
             raise BadSetting(("when",), str(error)) from error
 
 
-class AlarmsConfig(Section, frozen=True, kw_only=True):
+class Destinations(Section, frozen=True, kw_only=True):
+    """Where alarms go, of a client or of all nodes below an aggregator.
+
+    ndjson : A file that gets a line for each start and each end; "-" is standard output.
+    webhook : tuple of WebhookConfig
+    sink : Sinks that other packages add, each with its `kind`.
+    provisional : Send alarms by provisional limits to the destinations as well: of new groups, more
+        often than was promised.
+    """
+
+    ndjson: Text | None = None
+    webhook: tuple[WebhookConfig, ...] = ()
+    sink: tuple[SinkTable, ...] = ()
+    provisional: bool = False
+
+    def __post_init__(self) -> None:
+        _ = self.sinks
+
+    @property
+    def sinks(self) -> tuple[SinkKind, ...]:
+        """The settings of sinks that other packages add."""
+        return sinks_of_others(self.sink)
+
+    def sends(self, alarm: Alarm) -> bool:
+        """Return whether an alarm goes there."""
+        return self.provisional or not alarm.is_quiet
+
+
+class AlarmsConfig(Destinations, frozen=True, kw_only=True):
     """When a score is an alarm, and where alarms go.
 
     at_most : False alarms of this node, "1 false per week", "1 false per 8h" or "1 false per 10000
         rows"; "off" raises no alarms. Raising it raises alarms sooner, and for smaller deviations.
     settle : Time from the group's first scores until limits keep `at_most`; until then they are
         provisional. Raising it arms nodes later, with limits that hold better.
-    provisional : Send alarms by provisional limits to the destinations as well: more often than
-        `at_most`.
     period_s : Seconds between rows; left out, the sensor's period, or the clock where it has none.
-    ndjson : A file that gets a line for each start and each end; "-" is standard output.
     mqtt : Publish this node's alarm state under submerge/v1/{fleet}/alarm/{node}, to the uplink's
         broker or to `broker`. Left out, true if there is `broker`.
     discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
     broker : Another broker in place of the uplink's.
-    webhook : tuple of WebhookConfig
-    sink : Sinks that other packages add, each with its `kind`.
     """
 
     at_most: Text = "1 false per week"
     settle: Span = "3d"
-    provisional: bool = False
     period_s: Seconds | None = None
-    ndjson: Text | None = None
     mqtt: bool | None = None
     discovery: Prefix = "homeassistant"
     broker: BrokerConfig | None = None
-    webhook: tuple[WebhookConfig, ...] = ()
-    sink: tuple[SinkTable, ...] = ()
 
     def __post_init__(self) -> None:
-        _ = self.often, _span("settle", self.settle), self.sinks
-
-    @property
-    def sinks(self) -> tuple[SinkKind, ...]:
-        """The settings of sinks that other packages add."""
-        return sinks_of_others(self.sink)
+        super().__post_init__()
+        _ = self.often, _span("settle", self.settle)
 
     @property
     def often(self) -> tuple[float, bool]:

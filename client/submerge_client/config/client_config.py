@@ -83,7 +83,6 @@ class ScoresConfig(Section, frozen=True, kw_only=True):
     broker: BrokerConfig | None = None
 
     def link(self, uplink: UplinkConfig) -> UplinkConfig:
-        """Return the broker for scores."""
         if self.broker is not None:
             return self.broker.beside(uplink)
         if uplink.scheme in ("grpc", "grpcs"):

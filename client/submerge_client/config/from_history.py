@@ -125,7 +125,6 @@ class LearntSettings:
 
 
 def client_text(learnt: LearntSettings) -> str:
-    """Return a client's configuration as TOML."""
     node = next(iter(learnt.machines), NODE)
     return CLIENT.format(
         source=quoted(learnt.source),

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from submerge_client.config.sections import (
+    AnyText,
     BadSetting,
     Name,
     Seconds,
@@ -156,6 +157,44 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
         if self.max_message_bytes is not None:
             return self.max_message_bytes
         return MQTT_LIMIT if self.scheme in ("mqtt", "mqtts") else GRPC_LIMIT
+
+
+class Served(Section, frozen=True, kw_only=True):
+    """A server of this aggregator, and what protects it.
+
+    address : host:port; 0.0.0.0 is every network of this machine.
+    insecure : Serve without TLS.
+    cert, key : The server's certificate and key; left out, those of the node's kit.
+    ca : Certificates of these authorities are accepted.
+    """
+
+    address: AnyText
+    insecure: bool = False
+    cert: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.endpoint
+        check_pair(self.cert, self.key)
+        if self.cert is not None:
+            check_insecure(self.insecure, "a certificate")
+        elif self.ca is not None:
+            raise refusal(
+                "ca",
+                expected="none without cert and key: there is no TLS",
+                got=shown(self.ca),
+                hint="leave it out, or name both",
+            )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.address)
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether only programs of this machine reach it."""
+        return is_here(self.endpoint.host)
 
 
 class RetryConfig(Section, frozen=True, kw_only=True):

@@ -28,7 +28,6 @@ def leaving(table: dict[str, Any], settings: Sequence[str]) -> list[tuple[str, .
 
 
 def _places(table: Any, steps: list[str], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that match a pattern."""
     if not isinstance(table, dict):
         return
     step, *more = steps

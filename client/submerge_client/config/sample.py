@@ -29,7 +29,6 @@ WIDTH = 100
 
 
 def sample(root: type[Section]) -> str:
-    """Return the sample of a program's settings."""
     examples = Path(inspect.getfile(root)).with_name("sample.toml").read_text(encoding="utf-8")
     lines = list(_in_sections(root, examples))
     named = {(section, found[1]) for section, line in lines if (found := SETTING.match(line))}

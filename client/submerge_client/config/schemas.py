@@ -19,17 +19,15 @@ from submerge import Array, Channel, Identity, Scaling, Schema, UsageError
 from submerge.features import (
     CountSketch,
     FeatureMap,
-    Gaussian,
     Kernel,
     Landmarks,
-    Laplace,
-    Matern,
     OpenLandmarks,
     Polynomial,
     RandomFourier,
     TensorSketch,
 )
 from submerge.features.checks import MOST_FEATURES
+from submerge.features.kernels import kernel_called
 from submerge.features.weights import Kind
 from submerge.headings import channel_of
 from submerge.schema import Center
@@ -200,15 +198,9 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
     @property
     def _kernel(self) -> Kernel:
         gamma = None if self.gamma == "auto" else float(self.gamma)
-        match self.kernel:
-            case "gaussian":
-                return Gaussian(gamma)
-            case "laplace":
-                return Laplace(gamma)
-            case "matern":
-                return Matern(gamma, 1.5 if self.nu is None else self.nu)
-            case "polynomial":
-                return Polynomial(self.degree or 2, gamma, self.coef0 or 0.0)
+        nu = 1.5 if self.nu is None else self.nu
+        degree, coef0 = self.degree or 2, self.coef0 or 0.0
+        return kernel_called(self.kernel, gamma, nu=nu, degree=degree, coef0=coef0)
 
 
 def _landmarks(path: Path, names: Sequence[str]) -> Array:
@@ -243,7 +235,6 @@ def _landmarks(path: Path, names: Sequence[str]) -> Array:
 
 
 def _place(path: Path, name: str, columns: Sequence[str]) -> int:
-    """Return the index of a channel's column."""
     if name in columns:
         return columns.index(name)
     near = nearest(name, columns)

@@ -95,7 +95,6 @@ def placed(*keys: Key) -> Iterator[None]:
 
 
 def refusal(*keys: Key, expected: str, got: str, hint: str = "") -> BadSetting:
-    """Return the error for a wrong setting."""
     return BadSetting(keys, f"expected {expected}, got {got}" + (f"; {hint}" if hint else ""))
 
 
@@ -169,7 +168,6 @@ class _Place(NamedTuple):
 
 
 def hint(root: type[Section], section: type[Section], key: str) -> str:
-    """Return what to do about an unknown setting."""
     own = [field.name for field in fields(section) if is_listed(field.name)]
     places = [place for place in _places(root, ()) if place.section is not section]
     exact = list(dict.fromkeys(str(place) for place in places if place.setting == key))

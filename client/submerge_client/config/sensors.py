@@ -100,7 +100,6 @@ class InfluxSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag=
 
     @property
     def passes_on(self) -> bool:
-        """A processor's metrics do."""
         return self.mode == "processor"
 
     @property

@@ -26,8 +26,8 @@ SKETCHES = 600
 never above 178. The rest is room for names of 64 letters."""
 
 MAXIMA = 5 * FINE.bytes
-"""Block maxima of scores: off the subspace, within it, of single channels, of distances, and of
-their smoothed mean."""
+"""Block maxima of scores: off the subspace, within it, of single channels, the moving average of
+distances, and one more of an earlier version."""
 
 ALARM = 512
 """A name of 64 letters, and three channels of 100 bytes: 481. What else an alarm says is left out
@@ -142,7 +142,6 @@ def check_join(
 
 
 def _terms(dim: int, k: int, linear: Linear | None, size: int) -> str:
-    """Return the terms of a size, for people."""
     if linear is None:
         whole = 2 * dim * (dim + 1) > 4 * dim * max(k, 2) and is_narrow(dim, k)
         more = size - size_of_report(dim, k) + ENVELOPE + SCORES

@@ -60,7 +60,6 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> int:
-        """Directions that are learnt and sent."""
         return self.most + self.oversample
 
     def linear(self, schema: SchemaConfig) -> Linear | None:

@@ -105,7 +105,6 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _translate(error: msgspec.ValidationError, table: dict[str, Any], root: Any) -> BadSetting:
-    """Return msgspec's error in TOML's words."""
     found = PLACE.fullmatch(str(error))
     message, of_key, path = found.groups() if found else (str(error), None, None)
     keys, value, kind = tuple[Key, ...](), cast(Any, table), root
@@ -201,7 +200,6 @@ def _words(kind: Any) -> Iterator[str]:
 
 
 def _hint(value: Any, kind: Any) -> str:
-    """Return what to do about the most frequent mistakes."""
     lists = [get_args(choice)[0] for choice in choices(kind) if get_origin(choice) is tuple]
     if isinstance(value, dict) and any(map(is_section, lists)):
         return "put its name in [[ ]], for there may be several"

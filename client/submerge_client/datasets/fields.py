@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 from submerge_client.datasets.source import Place, refusal, shown
@@ -27,8 +28,17 @@ WITH_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 """1,234 is one number with a decimal comma, and another with digits in groups."""
 
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,(\d\d?|\d{4,})", re.ASCII)
+_GROUPS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}", re.ASCII)
+_BELOW_1000 = re.compile(r"[+-]?[1-9]\d\d", re.ASCII)
+"""1.025 after 980 is a thousand, since one and a bit would have been 980.000 before."""
+
 FEWEST = 10
 """Numbers of a column that show it."""
+
+ANOTHER_MARK = "if another mark is between its columns, write commas"
+AGAIN = "if these are the headings again, leave that line out"
 
 _SIGNED = r"[+-]?\s*"
 _CURES = (
@@ -41,12 +51,14 @@ _CURES = (
         re.compile(_SIGNED + r"\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?", re.ASCII),
         "digits in groups: write the number without thousands separators",
     ),
+    (re.compile("[\u2212\u2013][0-9.,]+"), "another minus sign than -: write that one"),
+    (re.compile(r"\([0-9.,]+\)"), "brackets of a negative number: write a minus sign"),
+    (re.compile("[+-]?[0-9.]+[dD][+-]?[0-9]+"), "D before its exponent, as Fortran: write E"),
 )
 _UNIT = re.compile(NUMBER.pattern + r"\s*([A-Za-z°%‰µμΩ][^\d,;]{0,9})", re.ASCII | re.IGNORECASE)
 
 
 def is_missing(field: str) -> bool:
-    """Return whether a field stands for a gap."""
     text = field.strip()
     return text in MISSING or _NAN.fullmatch(text) is not None
 
@@ -81,6 +93,20 @@ def has_decimal_comma(columns: Iterable[Sequence[str]]) -> bool:
     return sure
 
 
+def in_groups(columns: Iterable[Sequence[str]]) -> tuple[str, bool]:
+    """Return a number whose point may group its digits, and whether other fields show it."""
+    found, sure = "", False
+    for fields in columns:
+        plain = [field for field in fields if NUMBER.fullmatch(field)]
+        points = [field for field in plain if "." in field]
+        if not all(map(_GROUPED.fullmatch, points)):
+            return "", False
+        found = found or "".join(points[:1])
+        sure |= bool(points) and len({*filter(_BELOW_1000.fullmatch, plain)}) > 1
+        sure |= any(_GROUPS.fullmatch(f) or _DECIMAL_COMMA.fullmatch(f) for f in fields)
+    return found, bool(found) and sure
+
+
 def pointed(field: str) -> str:
     """Return a field with a point for its decimal comma, if it has one."""
     text = field.strip()
@@ -88,15 +114,7 @@ def pointed(field: str) -> str:
 
 
 def cure(field: str) -> str:
-    """Return what a field that is nearly a number has, and what to do; or an empty string.
-
-    Examples
-    --------
-    >>> cure("12,5")
-    'a decimal comma: write decimal points'
-    >>> cure("pump")
-    ''
-    """
+    """Return what a field that is nearly a number has, and what to do; or an empty string."""
     text = field.strip()
     for pattern, advice in _CURES:
         if pattern.fullmatch(text):
@@ -131,18 +149,15 @@ def number(field: str, place: Place, *, comma: bool = False) -> float:
             hint="write all numbers with one mark",
         )
     if is_number(plain):
-        raise refusal(
-            place,
-            expected="a finite number",
-            got=shown(text),
-            hint="infinity is no reading: write NA for a missing value",
-        )
-    advice = cure(text)
+        hint = "infinity is no reading: write NA for a missing value"
+        raise refusal(place, expected="a finite number", got=shown(text), hint=hint)
+    gaps = f"make gaps of it (--na {shlex.quote(text)}, of fit, detect and score)"
+    hint = f"leave the column out (--skip), or the row if it is a total, or {gaps}"
+    if advice := cure(text):
+        hint = f"it has {advice}"
     raise refusal(
         place,
         expected="a number",
         got=shown(text),
-        hint=f"it has {advice}"
-        if advice
-        else "leave the column out (--skip), or write NA for a missing value",
+        hint=AGAIN if text == place.name else hint,
     )

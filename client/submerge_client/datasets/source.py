@@ -55,6 +55,10 @@ _ZIPPED = {
 }
 """What a zip archive is, by a name in its first bytes."""
 
+_HTML = re.compile(rb"\s*<(!--|(!doctype html|html|head|body|table)\b)", re.IGNORECASE)
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1f]")
+_ZEROS = re.compile(rb"\0{2,}")
+ZERO = "a zero byte"
 _JSON = re.compile(rb'\s*(\{\s*["}]|\[\s*[\[{"\d-])')
 
 
@@ -88,12 +92,8 @@ class Source:
             if stat.S_ISDIR(mode):
                 raise refusal(path, expected="a file", got="a directory", hint="name its files")
             if not stat.S_ISREG(mode):
-                raise refusal(
-                    path,
-                    expected="a file",
-                    got="a pipe or device",
-                    hint="save what it yields and name that",
-                )
+                hint = "save what it yields and name that"
+                raise refusal(path, expected="a file", got="a pipe or device", hint=hint)
             with path.open("rb") as stream:
                 packed = stream.read(len(GZIP)) == GZIP
         with cls(path, packed, b"").unpacked() as stream:
@@ -156,7 +156,6 @@ class Source:
 
 
 def refusal(where: object, *, expected: str, got: str, hint: str) -> UsageError:
-    """Return the one-line error about a file."""
     # Names of files and columns may have line breaks.
     return UsageError(" ".join(f"{where}: expected {expected}, got {got}; {hint}".splitlines()))
 
@@ -172,6 +171,12 @@ def binary(where: object, head: bytes, got: str) -> UsageError:
     """Return the error for a file that is not text: `got`, or the name of an archive."""
     if known := foreign(head):
         return refusal(where, expected="a table", got=known[0], hint=known[1])
+    if got == ZERO and head[:1] != b"\0" and not _CONTROL.search(_ZEROS.sub(b"", head)):
+        got, hint = "zero bytes, as after a loss of power", r"leave them out (tr -d '\0')"
+        return refusal(where, expected="text", got=got, hint=hint)
+    if not _CONTROL.search(head):
+        hint = "save it as UTF-8, as `iconv -f WINDOWS-1252 -t UTF-8` does"
+        return refusal(where, expected="UTF-8", got=f"text in other letters ({got})", hint=hint)
     return refusal(
         where,
         expected="UTF-8 text or .npy, plain or gzip",
@@ -190,9 +195,16 @@ def foreign(head: bytes) -> tuple[str, str] | None:
     for magic, known in FOREIGN.items():
         if head.startswith(magic):
             return known
+    if head[257:262] == b"ustar":
+        return ("a tar archive", "unpack it first")
     # A heading may begin with a bracket, but not with a quote or a number inside it.
-    if _JSON.match(head.removeprefix(b"\xef\xbb\xbf")):
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    if _JSON.match(text):
         return ("JSON", "write it as CSV, a column for each key")
+    if _HTML.match(text):
+        return ("HTML", "a page, as of a log-in, has come in place of the file: fetch it again")
+    if text.startswith(b"<?xml"):
+        return ("XML", "write it as CSV")
     return None
 
 
@@ -200,7 +212,7 @@ def illegible(text: str) -> str:
     """Return a description of the first character that is no text, or an empty string."""
     for character in text:
         if character == "\0":
-            return "a zero byte"
+            return ZERO
         if "\udc80" <= character <= "\udcff":
             return f"byte 0x{ord(character) - 0xDC00:02x} is not UTF-8"
     return ""

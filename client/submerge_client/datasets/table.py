@@ -9,7 +9,7 @@ from pathlib import Path
 
 from submerge import Array
 from submerge_client.datasets import npy, text
-from submerge_client.datasets.source import Source, binary, foreign, refusal
+from submerge_client.datasets.source import ZERO, Source, binary, foreign, refusal
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,10 @@ class Flow:
 def check_text(source: Source) -> None:
     """Refuse a file whose first bytes are not those of text."""
     if foreign(source.head) or b"\0" in source.head:
-        raise binary(source.path, source.head, "a zero byte")
+        raise binary(source.path, source.head, ZERO)
 
 
 def check_distinct(path: Path, names: Sequence[str]) -> None:
-    """Refuse columns of the same name."""
     first: dict[str, int] = {}
     for column, name in enumerate(names, 1):
         if first.setdefault(name, column) != column:

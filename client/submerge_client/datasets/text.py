@@ -22,12 +22,14 @@ import numpy as np
 
 from submerge import Array
 from submerge_client.datasets.fields import (
+    ANOTHER_MARK,
     MISSING,
     NUMBER,
     PLAIN,
     WITH_COMMA,
     cure,
     has_decimal_comma,
+    in_groups,
     is_dated,
     is_missing,
     is_number,
@@ -52,11 +54,15 @@ BLOCK = 512
 LINES = 200
 """First lines that show the form."""
 
+MARKS = (";", "\t", "|", ",")
+"""What separates columns, beside blanks."""
+
 UNITS = 3
 """Most rows of text below the headings: units, and how values were sampled."""
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _QUOTED = re.compile(r'\s*"[^"]*"(\s*[,;\t]\s*"[^"]*")+\s*')
+_BETWEEN = {None: "blanks", "\t": "tabs"}
 _SEPARATOR = re.compile(r"sep=.?", re.IGNORECASE)
 _LOGGERS = ("TOA5", "TOACI1")
 """How files of Campbell's loggers begin: with a line about the station."""
@@ -86,7 +92,6 @@ class TextForm(NamedTuple):
         return tuple(name or f"x{i}" for i, name in enumerate(self.names or [""] * self.width))
 
     def is_missing(self, field: str) -> bool:
-        """Return whether a field stands for a gap."""
         return field.strip() in self.missing or is_missing(field)
 
 
@@ -105,7 +110,16 @@ def form_of(source: Source, missing: Collection[str] = ()) -> TextForm:
     if not rows:
         raise empty(source.path)
     check_legible(source, *rows[0])
-    columns = zip_longest(*([field.strip() for field in row] for _, row in rows), fillvalue="")
+    cells = ([field.strip() for field in row] for _, row in rows)
+    columns = list(zip_longest(*cells, fillvalue=""))
+    grouped, sure = in_groups(columns)
+    if sure:
+        raise refusal(
+            source.path,
+            expected="numbers with decimal points",
+            got=f"{grouped}, whose point groups its digits, as other fields show",
+            hint="write numbers without groups",
+        )
     comma = delimiter != "," and has_decimal_comma(columns)
     if comma:
         rows = [(line, [pointed(field) for field in row]) for line, row in rows]
@@ -127,7 +141,11 @@ def form_of(source: Source, missing: Collection[str] = ()) -> TextForm:
         comma,
         MISSING | {*missing},
     )
-    return form._replace(notes=tuple(_remarks(source, form, rows, at, begin)))
+    notes = [*_remarks(source, form, rows, at, begin)]
+    if grouped and delimiter in (";", "\t"):  # as where commas are decimal marks
+        said = f"{grouped} and all other numbers of {source.path.name} are read with decimal points"
+        notes.append(f"{said}: if these group digits, write the numbers without them")
+    return form._replace(notes=tuple(notes))
 
 
 def _heading(
@@ -275,11 +293,11 @@ def _delimiter(head: bytes) -> str | None:
     lines = lines[:LINES]
     first, body = (lines[0], lines[len(lines) // 2 :]) if lines else ("", [])
     # Where lines stand above the headings, those below show the mark.
-    for mark in ";", "\t", ",":
+    for mark in MARKS:
         usual = Counter(line.count(mark) for line in body).most_common(1)
         if usual and usual[0][0] == first.count(mark) > 0 and _separates(mark, lines):
             return mark
-    for mark in ";", "\t", ",":
+    for mark in MARKS:
         most = 2 * sum(mark in line for line in body) > len(body) > 2
         if most and _separates(mark, body):
             return mark
@@ -401,7 +419,6 @@ def _numbers(
 
 
 def check_legible(source: Source, line: int, fields: list[str]) -> None:
-    """Refuse a row with characters that are no text."""
     if fault := illegible("".join(fields)):
         raise binary(Place(source.path, line), source.head, fault)
 
@@ -412,11 +429,15 @@ def _check_width(source: Source, form: TextForm, line: int, fields: list[str]) -
     commas = form.delimiter == "," and form.width < len(fields) <= 2 * form.width
     packed = form.delimiter is None and any(mark in field for field in fields for mark in ",;")
     title = line <= form.first + LINES and (packed or form.width == 1)
+    ends = len(fields) == form.width + 1 and not fields[-1].strip()
+    one = form.width == 1
     raise refusal(
         Place(source.path, line),
-        expected=f"{form.width} fields as in line {form.first}",
-        got=str(len(fields)),
+        expected=f"{form.width} field{'s' * (not one)} as in line {form.first}",
+        got=f"{len(fields)}, between {_BETWEEN.get(form.delimiter, repr(form.delimiter))}",
         hint="complete the row (NA for what is missing) or leave it out"
-        + ("; if commas are its decimal marks, write points" if commas else "")
+        + ("; if each row ends in that mark, end the headings in it, too" if ends else "")
+        + (f"; {ANOTHER_MARK}" if one else "")
+        + ("; if commas are its decimal marks, write points" if commas and not ends else "")
         + ("; if lines stand above its headings, remove them" if title else ""),
     )

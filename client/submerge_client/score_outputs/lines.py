@@ -81,16 +81,13 @@ class ScoreOutputs:
 
     @property
     def problem(self) -> str:
-        """As in `ScoreOutput`."""
         return "; ".join(filter(None, (each.problem for each in self._outputs)))
 
     def write(self, block: ScoredBlock) -> None:
-        """As in `ScoreOutput`."""
         for each in self._outputs:
             each.write(block)
 
     def close(self) -> None:
-        """As in `ScoreOutput`."""
         for each in self._outputs:
             each.close()
 

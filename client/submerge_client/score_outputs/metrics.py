@@ -9,17 +9,19 @@
 * The timestamp is the row's, in the stream's unit.
 * `over`, `over_spe` and `over_t2` are always there; 0.0 where no limit is exceeded.
 * `top` is the first channel to blame, and `top_share` its share.
-* `alarm` says whether the row belongs to an alarm, and `alarm_id` has its name. An alarm by a
-  provisional limit is `provisional` in place of `alarm`, unless `[alarms] provisional` is set.
+* `alarm` says whether the row belongs to an alarm, and `alarm_id` has its name. Of an alarm that
+  `[alarms]` sends nowhere, `provisional` is true in place of it.
 
 A number that is not finite is left out, as line protocol has none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from submerge import Schema
+from submerge.protocol.alarm_status import Alarm
 from submerge_client.score_outputs.lines import ScoredBlock, alarm_names, scored_fields
 from submerge_client.sensors.influx.line_protocol import written
 from submerge_client.sensors.influx.outlet import MetricOutlet
@@ -28,7 +30,7 @@ MEASUREMENT = "submerge"
 
 
 class ScoreMetrics:
-    """Makes metrics of scores for an outlet; if `provisional`, alarms by such limits are alarms."""
+    """Makes metrics of scores for an outlet; alarms are those that the client `sends`."""
 
     def __init__(
         self,
@@ -37,20 +39,19 @@ class ScoreMetrics:
         node: str,
         group: str,
         outlet: MetricOutlet,
-        provisional: bool = False,
+        sends: Callable[[Alarm], bool],
     ) -> None:
         self._names, self._tags = schema.names, {"node": node, "group": group}
-        self._outlet, self._provisional = outlet, provisional
+        self._outlet, self._sends = outlet, sends
 
     @property
     def problem(self) -> str:
-        """What keeps metrics from going on."""
         return self._outlet.problem
 
     def write(self, block: ScoredBlock) -> None:
         scored, schema, first, _, alarms = block
         named = alarm_names(scored.decision.alarmed, alarms)
-        apart = set() if self._provisional else {each.name for each in alarms if each.is_quiet}
+        apart = {each.name for each in alarms if not self._sends(each)}
         withheld, lines = scored.decision.withheld.tolist(), []
         fields = scored_fields(scored.block, scored.scores, schema, self._names, top=1)
         for i, (row, of_row) in enumerate(zip(scored.block.which.tolist(), fields, strict=True)):
@@ -67,9 +68,9 @@ class ScoreMetrics:
 
 def _alarm(name: str | None, apart: set[str]) -> dict[str, Any]:
     """Return the alarm of a row; those `apart` are not called alarms."""
-    if name is None:
-        return {"alarm": False, "provisional": False}
-    return {"alarm": name not in apart, "provisional": name in apart, "alarm_id": name}
+    named = {} if name is None else {"alarm_id": name}
+    loud = name is not None and name not in apart
+    return {"alarm": loud, "provisional": name in apart, **named}
 
 
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,6 @@ class Silences:
         self.ages_s: Array = np.full(channels, max(FIRST_S, self._least_s))
 
     def end(self, channel: int, seconds: float) -> None:
-        """Take a silence of a channel that has just ended."""
         faded = self.longest_s[channel] * 2.0 ** -(seconds / HALF_LIFE_S)
         self.recall(channel, max(min(seconds, self.ages_s[channel]), faded))
 

@@ -117,7 +117,6 @@ class NdjsonReadings:
         return handed, len(chunk)
 
     def _rows(self, number: int, line: bytes | None) -> Iterator[Values]:
-        """Yield the row in a line, if there is one."""
         if line is None:
             self._tally.add("too_long", "line too long", line=number)
         elif line and not line.isspace():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from submerge.protocol.machine import Level
@@ -30,6 +31,32 @@ class ProblemTally:
         self.counts[kind] += 1
         if what and worth_logging(self.counts[kind]):
             self._note(what, level=level, **{kind: self.counts[kind]}, **facts)
+
+
+FIRST_NAMES_S, NAMES_S = 5.0, 60.0
+"""Seconds until the first log line with names that the schema lacks, and between two of them."""
+
+MOST_NAMED = 20
+"""Names in such a line."""
+
+
+class UnlistedNames:
+    """Logs names that the schema lacks, a few at a time; times are of a steady clock."""
+
+    def __init__(self, note: SensorLog, now: float) -> None:
+        self._note, self._at = note, now + FIRST_NAMES_S
+
+    def is_due(self, now: float) -> bool:
+        """Return whether it is time for a line; the next one follows `NAMES_S` later."""
+        if now < self._at:
+            return False
+        self._at = now + NAMES_S
+        return True
+
+    def write(self, names: Sequence[str]) -> None:
+        if names:
+            some = ", ".join(names[:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
+            self._note("no channels of the schema, ignored", names=some)
 
 
 def worth_logging(nth: int) -> bool:

@@ -71,7 +71,6 @@ class JobQueue(Generic[T]):
         return message
 
     def clear(self) -> None:
-        """Forget what waits."""
         while self._waiting:
             self.take()
 

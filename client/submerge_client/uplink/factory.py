@@ -11,7 +11,7 @@ from submerge import UsageError
 from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink import Uplink
-from submerge_client.uplink.tls import password_of, tls_of
+from submerge_client.uplink.tls import tls_of
 
 
 def make_uplink(
@@ -33,19 +33,16 @@ def make_uplink(
                 target, node=node, groups=groups, limit=link.limit, tls=tls, name=name
             )
         if link.scheme in ("mqtt", "mqtts"):
+            from submerge_client.uplink.broker import broker_of
             from submerge_client.uplink.over_mqtt import MqttUplink
 
             return MqttUplink(
-                link.host,
-                link.port,
+                broker_of(link, kit),
                 fleet=link.fleet,
                 parent=parent,
                 node=node,
                 groups=groups,
                 limit=link.limit,
-                username=link.username,
-                password=password_of(link),
-                tls=tls,
             )
     except ImportError as error:
         extra = "grpc" if link.scheme.startswith("grpc") else "mqtt"

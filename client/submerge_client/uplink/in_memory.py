@@ -61,13 +61,11 @@ class Memory:
     # -- for tests ---------------------------------------------------------------
 
     def cut(self, node: str) -> None:
-        """Block all messages from and to a node."""
         with self._lock:
             self._cut.add(node)
         self._stir_all()
 
     def heal(self, node: str) -> None:
-        """Let messages of a node through again."""
         with self._lock:
             self._cut.discard(node)
         self._stir_all()

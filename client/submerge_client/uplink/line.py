@@ -127,14 +127,12 @@ class BrokerConnection:
         self._ring()
 
     def clear(self) -> None:
-        """Forget what waits."""
         with self._lock:
             self._waiting.clear()
             self._later.clear()
 
     @property
     def waiting(self) -> int:
-        """How many messages wait."""
         return len(self._waiting)
 
     def close(self, last: Publication | None = None) -> None:
@@ -173,7 +171,6 @@ class BrokerConnection:
             self._hang_ups, self._later_from = 0, ended + BARRED_S
 
     def _part(self, error: Exception) -> None:
-        """Report why the connection is closed."""
         if not isinstance(error, Parting | UsageError | OSError):
             self.failures += 1
         if self._closing.is_set():

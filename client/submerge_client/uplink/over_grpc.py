@@ -65,7 +65,6 @@ class StreamedReport:
             callback(self)
 
     def cancelled(self) -> bool:
-        """Return whether it was given up on this side."""
         return self.code() is grpc.StatusCode.CANCELLED
 
     def code(self) -> grpc.StatusCode:
@@ -75,11 +74,9 @@ class StreamedReport:
         return grpc.StatusCode.UNAVAILABLE if code is grpc.StatusCode.OK else code
 
     def details(self) -> str:
-        """Return what the parent says of that."""
         return str(self._call.details())
 
     def trailing_metadata(self) -> Any:
-        """Return what came with the status."""
         return self._call.trailing_metadata()
 
     def result(self) -> bytes | None:
@@ -89,28 +86,17 @@ class StreamedReport:
 class ReportsOnStream:
     """The reports on one channel, whose answers are overdue after `patience_s`."""
 
-    def __init__(
-        self, stream: Any, call: Any, patience_s: float, failed: Callable[[], object]
-    ) -> None:
-        self._begin, self._call, self._patience_s = stream, call, patience_s
-        self._failed = failed
+    def __init__(self, stream: Any, patience_s: float, failed: Callable[[], object]) -> None:
+        self._begin, self._patience_s, self._failed = stream, patience_s, failed
         self._lock = threading.Lock()
         self._open: _OpenStream | None = None
-        self._by_calls = False
 
-    def future(self, data: bytes) -> Any:
+    def future(self, data: bytes) -> StreamedReport:
         """Send a report; return what stands for it, as a method of gRPC's does."""
+        report = StreamedReport(data)
         with self._lock:
-            if not self._by_calls:
-                report = StreamedReport(data)
-                self._put(report)
-                return report
-        return self._call.future(data, timeout=self._patience_s)
-
-    def connected_again(self) -> None:
-        """Try streams again: the parent may be of another version by now."""
-        with self._lock:
-            self._by_calls = False
+            self._put(report)
+        return report
 
     def give_up_overdue(self) -> None:
         """End a stream whose oldest report is overdue."""
@@ -148,21 +134,16 @@ class ReportsOnStream:
 
     def _send_again(self, stream: _OpenStream) -> deque[StreamedReport]:
         """Send again what an ended stream has left, if its status allows; return the others."""
-        code, left = stream.call.code(), stream.under_way
+        left = stream.under_way
         try:
             with self._lock:
                 if self._open is stream:
                     self._open = None
                 stream.outbox.put(None)  # gRPC's thread ends
-                self._by_calls |= code is grpc.StatusCode.UNIMPLEMENTED
-                if code is grpc.StatusCode.OK and stream.answered:
+                if stream.call.code() is grpc.StatusCode.OK and stream.answered:
                     while left:
                         self._put(left[0])
                         left.popleft()
-            if code is grpc.StatusCode.UNIMPLEMENTED:
-                while left:
-                    self._send_by_call(left[0])
-                    left.popleft()
         except Exception:  # the channel may be closed by now
             self._failed()
         return left
@@ -173,14 +154,6 @@ class ReportsOnStream:
             report.end(None, call)
         except Exception:
             self._failed()
-
-    def _send_by_call(self, report: StreamedReport) -> None:
-        """Send a report for which there is no stream."""
-
-        def ended(call: Any) -> None:
-            report.end(call.result() if call.code() is grpc.StatusCode.OK else None, call)
-
-        self._call.future(report.data, timeout=self._patience_s).add_done_callback(ended)
 
 
 class _OpenStream:
@@ -223,7 +196,6 @@ class JobCalls:
                 self._next()
 
     def close(self) -> None:
-        """Forget what waits."""
         with self._lock:
             self._closed = True
             self._queue.clear()
@@ -365,7 +337,6 @@ class GrpcUplink:
             thread.join(CLOSE_S)
 
     def _connect(self) -> None:
-        """Make a channel with the present certificates."""
         options = (
             *OPTIONS,
             ("grpc.max_receive_message_length", self._limit),
@@ -389,7 +360,6 @@ class GrpcUplink:
         new_stream = partial(
             ReportsOnStream,
             channel.stream_stream(f"/{SERVICE}/Reports"),
-            channel.unary_unary(f"/{SERVICE}/Report"),
             CALL_S,
             self._note_failure,
         )
@@ -486,8 +456,6 @@ class GrpcUplink:
             for data in stream:
                 if not opened:
                     opened, self._why = True, None
-                    with self._lock:
-                        self._reports[group].connected_again()
                     if not self._hand(Opened()):
                         return True, True, "a bug in this program, please report it"
                 self._hand(Came(*codec.of_watch(data)))

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from submerge_client.uplink import Came, Hear, Opened, Parted, check_size
 from submerge_client.uplink.broker import Broker, Publication, overhead
 from submerge_client.uplink.line import BrokerConnection
-from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
@@ -29,17 +28,13 @@ class MqttUplink:
 
     def __init__(
         self,
-        host: str,
-        port: int,
+        broker: Broker,
         *,
         fleet: str,
         parent: str,
         node: str,
         groups: Sequence[str],
         limit: int,
-        username: str | None = None,
-        password: str | None = None,
-        tls: Tls | None = None,
         first_wait_s: float = 1.0,
     ) -> None:
         self._fleet, self._parent, self._node, self._limit = fleet, parent, node, limit
@@ -53,7 +48,7 @@ class MqttUplink:
         self._why: str | None = None
         self.counts = {"foreign": 0, "too_large": 0, "empty": 0}
         self._line = BrokerConnection(
-            Broker(host, port, username, password, tls),
+            broker,
             # No slash: Mosquitto's pattern ACLs shut out names that have one.
             name=f"submerge:{fleet}:{parent}:{node}",
             topics=list(self._kinds),

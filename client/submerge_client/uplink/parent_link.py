@@ -59,18 +59,15 @@ class Reach:
         self.remind()
 
     def opened(self) -> None:
-        """Note that the parent can be reached."""
         if self._logged:
             say("parent reached again")
         self.why, self._logged = None, False
         self._silent_at = self._steady() + SILENT_S
 
     def heard(self) -> None:
-        """Note that a message came."""
         self._silent_at = math.inf
 
     def refused(self, why: str) -> None:
-        """Note that the parent refused a message."""
         if why != self._refusal or self._steady() >= self._refused_at + REMIND_S:
             self._refusal, self._refused_at = why, self._steady()
             say("refused by the parent", level="warning", why=why)
@@ -102,15 +99,17 @@ class ParentLink:
         self.reach = Reach(lambda: clock().steady)
         self.sent_bytes = self.heard_bytes = 0
 
-    def send(self, kind: Kind, group: str, data: bytes) -> None:
+    def send(self, kind: Kind, group: str, data: bytes, *, final: bool = False) -> None:
         """Send a message of the machine; one that is too large is logged."""
+        # The configuration was checked by the same formula: that is a bug, or a final of an earlier
+        # configuration. Neither ends a node.
         if self.uplink is None:
             return
         try:
-            self.uplink.send(kind, group, data)
+            self.uplink.send(kind, group, data, final=final)
             self.sent_bytes += len(data)
         except TooLarge as error:
-            say("report too large", level="error", why=str(error))
+            say("message too large", level="error", why=str(error))
 
     def send_job(self, group: str, data: bytes) -> None:
         """Send a message of a job; it may raise TooLarge."""

@@ -15,7 +15,7 @@ from submerge import UsageError
 from submerge.protocol.messages import Message, Report
 from submerge.protocol.names import SERVER_DOMAIN, server_name
 from submerge.protocol.permission import Permission
-from submerge_client.config.links import Link
+from submerge_client.config.links import Link, Served
 from submerge_client.kit import read_kit
 from submerge_client.logs import say
 
@@ -61,6 +61,17 @@ class Tls(NamedTuple):
             got = f"{cert} and {key}" if self.kit is None else str(cert)
             raise _unusable(what, got, error) from error
 
+    def trust(self, context: ssl.SSLContext) -> bool:
+        """Have a server's context accept certificates of the authorities, if any are named."""
+        if self.kit is None and self.ca is None:
+            return False
+        authority = None if self.kit is None else read_kit(self.kit).authority.decode()
+        try:
+            context.load_verify_locations(None if authority else self.ca, cadata=authority)
+        except OSError as error:
+            raise _unusable("certificates", self.kit or self.ca, error) from error
+        return True
+
     def contents(self) -> tuple[bytes | None, bytes | None, bytes | None]:
         """Return ca, key and cert as bytes, in gRPC's order."""
         self.context()  # gRPC itself reports no error for a file that it cannot use
@@ -86,6 +97,13 @@ def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
     if kit is not None and link.takes_kit:
         return Tls(kit=kit)
     return Tls(link.ca, link.cert, link.key)
+
+
+def served_tls(section: Served, kit: Path | None) -> Tls | None:
+    """Return the files of a server: its own, or the node's kit; None without TLS."""
+    if section.insecure:
+        return None
+    return Tls(kit=kit) if section.cert is None else Tls(section.ca, section.cert, section.key)
 
 
 def password_of(link: Link) -> str | None:
@@ -141,11 +159,7 @@ def identity(tls: Tls) -> NodeIdentity:
     tls.prove(checks)  # a server needs a certificate, too
     checks.verify_mode = ssl.CERT_REQUIRED
     checks.verify_flags |= NO_CHECK_TIME
-    if tls.kit is not None:
-        checks.load_verify_locations(cadata=read_kit(tls.kit).authority.decode())
-    elif tls.ca is not None:
-        checks.load_verify_locations(cafile=tls.ca)
-    else:
+    if not tls.trust(checks):
         checks.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     try:
         found = _handshake(checks, shown)
@@ -159,7 +173,6 @@ def identity(tls: Tls) -> NodeIdentity:
 
 
 def check_name(tls: Tls, node: str) -> NodeIdentity:
-    """Return the facts of a node's certificate."""
     found = identity(tls)
     if found.node != node:
         raise UsageError(
@@ -272,7 +285,6 @@ class ParentName:
         return "" if identity(self._tls).permission is None else server_name(self._parent)
 
     def options(self) -> tuple[tuple[str, Any], ...]:
-        """Return options of a gRPC channel."""
         name = self.expected
         return (("grpc.ssl_target_name_override", name),) if name else ()
 

@@ -1,18 +1,20 @@
 """Group: an aggregator's nodes that share a schema: their rows, the way up, and the model.
 
-`node` decides which store it belongs to.
+`node` decides which store it belongs to. Orders go down as desired states in answers. Brokers
+deliver messages twice, so an answer may come again: a new order is sent at once, in the newest
+answer once more, and the child's next report confirms it. If an answer gets lost, the next one has
+the order, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from submerge.aggregator import root as of_root
 from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
-from submerge.aggregator.operators.answers import Child, OrderPushes, answer_to, push_orders
 from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
 from submerge.aggregator.rollup import census, scores
@@ -20,14 +22,14 @@ from submerge.aggregator.root import newest_version, settle
 from submerge.aggregator.rows.histories import Histories
 from submerge.aggregator.rows.influence import InfluenceNotes
 from submerge.aggregator.rows.ledger import Ledger
-from submerge.aggregator.rows.refusals import within_readings
+from submerge.aggregator.rows.refusals import RowVerdict, within_readings
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
 from submerge.errors import PeerError
 from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.desired_state import DesiredStates
-from submerge.protocol.machine import Effect, Key, Note, Now, Records
+from submerge.protocol.machine import Effect, Key, Note, Now, Records, Send
 from submerge.protocol.messages import (
     HIGHEST,
     Answer,
@@ -43,6 +45,94 @@ from submerge.protocol.report_bytes import digest
 from submerge.protocol.session import ParentSession
 from submerge.protocol.settings import AggregatorSettings
 from submerge.schema import Schema, differences
+
+CONFIRMS_S = 2.0
+"""So long a child may take to confirm an order. Until then the answer to its report brings more,
+and it is sent no other answer."""
+
+MOST_CHILDREN = 65_536
+"""Children that are remembered. The one that was heard longest ago is forgotten: it gets its orders
+with the answer to its next report."""
+
+
+class Child(NamedTuple):
+    """A child as an answer names it; `heard` is the newest desired state that it has confirmed."""
+
+    stamp: Stamp
+    fence: bytes
+    heard: int
+
+    @classmethod
+    def of(cls, report: Report) -> Child:
+        status = report.alarm_status
+        return cls(report.stamp, report.fence, 0 if status is None else status.desired)
+
+    def is_as_before(self, other: Child) -> bool:
+        """Return whether both are of one incarnation, with one fence."""
+        return (self.stamp.incarnation, self.fence) == (other.stamp.incarnation, other.fence)
+
+
+class OrderPushes:
+    """The children of a group that can be sent orders at once."""
+
+    def __init__(self) -> None:
+        self._children: dict[str, Child] = {}
+        self._joined: set[str] = set()
+        self._newest = 0  # desired state that has been looked at
+        self._confirms_at: dict[str, float] = {}
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether a child has joined since the last look: its way is open again."""
+        return bool(self._joined)
+
+    def take_join(self, join: Join, states: DesiredStates) -> None:
+        """Note that a child has joined; what it is owed, it is sent as soon as that is answered."""
+        node = join.stamp.node
+        child = Child(join.stamp, join.fence, 0)
+        known = self._children.get(node)
+        # Another store, or an older copy of this one, has not what the last one had confirmed.
+        if known is not None and child.is_as_before(known):
+            child = known._replace(stamp=join.stamp)
+        self._put(child)
+        if states.by_node:
+            self._joined.add(node)
+
+    def take_report(self, report: Report) -> None:
+        """Note what a child has confirmed; the answer to its report has what is due."""
+        self._put(Child.of(report))
+        self._joined.discard(report.stamp.node)
+
+    def due(self, group: Group, now: Now) -> list[Child]:
+        """Return the children to which something may be due, each once."""
+        news, joined = group.desired_states.after(self._newest), self._joined
+        if not news and not joined:
+            return []
+        self._joined = set()
+        if news:
+            self._newest = news[-1].number
+            named = {each.node for each in news}
+            concerned = [
+                node for node, child in self._children.items() if child.fence or node in named
+            ]
+            waits = {node for node, until in self._confirms_at.items() if until > now.steady}
+            joined = joined.union(concerned) - waits
+        return [self._children[node] for node in sorted(joined - group.banned)]
+
+    def await_confirmation(self, node: str, now: Now) -> None:
+        self._confirms_at[node] = now.steady + CONFIRMS_S
+
+    def _put(self, child: Child) -> None:
+        node = child.stamp.node
+        self._confirms_at.pop(node, None)
+        self._children.pop(node, None)
+        self._children[node] = child
+        if len(self._children) > MOST_CHILDREN:
+            oldest = next(iter(self._children))
+            del self._children[oldest]
+            self._confirms_at.pop(oldest, None)
+            self._joined.discard(oldest)
+
 
 REMEMBERED = 1024
 """Incarnations whose joins are known: one whose answer was lost joins again, with more readings."""
@@ -224,11 +314,43 @@ class Group:
             self.upward.mark(child, verdict.newest)
         if verdict.reason is Reason.ACK and not report.final:
             self.pushes.take_report(report)
-        return answer_to(self, ledger, Child.of(report), verdict, me, top=top)
+        return self._answer(ledger, Child.of(report), verdict, me, top=top)
 
     def push_orders(self, me: Incarnation, now: Now, *, top: bool) -> list[Effect]:
         """Send new orders to the children that they concern, between their reports."""
-        return push_orders(self, self.pushes, me, now, top=top)
+        ledger = self.ledger
+        if ledger is None:
+            return []
+        sends = list[Effect]()
+        for child in self.pushes.due(self, now):
+            node, _, incarnation, _ = child.stamp
+            row = ledger.rows.get((node, incarnation))
+            held = RowVerdict(Reason.ACK, 0 if row is None else row.report.stamp.seq)
+            answer = self._answer(ledger, child, held, me, top=top)
+            if answer.desired_states:
+                self.pushes.await_confirmation(node, now)
+                sends.append(Send(node, answer))
+        return sends
+
+    def _answer(
+        self, ledger: Ledger, child: Child, verdict: RowVerdict, me: Incarnation, *, top: bool
+    ) -> Answer:
+        """Return the answer to a report, with what is durable and what operators have set."""
+        stamp = child.stamp
+        return Answer(
+            stamp,
+            verdict.reason,
+            child.fence,
+            me,
+            top,
+            verdict.newest,
+            root=me if top else self.upward.root,
+            durable=verdict.newest if top else self.upward.held((stamp.node, stamp.incarnation)),
+            floor=ledger.member(stamp.node).floor,
+            desired_states=self.desired_states.due(
+                stamp.node, child.heard, is_client=not child.fence
+            ),
+        )
 
     def notes_on(self, report: Report, why: Reason, now: Now) -> list[Note]:
         """Return notes on what a person has to look at, after the answer to a report."""

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from submerge.aggregator import parent
-from submerge.aggregator.alarms import drills
 from submerge.aggregator.group import Group, GroupPlan, answer_join
-from submerge.aggregator.operators import inquiries
 from submerge.aggregator.operators.histories import apply as apply_to_histories
 from submerge.aggregator.operators.histories import check
+from submerge.aggregator.operators.inquiries import Asker, Inquiries
 from submerge.aggregator.operators.orders import Order, apply_order, keep_bans, take_orders
 from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.upward import Lineage
-from submerge.errors import UsageError
+from submerge.errors import PeerError, UsageError
 from submerge.protocol.alarm_status import Waiting
-from submerge.protocol.desired_state import DesiredState, DesiredStates, News
+from submerge.protocol.desired_state import DesiredState, DesiredStates
 from submerge.protocol.history import History
 from submerge.protocol.machine import (
     Answered,
@@ -45,11 +43,15 @@ from submerge.protocol.machine import (
     PushHistory,
     Received,
     Records,
+    Replied,
     Send,
     Start,
+    refusal_note,
     settled_note,
 )
 from submerge.protocol.messages import (
+    ANOTHER,
+    BEHIND,
     Answer,
     DrillReport,
     DrillTaken,
@@ -66,10 +68,127 @@ from submerge.protocol.messages import (
     Reason,
     ReplyTaken,
     Report,
+    Stamp,
     binds,
 )
 from submerge.protocol.names import RandomSource
 from submerge.protocol.settings import AggregatorSettings
+
+
+def send_due(node: AggregatorNode, group: Group, now: Now, effects: list[Effect]) -> None:
+    """Join the parent, or send it a report of the rows."""
+    upward, session, parent = group.upward, group.upward.session, str(node.settings.parent)
+    if session.joining or session.joins_again_first() or node.pin is None:
+        stamp = Stamp(node.settings.node, group.name, node.incarnation, upward.line.seq)
+        join = Join(stamp, upward.line.fence, upward.line.past, group.plan.configured)
+        effects.append(Send(parent, join))
+        session.join.tried(now.steady, node.rng)
+        return
+    if session.pending is None or session.forced or upward.changed:
+        report = group.report(node.settings.node, node.incarnation, now)
+        if report is not None:
+            effects.extend(group.influence_notes())
+            upward.queue_report(report, now.steady, node.rng)
+        elif group.ledger is not None:
+            session.put_off(now.steady, node.rng)
+    if session.pending is not None:
+        # It is the same report, also if it is bound to another root or under another fence.
+        session.pending = replace(
+            session.pending, pinned=node.pin.incarnation, fence=upward.line.fence
+        )
+        effects.append(Send(parent, session.pending))
+        session.mark_sent(now.steady, node.rng)
+
+
+def take_reply(
+    node: AggregatorNode, group: Group, reply: Joined | Answer, now: Now, effects: list[Effect]
+) -> None:
+    if isinstance(reply, Joined):
+        _take_joined(node, group, reply, now, effects)
+    else:
+        _take_answer(node, group, reply, now, effects)
+
+
+def _take_joined(
+    node: AggregatorNode, group: Group, joined: Joined, now: Now, effects: list[Effect]
+) -> None:
+    # Only the answer to the pending join of this process.
+    if not group.upward.session.awaits_joined:
+        return
+    line, pinned = group.upward.line, joined.pinned
+    if joined.reason is Reason.VERSION:  # another version echoes no fence
+        effects.append(refusal_note("join", joined))
+        return
+    if joined.stamp.incarnation != node.incarnation or joined.fence != line.fence:
+        return
+    if joined.reason in (Reason.LINEAGE, Reason.STALE):
+        node.renew(joined.reason.name.lower(), now, effects, floor=joined.floor)
+    elif joined.reason is not Reason.ACK or pinned is None:
+        group.upward.session.join.unanswered = False
+        if joined.reason is not Reason.UNAVAILABLE:
+            effects.append(refusal_note("join", joined))
+    else:
+        pin = Pin(str(node.settings.parent), pinned, joined.top)
+        if not node.keeps_store(node.pin, pin):
+            node.renew(ANOTHER, now, effects)
+        elif node.is_behind(joined.stamp.seq, line.seq):
+            node.renew(BEHIND, now, effects)
+        else:
+            _take_place(node, group, pin, joined, effects)
+
+
+def _take_place(
+    node: AggregatorNode, group: Group, pin: Pin, joined: Joined, effects: list[Effect]
+) -> None:
+    """Take the parent's consent, its schema and its pin."""
+    # Without a schema there is nothing to report, and it would try to for ever.
+    if joined.schema != group.canonical or group.ledger is None:
+        try:
+            node.learn_schema(group, joined.schema)
+        except PeerError as error:
+            effects.append(Note("schema refused", {"why": str(error)}, "warning"))
+            return
+    if node.pin != pin:
+        node.settle(pin, effects)
+    upward = group.upward
+    upward.line = replace(upward.line, admitted=upward.line.fence)
+    if upward.session.take_joined(joined.stamp.seq, whole_scatter=joined.whole_scatter):
+        group.stir()
+
+
+def _take_answer(
+    node: AggregatorNode, group: Group, answer: Answer, now: Now, effects: list[Effect]
+) -> None:
+    # Only answers to this store and this process: a twin's answers may arrive here, too.
+    if answer.stamp.incarnation != node.incarnation:
+        return
+    session = group.upward.session
+    if answer.fence != group.upward.line.fence:
+        return
+    if node.pin is None or answer.pinned != node.pin.incarnation:
+        # It is from a store that this one does not belong to, or no longer does.
+        if answer.reason is Reason.WRONG_PARENT:
+            session.rejoin()
+        return
+    if answer.reason in (Reason.STALE, Reason.EQUIVOCATION):
+        node.renew(answer.reason.name.lower(), now, effects, floor=answer.floor)
+    elif node.is_behind(answer.newest, group.upward.line.seq):
+        node.renew(BEHIND, now, effects)
+    elif answer.reason is Reason.FENCED and not session.joining:
+        group.upward.draw_fence(node.rng)
+    elif answer.reason is Reason.SCHEMA:
+        session.rejoin()
+    elif answer.reason is Reason.ACK:
+        group.upward.take_acknowledgement(answer)
+        arrived = group.desired_states.take(answer.desired_states, now.wall_ms)
+        if arrived:
+            effects += take_orders(node._groups, group, arrived, now)
+            # The next report confirms how far they have arrived, and its answer brings more.
+            group.stir()
+            session.soon(now.steady)
+    elif answer.reason is not Reason.UNAVAILABLE:
+        effects.append(refusal_note("report", answer))
+
 
 STORE = ("store",)
 """The record of the store's identity."""
@@ -145,7 +264,7 @@ class AggregatorNode:
         self.settings, self._plans, self.rng = settings, plans, rng
         self.pin: Pin | None = None
         self.settled = False
-        self.inquiries = inquiries.Inquiries()
+        self.inquiries = Inquiries()
         self._groups: dict[str, Group] = {}
         self._boot = 0
         self._parent_boot: int | None = None
@@ -185,7 +304,6 @@ class AggregatorNode:
         return self._groups[group].waiting
 
     def model(self, group: str) -> Model | None:
-        """Return the newest model of a group."""
         return self._groups[group].model
 
     def root(self, group: str) -> Incarnation | None:
@@ -242,7 +360,7 @@ class AggregatorNode:
             case _ if isinstance(event, Order):
                 apply_order(self._groups, event, now, effects)
             case Ask() | Answered():
-                effects += inquiries.receive(self, self._groups, event, now)
+                effects += self._inquire(event, now)
             case PushHistory() | ForgetHistory() if event.group in self._groups:
                 root = self.incarnation if self.top else None
                 effects += apply_to_histories(self._groups[event.group], event, root, now)
@@ -340,10 +458,6 @@ class AggregatorNode:
         """Let a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
-    def take_orders(self, group: Group, news: Iterable[News], now: Now) -> list[Note]:
-        """Carry out what the parent says of nodes below."""
-        return take_orders(self._groups, group, news, now)
-
     # -- what comes in ---------------------------------------------------------
 
     def _receive(self, message: Message, shared: bool, now: Now, effects: list[Effect]) -> None:
@@ -355,11 +469,11 @@ class AggregatorNode:
             case Joined() | Answer() if not self.top:
                 group = self._groups.get(message.stamp.group)
                 if group is not None:
-                    parent.take_reply(self, group, message, now, effects)
+                    take_reply(self, group, message, now, effects)
             case Question() | QuestionReply() | ReplyTaken():
-                effects += inquiries.receive(self, self._groups, message, now)
+                effects += self._inquire(message, now)
             case DrillReport() | DrillTaken():
-                effects += drills.receive(self, self._groups, message, now)
+                effects += self._take_drill(message, now)
             case Hello() if message.node == self.settings.parent:
                 other = self.pin is not None and message.incarnation != self.pin.incarnation
                 if message.boot != self._parent_boot or other:
@@ -417,6 +531,59 @@ class AggregatorNode:
         """Return whether the parent holds later reports than this store has sent (rule 4)."""
         return newest > seq
 
+    # -- questions and drills --------------------------------------------------
+
+    def _inquire(
+        self, what: Ask | Answered | Question | QuestionReply | ReplyTaken, now: Now
+    ) -> list[Effect]:
+        """Take a question or a reply, or what this node itself says to a question."""
+        if isinstance(what, ReplyTaken):
+            return []  # nothing waits for it
+        question = what.question if isinstance(what, Ask | Answered) else what
+        name = question.stamp.group if isinstance(question, QuestionReply) else question.group
+        group = self._groups.get(name)
+        if group is None:
+            if isinstance(what, QuestionReply):
+                return [Send(what.stamp.node, ReplyTaken(what.stamp, Reason.UNAVAILABLE))]
+            problem = f"{self.settings.node} serves no group {name}"
+            return [Replied(question.number, b"", problem)] if isinstance(what, Ask) else []
+        ledger = group.ledger
+        asker = Asker(
+            Stamp(self.settings.node, name, self.incarnation, group.upward.line.seq),
+            self.pin,
+            lambda child: ledger is not None and bool(ledger.live(child)),
+        )
+        match what:
+            case Ask():
+                return self.inquiries.ask(what.question, asker, now)
+            case Question():
+                return self.inquiries.take_question(what, asker, now)
+            case QuestionReply():
+                return self.inquiries.take_reply(what, asker, now)
+            case Answered() if self.pin is not None:
+                reply = QuestionReply(asker.ours, what.question.number, what.body, what.problem)
+                return [Send(self.pin.parent, reply)]
+        return []
+
+    def _take_drill(self, message: DrillReport | DrillTaken, now: Now) -> list[Effect]:
+        """Hold what a drill below has found, or take the parent's answer; pass on what waits."""
+        effects, stamp = list[Effect](), message.stamp
+        group = self._groups.get(stamp.group)
+        if isinstance(message, DrillReport):
+            reason = Reason.UNAVAILABLE
+            if group is not None and self.settled:
+                banned = {stamp.node, message.node} & group.banned
+                reason = Reason.BANNED if banned else group.drills.take(message, group.ledger)
+            effects.append(Send(stamp.node, DrillTaken(stamp, reason)))
+        parent = self.settings.parent
+        if group is not None and parent is not None and self.pin is not None:
+            report = group.drills.next_up(now, answered=isinstance(message, DrillTaken))
+            if report is not None:
+                seq = group.upward.line.seq
+                ours = Stamp(self.settings.node, stamp.group, self.incarnation, seq)
+                effects.append(Send(parent, report._replace(stamp=ours)))
+        return effects
+
     # -- what is due -----------------------------------------------------------
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
@@ -426,7 +593,7 @@ class AggregatorNode:
                 group.tidy(now)
             if not self.top:
                 if group.upward.due_at <= now.steady:
-                    parent.send_due(self, group, now, effects)
+                    send_due(self, group, now, effects)
                 effects.extend(group.take_rejections())
                 continue
             known = group.canonical

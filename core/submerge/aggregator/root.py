@@ -294,7 +294,6 @@ def schema_with(plan: GroupPlan, ledger: Ledger, points: Array) -> Schema:
 
 
 def _kernel_settings(kernel: Kernel) -> dict[str, int | float | str | bool | None]:
-    """Return a kernel as a job's settings name it."""
     found: dict[str, int | float | str | bool | None] = {"kernel": type(kernel).__name__.lower()}
     if isinstance(kernel, Polynomial):
         found |= {"degree": kernel.degree, "coef0": kernel.coef0}

@@ -19,7 +19,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.drill.detection import spans
 from submerge.drill.drill import ChannelAnswer, Drill, packed
-from submerge.drill.response import DrillModel
+from submerge.drill.response import NodeScorer
 from submerge.errors import UsageError
 from submerge.protocol.machine import Note, Now
 from submerge.protocol.messages import DrillReport, Stamp
@@ -46,7 +46,7 @@ class DrillTask(NamedTuple):
 
     number: int
     fingerprint: str
-    model: DrillModel
+    model: NodeScorer
     rows: Array
     limits: Mapping[By, float]
     settings: AlarmSettings

@@ -90,7 +90,7 @@ def advice(account: RowAccount, *, has_parent: bool, unsettled: int) -> str:
         return "check the way to the parent: what a client reads before it reaches one is lost"
     if unsettled:
         return (
-            "the fleet still measures its scaling (scaling_rows at the root): what waits is learnt"
+            "the fleet still measures its scaling, which takes 1,000 readings: what waits is learnt"
             " when the client is started again after that"
         )
     if account.waiting:

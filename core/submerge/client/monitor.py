@@ -25,10 +25,11 @@ from submerge.client.alarms.detector import (
 from submerge.client.alarms.new_level import NewLevel, lasting_s
 from submerge.client.drill import DrillTask
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
-from submerge.drill.response import DrillModel
+from submerge.drill.response import NodeScorer
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block, RowTime
 from submerge.judge.score import RowScores, ScoringModel, score
+from submerge.pca.own_scatter import WIDEST, OwnScatter, covariance_of
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, Waiting
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now
@@ -38,6 +39,7 @@ from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, BlockMaxima, By
 from submerge.stats.node_mean import HALF_LIFE_S, READY, OwnMean
+from submerge.stats.resolution import Resolution
 
 MOST_ROWS, MOST_NUMBERS = 256, 256 * 400
 """Newest rows, and numbers in them, that a client holds."""
@@ -122,6 +124,10 @@ class NodeMonitor:
         self._summaries = summaries
         self._half_life_s = min(schema.half_life or HALF_LIFE_S, HALF_LIFE_S)
         self._channels = kept.channels or ChannelState.none(self._count)
+        self._resolution = kept.resolution or Resolution.none(self._count)
+        self.scatter = kept.scatter
+        self._keeps_scatter = schema.center == "own" and schema.linear and schema.width <= WIDEST
+        self._steps: Array | None = None  # as they are, the same object while they are the same
         self._reference: tuple[Model, OwnMean | None] | None = None
         self._scoring: tuple[Model, ScoringModel] | None = None
         self._heard: Model | None = None
@@ -160,6 +166,8 @@ class NodeMonitor:
             channels.residual_scale,
             self._level,
             self.offset,
+            None if np.isnan(self._resolution.last).all() else self._resolution,
+            None if self.scatter is None else self.scatter.kept,
         )
 
     @property
@@ -266,6 +274,7 @@ class NodeMonitor:
                     model.maxima, kinds, model.widened, model.block_s, model.counts.learnt
                 )
         scoring = self._scoring_model(reference)
+        block = self._read(block)
         scores = score(block, scoring, own, self.channels.residual_scale)
         decision = Decision.learn(len(block))
         if self.detector is not None:
@@ -287,6 +296,13 @@ class NodeMonitor:
             decision = decision.withholding(block.beyond)
         return Judgement(scores, decision, reference, scoring.center(own), offset)
 
+    def _read(self, block: Block) -> Block:
+        """Return a block with the steps of its readings."""
+        self._resolution, steps = self._resolution.after(block.known(self._count))
+        if steps is not None or self._steps is None:
+            self._steps = self._resolution.steps[:, None]
+        return replace(block, steps=self._steps if steps is None else steps)
+
     @property
     def scored_by(self) -> int:
         """Version of the model that rows are scored by now; 0 without one."""
@@ -303,8 +319,12 @@ class NodeMonitor:
         return DrillTask(
             self.desired.drill,
             self.fingerprint,
-            DrillModel(
-                self._scoring_model(reference), self._schema, own, self.channels.residual_scale
+            NodeScorer(
+                self._scoring_model(reference),
+                self._schema,
+                own,
+                self.channels.residual_scale,
+                steps=self._steps,
             ),
             self.recent_rows.rows,
             {kind: limit for kind, limit in limits.items() if limit < math.inf},
@@ -324,6 +344,11 @@ class NodeMonitor:
             return
         kept = 2.0 ** -min(self._unlearnt_s / self._half_life_s, 1000.0)
         self._unlearnt_s = 0.0
+        if self._keeps_scatter and self.own.ready and self._reference is None:
+            # Filled values would vary less. What an open alarm learns may be a fault.
+            whole = rows if gaps is None else rows[~gaps.any(axis=1)]
+            scatter = self.scatter or OwnScatter.none(self._schema.width)
+            self.scatter = scatter.after(whole - self.own.rows, kept)
         was, self.own = self.own, self.own.after(rows, features, kept=kept, passed_s=time.seen_s(n))
         if not was.ready:
             if not was.count:
@@ -380,6 +405,8 @@ class NodeMonitor:
         if level.mean.ready:
             about = score(block, scoring, level.mean, self.channels.residual_scale)
         self._level = level = level.after(block, alarmed, about, detector)
+        log = replace(detector.log, patience=level.patience(detector.log.held_s))
+        self.detector = detector = replace(detector, log=log)
         waits = detector.log.withholds and detector.log.serious is not None
         if waits or not level.holds(detector.settings.of, lasting_s(detector)):
             return
@@ -393,14 +420,21 @@ class NodeMonitor:
         self.detector = detector.settle(now.wall, moved[: self._count])
 
     def _scoring_model(self, model: Model) -> ScoringModel:
-        """Return what scores with a model, made once for the newest."""
-        if self._scoring is None or self._scoring[0] is not model:
+        """Return what scores with a model, made for the newest, and as the node's scatter grows."""
+        own, factors = self.scatter, model.factors
+        more = own is not None and len(factors) == 1 and not own.waits
+        if own is not None and more:
+            self.scatter = own = own.taken_in(
+                covariance_of(factors[0], model.scoring_summary.parts[-1])
+            )
+        if more or self._scoring is None or self._scoring[0] is not model:
             scoring = ScoringModel(
                 self._summaries.at(model.rank),
                 model.scoring_summary,
                 model.limits,
                 self._count,
-                model.factors,
+                factors,
+                own,
             )
             self._scoring = model, scoring
         return self._scoring[1]

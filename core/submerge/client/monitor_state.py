@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from submerge._linalg import Array
 from submerge.client.alarms.detector import ChannelState, DetectorState
 from submerge.client.alarms.new_level import NewLevel
+from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Model
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.resolution import Resolution
 from submerge.stats.stuck import Habits, RunLengths
 
 
@@ -23,7 +25,7 @@ class MonitorState:
     open alarm is held to while its rows are learnt, `held` the mean of it, `level` where its rows
     are. `offset` (channels,), scaled, is how far alarms that settled have moved the node's level:
     it is subtracted before rows are learnt, for what no person judged does not move the group's
-    model.
+    model. `scatter` is how its rows vary, if center = "own" and the group is narrow.
     """
 
     fingerprint: str
@@ -37,6 +39,8 @@ class MonitorState:
     residual_scale: ResidualScale | None = None
     level: NewLevel | None = None
     offset: Array | None = None
+    resolution: Resolution | None = None
+    scatter: OwnScatter | None = None
 
     def of_node(self, node: str) -> MonitorState:
         """Return what stays valid if the node has another name now."""
@@ -61,6 +65,10 @@ class MonitorState:
             kept = replace(kept, level=None)
         if kept.channels is None or kept.channels.widths != {channels}:
             kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
+        if self.resolution is not None and len(self.resolution.last) != channels:
+            kept = replace(kept, resolution=None)
+        if self.scatter is not None and len(self.scatter.sums) != schema.width:
+            kept = replace(kept, scatter=None)
         if self.held is not None and (own is None or not self.held.is_like(own)):
             kept = replace(kept, reference=None, held=None)
         return kept

@@ -4,7 +4,7 @@
    the mean and the limits of that moment. So an older row may have been scored otherwise when it
    came.
 2. Scores are the statistics that are compared with limits: of `after` of the last `of` rows, or
-   smoothed. The first rows in memory know none before them.
+   their moving average. The first rows in memory know none before them.
 3. The expected value of a channel follows from all other channels of its row. It is off by `sd`,
    typically: as measured at this node once that covers a day, until then by the model.
 """
@@ -72,7 +72,7 @@ def recent_statistics(monitor: NodeMonitor | None) -> RecentStatistics:
         for first in range(0, len(task.rows), CHUNK)
     ]
     even = {kind: np.concatenate([each.even[kind] for each in scored]) for kind in scored[0].even}
-    watched = RecentScores().watched(even)
+    watched = RecentScores().watched(even, task.limits.get("ewma", math.inf))
     if not settled:
         watched.pop("channel", None)
     span = RecentScores().span(watched, settings.of - 1)

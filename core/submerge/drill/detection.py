@@ -2,11 +2,12 @@
 
 A span is some rows from the start of a fault; the rows before it are as they were read. An alarm is
 raised when the k-th largest of the last m scores of one kind is over its limit, or when the
-smoothed distance is.
+moving average of distances is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,10 +17,10 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.judge.decision import Mask
 from submerge.stats.block_maxima import By
-from submerge.stats.smoothing import WEIGHT, smoothed
+from submerge.stats.smoothing import WEIGHT, ewma
 
-LEAD = 32
-"""Rows before the first span: a smoothed score forgets what was before them."""
+LEAD = 64
+"""Rows before the first span: an average forgets what was before them."""
 
 MOST_SPANS = 32
 """Spans that a drill tries each fault on, at most, each of them with both signs."""
@@ -43,7 +44,7 @@ class Spans(NamedTuple):
 
 def spans(n: int, within: int, most: int = MOST_SPANS) -> Spans:
     """Return spans of `within` rows spread over n, or shorter: a quarter is for their begins."""
-    lead = max(min(LEAD, n // 4), 2)  # a smoothed score needs two rows before it
+    lead = max(min(LEAD, n // 4), 1)  # an average needs the one before it
     within = max(0, min(within, n - lead - n // 4))
     last = n - within
     starts = np.unique(np.linspace(lead, last, min(most, max(last - lead + 1, 0))).astype(np.intp))
@@ -64,7 +65,7 @@ class Detection:
         self._limits, self._after, self._of = limits, after, of
         self._base = dict(base)
         if "distance" in base:
-            self._base["smoothed"] = smoothed(base["distance"])
+            self._base["ewma"] = ewma(base["distance"], limit=limits.get("ewma", math.inf))
         self.spans = spans
         self._kernel = _kernel(spans.rows)
         quiet = ~self.found({kind: each[spans.places] for kind, each in base.items()}, spans.starts)
@@ -73,17 +74,17 @@ class Detection:
     @property
     def scored(self) -> tuple[By, ...]:
         """The kinds of score that decide, without those that follow from others."""
-        needed = {"distance" if kind == "smoothed" else kind for kind in self._limits}
+        needed = {"distance" if kind == "ewma" else kind for kind in self._limits}
         return tuple(kind for kind in self._base if kind in needed)
 
     def found(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Mask:
         """Return in which spans an alarm is raised, (spans,), by scores from their starts on."""
         found = np.zeros(len(starts), dtype=bool)
         for kind, limit in self._limits.items():
-            series = self._smoothed(scores, starts) if kind == "smoothed" else scores.get(kind)
+            series = self._averages(scores, starts) if kind == "ewma" else scores.get(kind)
             if series is None:
                 continue
-            if kind == "smoothed":
+            if kind == "ewma":
                 # It is a mean of rows already: it needs no second row.
                 found |= (series > limit).any(axis=1)
                 continue
@@ -96,16 +97,13 @@ class Detection:
             found |= (over[:, self._of - 1 :] >= self._after).any(axis=1)
         return found
 
-    def _smoothed(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Array | None:
-        """Return the smoothed scores of spans: `smoothing.smoothed` of many series at once."""
+    def _averages(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Array | None:
+        """Return the moving averages of spans: `smoothing.ewma` of many series at once."""
         if "distance" not in scores:
             return None
-        before = self._base["distance"][starts[:, None] + np.arange(-2, 0)]
-        three = np.concatenate((before, scores["distance"]), axis=1)
-        medians = np.median([three[:, :-2], three[:, 1:-1], three[:, 2:]], axis=0)
-        last = self._base["smoothed"][starts - 1]
+        last = self._base["ewma"][starts - 1]
         kept = (1 - WEIGHT) ** np.arange(1, self.spans.rows + 1)
-        return np.asarray(medians @ self._kernel + last[:, None] * kept)
+        return np.asarray(scores["distance"] @ self._kernel + last[:, None] * kept)
 
 
 def _kernel(n: int) -> Array:

@@ -32,7 +32,7 @@ from submerge._linalg import Array
 from submerge.drill.detection import Detection, Spans
 from submerge.drill.response import (
     DirectResponse,
-    DrillModel,
+    NodeScorer,
     QuadraticResponse,
     Response,
     score_changed,
@@ -138,7 +138,7 @@ class Drill:
 
     def __init__(
         self,
-        model: DrillModel,
+        model: NodeScorer,
         rows: Array,
         limits: Mapping[By, float],
         *,

@@ -37,19 +37,28 @@ Scores = Mapping[By, Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DrillModel:
-    """What a node scores rows with; `excess` as in `judge.score.score`."""
+class NodeScorer:
+    """What a node scores rows with; `excess` as in `judge.score.score`, `steps` as in `Block`."""
 
     scoring: ScoringModel
     schema: Schema
     own: OwnMean | None = None
     residual_scale: ResidualScale | None = None
     excess: float | None = None
+    steps: Array | None = None
 
     @property
     def channels(self) -> int:
         """Number of channels, without their lags."""
         return self.scoring.channels
+
+    def filled(self, rows: Array) -> Array:
+        """Return scaled rows (n, width) with the most likely value in each gap."""
+        return self.scoring.filled(rows, self.own)
+
+    def scored(self, block: Block) -> RowScores:
+        """Score the rows of a block."""
+        return score(block, self.scoring, self.own, self.residual_scale, excess=self.excess)
 
     def score(self, rows: Array) -> RowScores:
         """Score copies of scaled rows (n, width), gaps as NaN, as `judge` does."""
@@ -57,11 +66,12 @@ class DrillModel:
         some = gaps.any(axis=1)
         if some.any():
             rows = rows.copy()
-            rows[some] = self.scoring.filled(rows[some], self.own)
+            rows[some] = self.filled(rows[some])
         features = rows if self.schema.linear else self.schema.features.lift(rows)
         why = np.zeros(len(rows), dtype=np.int8)
-        block = Block(why, rows, features, gaps if some.any() else None)
-        return score(block, self.scoring, self.own, self.residual_scale, excess=self.excess)
+        return self.scored(
+            Block(why, rows, features, gaps if some.any() else None, steps=self.steps)
+        )
 
 
 class Response(Protocol):
@@ -84,7 +94,7 @@ Change = Callable[[Array, slice], None]
 
 
 def score_changed(
-    model: DrillModel, rows: Array, spans: Spans, kinds: tuple[By, ...], change: Change
+    model: NodeScorer, rows: Array, spans: Spans, kinds: tuple[By, ...], change: Change
 ) -> Scores:
     """Return scores (spans, rows) of copies of the rows of spans, changed a few at a time."""
     places = spans.places.ravel()
@@ -102,7 +112,7 @@ def score_changed(
 class DirectResponse:
     """Adds to copies of scaled rows (n, width), and scores these: slow, for every schema."""
 
-    def __init__(self, model: DrillModel, rows: Array, channel: int) -> None:
+    def __init__(self, model: NodeScorer, rows: Array, channel: int) -> None:
         self._model, self._rows, self._channel = model, rows, channel
 
     def scores(self, added: Array, spans: Spans, kinds: tuple[By, ...]) -> Scores:
@@ -124,7 +134,7 @@ class QuadraticResponse:
     """
 
     def __init__(
-        self, model: DrillModel, rows: Array, channel: int, base: RowScores, unit: float
+        self, model: NodeScorer, rows: Array, channel: int, base: RowScores, unit: float
     ) -> None:
         self._base, self._unit = base, unit
         scale = model.residual_scale or ResidualScale.none(model.channels)

@@ -183,6 +183,31 @@ class Polynomial(_WithGamma):
         return spec | {"degree": self.degree, "coef0": (self.coef0 + 0.0).hex()}
 
 
+NAMES = ("gaussian", "laplace", "matern", "polynomial")
+"""What kernels are called, in specs, settings and answers."""
+
+
+def kernel_called(
+    name: str,
+    gamma: float | None = None,
+    *,
+    nu: float = 1.5,
+    degree: int = 2,
+    coef0: float = 0.0,
+) -> Kernel:
+    """Return the kernel of a name, with those of the parameters that it has; or ValueError."""
+    match name:
+        case "gaussian":
+            return Gaussian(gamma)
+        case "laplace":
+            return Laplace(gamma)
+        case "matern":
+            return Matern(gamma, nu)
+        case "polynomial":
+            return Polynomial(degree, gamma, coef0)
+    raise ValueError(f"no kernel is called {name!r}")
+
+
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return |x - y|^2 for rows X (n, d) and Y (m, d), each perhaps sparse, never negative.
 

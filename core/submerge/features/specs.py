@@ -10,7 +10,7 @@ from submerge.errors import PeerError
 from submerge.features.count_sketch import CountSketch
 from submerge.features.feature_map import FeatureMap, Identity
 from submerge.features.fourier import RandomFourier
-from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
+from submerge.features.kernels import Kernel, kernel_called
 from submerge.features.landmarks import OPEN_KIND, Landmarks, OpenLandmarks, unpacked
 from submerge.features.sketch import Sketched
 from submerge.features.tensor_sketch import TensorSketch
@@ -67,16 +67,8 @@ def _sketched(spec: dict[str, Any]) -> FeatureMap:
 
 def _kernel(spec: dict[str, Any]) -> Kernel:
     gamma = None if spec["gamma"] is None else float.fromhex(spec["gamma"])
-    name = spec["kernel"]
-    if name == "gaussian":
-        return Gaussian(gamma)
-    if name == "laplace":
-        return Laplace(gamma)
-    if name == "matern":
-        return Matern(gamma, float.fromhex(spec["nu"]))
-    if name == "polynomial":
-        return Polynomial(spec["degree"], gamma, float.fromhex(spec["coef0"]))
-    raise ValueError(f"no kernel is called {name!r}")
+    own = {name: float.fromhex(spec[name]) for name in ("nu", "coef0") if name in spec}
+    return kernel_called(spec["kernel"], gamma, degree=spec.get("degree", 2), **own)
 
 
 def _text(spec: dict[str, Any]) -> str:

@@ -1,21 +1,25 @@
-"""JudgedRows: what came of recorded rows; and HistoryDetector, the alarms that a client would have
-raised on them.
+"""RowJudge: recorded rows judged as a client does; JudgedRows, what came of them; and
+HistoryDetector, the alarms that a client would have raised.
 
-Rows pass the client's own monitor. Neither model nor limits learn from them: a fault must not raise
-the limit. The monitor's clock counts rows, so that alarms are found at their rows.
+Rows are scored by a model alone, or pass the client's own monitor. Neither model nor limits learn
+from them: a fault must not raise the limit. The monitor's clock counts rows, so that alarms are
+found at their rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array
+from submerge.client.alarms.blocks import KeptBlocks
 from submerge.client.alarms.detect import LONGER
 from submerge.client.alarms.detector import (
     AlarmDetector,
@@ -27,6 +31,7 @@ from submerge.client.alarms.log import Evidence
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.condition import Condition
+from submerge.drill.response import NodeScorer
 from submerge.history.knowledge import Learnt, follow
 from submerge.history.recording import Recorded
 from submerge.history.settings import SOON
@@ -40,6 +45,7 @@ from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Schema
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
+from submerge.stats.resolution import Resolution
 
 TOP = 3
 """Channels that are named for each row."""
@@ -106,14 +112,125 @@ class JudgedRows:
         return found
 
 
-def over_limits(
+def watching(
+    learnt: Learnt, alarms: AlarmSettings = SOON, state: MonitorState | None = None
+) -> AlarmDetector:
+    """Return a detector with the limits by all of the history, or those of a machine's `state`."""
+    model, alarms = learnt.model, replace(alarms, period_s=learnt.period_s or 1.0)
+    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
+    hours = KeptBlocks() if state is None else state.detector.hours
+    kept = DetectorState(
+        highest=learnt.highest, hours=KeptBlocks(hours.windows, hours.blocks, block_s=hours.block_s)
+    )
+    detector = AlarmDetector.of("", alarms, (), kept)
+    counts = model.widened, model.block_s, model.counts.learnt
+    return detector.with_maxima(model.maxima, kinds, *counts).with_own_limits(0.0)
+
+
+class BlockScores(NamedTuple):
+    """Scores of a block's rows; `over` and `alarmed` as in `JudgedRows`."""
+
+    scores: RowScores
+    over: Mapping[By, Array]
+    alarmed: Mask | None = None
+
+
+class ByModel:
+    """Scores by a model alone: only how close rows come to an alarm depends on those before.
+
+    watch : Says how close; None says nothing.
+    """
+
+    row_s = 0.0
+
+    def __init__(self, scorer: NodeScorer, watch: AlarmDetector | None = None) -> None:
+        self.schema, self.filled = scorer.schema, scorer.filled
+        self._scorer, self._watch, self._recent = scorer, watch, RecentScores()
+        self._resolution = Resolution.none(scorer.channels)
+        if scorer.steps is not None:
+            self._resolution = self._resolution._replace(before=scorer.steps[1, 0])
+
+    def scored(self, block: Block) -> BlockScores:
+        """Score rows that follow those before."""
+        self._resolution, steps = self._resolution.after(block.known(self._scorer.channels))
+        if steps is None:
+            steps = self._resolution.steps[:, None]
+        scores = self._scorer.scored(replace(block, steps=steps))
+        own, watch = self._scorer.own, self._watch
+        if watch is None or not len(block):
+            return BlockScores(scores, {})
+        even = scores.even
+        if own is not None and not own.settled:
+            # About a mean of less than a day, no channel's error raises an alarm.
+            even = {kind: each for kind, each in even.items() if kind != "channel"}
+        over, self._recent = _over(self._recent, even, watch.limits.known, watch.settings)
+        return BlockScores(scores, over)
+
+
+class ByMonitor:
+    """Scores by a client's monitor, which goes on learning how channels behave.
+
+    state : What is known of the channels.
+    row_s : By it the monitor's clock counts rows.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        state: MonitorState | None,
+        row_s: float,
+        alarms: AlarmSettings,
+        machine: str,
+    ) -> None:
+        self.model, self.schema, self.row_s = model, Schema.parse(model.schema), row_s
+        alarms = replace(alarms, period_s=row_s)
+        settings = ClientSettings(machine, "history", "file", alarms=alarms, fills_gaps=True)
+        summaries = Subspaces(model.rank, rank_max=max(model.rank, 1))
+        if state is not None and state.resolution is not None:
+            # A channel is as coarse as its history, or as these rows.
+            state = replace(state, resolution=state.resolution.restarted)
+        self.monitor = NodeMonitor(settings, self.schema, summaries, state)
+        detector, known = self.monitor.detector, DetectorState()
+        if state is not None:
+            known = state.detector
+        if detector is not None:
+            self.monitor.detector = replace(detector, highest=known.highest, counts_rows=False)
+        self._rows = 0
+
+    @property
+    def now(self) -> float:
+        """The monitor's time: after the rows so far."""
+        return self._rows * self.row_s
+
+    def pass_over(self, rows: int) -> None:
+        """Let time pass for rows that are next, whether they can be scored or not."""
+        self._rows += rows
+
+    def filled(self, rows: Array) -> Array:
+        """Return scaled rows with the most likely value in each gap."""
+        return self.monitor.filled(rows, self.model)
+
+    def scored(self, block: Block) -> BlockScores:
+        """Score rows that follow those before."""
+        monitor, before = self.monitor, self.monitor.detector
+        judgement = monitor.judge(block, self.model, Now(self.now, self.now))
+        # Where each machine is measured from its own mean, that goes on following its rows.
+        follow(monitor, block, judgement)
+        over, detector = dict[By, Array](), monitor.detector
+        if before is not None and detector is not None:
+            known = detector.limits.known
+            over, _ = _over(before.recent, judgement.scores.even, known, detector.settings)
+        return BlockScores(judgement.scores, over, judgement.decision.alarmed)
+
+
+def _over(
     before: RecentScores,
     even: Mapping[By, Array],
     limits: Mapping[By, float],
     alarms: AlarmSettings,
 ) -> tuple[dict[By, Array], RecentScores]:
     """Return the statistics that alarms are raised by, over their limits; and the recent scores."""
-    watched, of = before.watched(even), alarms.of
+    watched, of = before.watched(even, limits.get("ewma", math.inf)), alarms.of
     n = len(next(iter(watched.values())))
     span = before.span(watched, (LONGER + 1) * of - 2)
     found = row_statistics(tuple(watched), span[:, -(n + of - 1) :], of, alarms.after)
@@ -125,13 +242,40 @@ def over_limits(
     return over, RecentScores(tuple(watched), span[:, n:])
 
 
-def watching(learnt: Learnt, alarms: AlarmSettings = SOON) -> AlarmDetector:
-    """Return a detector with the limits that rows of files are judged by: all of the history."""
-    model, alarms = learnt.model, replace(alarms, period_s=learnt.period_s or 1.0)
-    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
-    detector = AlarmDetector.of("", alarms, (), DetectorState(highest=learnt.highest))
-    counts = model.widened, model.block_s, model.counts.learnt
-    return detector.with_maxima(model.maxima, kinds, *counts).with_own_limits(0.0)
+class RowJudge:
+    """Judges the rows of one machine or file, prepared and scored as a client does.
+
+    when : Rows that do not meet it have no scores.
+    """
+
+    def __init__(self, by: ByModel | ByMonitor, when: Condition | None = None) -> None:
+        self._by, self._when = by, when
+
+    def prepare(
+        self,
+        rows: Array,
+        unscored: npt.NDArray[np.int8] | None = None,
+        *,
+        judges: bool = True,
+    ) -> Block:
+        """Scale and fill rows (n, channels) in their units, lags included.
+
+        `unscored` says of these, with 0, and of others, which are not there, why these have no
+        score.
+        """
+        by, when, time = self._by, self._when, RowTime(self._by.row_s)
+        block = prepare(rows, by.schema, fill=by.filled, when=when, time=time, judges=judges)
+        if unscored is None or len(unscored) == len(rows):
+            return block
+        why = unscored.copy()
+        why[unscored == 0] = block.why
+        return replace(block, why=why)
+
+    def judge(self, block: Block, first: int = 1, times: Array | None = None) -> JudgedRows:
+        """Judge a block; `first` and `times` of all its rows."""
+        scores, over, alarmed = self._by.scored(block)
+        known = None if times is None else times[block.which]
+        return JudgedRows(block, scores, first, over, alarmed, known)
 
 
 class HistoryDetector:
@@ -155,91 +299,49 @@ class HistoryDetector:
         when: Condition | None = None,
         machine: str = "machine",
     ) -> None:
-        self._model, self._schema, self._when = model, Schema.parse(model.schema), when
-        self._row_s, self._alarms = period_s or 1.0, alarms
-        settings = ClientSettings(
-            machine,
-            "history",
-            "file",
-            alarms=replace(alarms, period_s=self._row_s),
-            fills_gaps=True,
-        )
-        summaries = Subspaces(model.rank, rank_max=max(model.rank, 1))
-        self._monitor = NodeMonitor(settings, self._schema, summaries, state)
-        detector, known = (
-            self._monitor.detector,
-            DetectorState() if state is None else state.detector,
-        )
-        if detector is not None:
-            self._monitor.detector = replace(detector, highest=known.highest, counts_rows=False)
-        self._rows = 0
+        self._by = ByMonitor(model, state, period_s or 1.0, alarms, machine)
+        self._judge = RowJudge(self._by, when)
         self.found: dict[int, FoundAlarm] = {}
         self.left_out: Counter[str] = Counter()
 
     @property
     def monitor(self) -> NodeMonitor:
         """The monitor that judges."""
-        return self._monitor
+        return self._by.monitor
 
     @property
     def stated_rows(self) -> float:
         """Rows in which limits are exceeded once, if they are provisional; else 0."""
-        detector = self._monitor.detector
-        return 0.0 if detector is None else detector.limits.provisional_s / self._row_s
+        detector = self.monitor.detector
+        return 0.0 if detector is None else detector.limits.provisional_s / self._by.row_s
 
     def add(self, recorded: Recorded) -> Iterator[JudgedRows]:
         """Judge rows that follow those before."""
         for start in range(0, len(recorded.rows), AT_ONCE):
-            judged = self._judge(recorded, start, min(start + AT_ONCE, len(recorded.rows)))
-            if judged is not None:
+            some = recorded.part(start, min(start + AT_ONCE, len(recorded.rows)))
+            self._by.pass_over(len(some.rows))
+            block = self._judge.prepare(some.rows)
+            if block.left_out:
+                self.left_out.update(REASONS[why] for why in block.why.tolist() if why)
+            if len(block):
+                judged = self._judge.judge(block, some.first, some.times)
+                self._follow(some, judged)
                 yield judged
 
-    def _judge(self, recorded: Recorded, start: int, stop: int) -> JudgedRows | None:
-        monitor, model = self._monitor, self._model
-        self._rows += stop - start
-        at = self._rows * self._row_s
-        now = Now(at, at)
-        block = prepare(
-            recorded.rows[start:stop],
-            self._schema,
-            fill=lambda gappy: monitor.filled(gappy, model),
-            when=self._when,
-            time=RowTime(self._row_s),
-            judges=True,
-        )
-        if block.left_out:
-            self.left_out.update(REASONS[why] for why in block.why.tolist() if why)
-        if not len(block):
-            return None
-        before = None if monitor.detector is None else monitor.detector.recent
-        judgement = monitor.judge(block, model, now)
-        # Where each machine is measured from its own mean, that goes on following its rows.
-        follow(monitor, block, judgement)
-        self._follow(recorded, start, block, judgement.scores, now)
-        which = block.which
-        times = None if recorded.times is None else recorded.times[start:stop][which]
-        scores, over, detector = judgement.scores, dict[By, Array](), monitor.detector
-        if before is not None and detector is not None:
-            over, _ = over_limits(before, scores.even, detector.limits.known, self._alarms)
-        first, alarmed = recorded.number(start), judgement.decision.alarmed
-        return JudgedRows(block, scores, first, over, alarmed, times)
-
-    def _follow(
-        self, recorded: Recorded, start: int, block: Block, scores: RowScores, now: Now
-    ) -> None:
+    def _follow(self, recorded: Recorded, judged: JudgedRows) -> None:
         """Compare the alarms with those that were found before."""
-        which, last = block.which, len(block) - 1
+        which, last = judged.block.which, len(judged.block) - 1
 
         def row_of(at: float) -> int:
-            back = round((now.wall - at) / self._row_s)
+            back = round((self._by.now - at) / self._by.row_s)
             return min(max(last - back, 0), last)
 
         def place(at: float) -> RowPlace:
-            row = start + int(which[row_of(at)])
+            row = int(which[row_of(at)])
             time = np.nan if recorded.times is None else float(recorded.times[row])
             return RowPlace(recorded.file, recorded.number(row), time)
 
-        for alarm in reversed(self._monitor.alarms):
+        for alarm in reversed(self.monitor.alarms):
             known = self.found.get(alarm.number)
             if known is not None and (known.alarm is alarm or known.ended is not None):
                 continue
@@ -248,17 +350,15 @@ class HistoryDetector:
                 peaked, deviations = known.peaked, known.deviations
             else:
                 peaked = place(alarm.peaked)
-                deviations = self._deviations(alarm, block, scores, row_of(alarm.peaked))
+                deviations = self._deviations(alarm, judged, row_of(alarm.peaked))
             ended = None if alarm.is_open else place(alarm.ended)
             self.found[alarm.number] = FoundAlarm(alarm, began, peaked, ended, deviations)
 
-    def _deviations(
-        self, alarm: Alarm, block: Block, scores: RowScores, row: int
-    ) -> tuple[Deviation, ...]:
+    def _deviations(self, alarm: Alarm, judged: JudgedRows, row: int) -> tuple[Deviation, ...]:
         """Return how far the channels to blame are from what the others say, in a row."""
-        evidence = Evidence.of((), block, scores, self._schema.scaling)
+        evidence = Evidence.of((), judged.block, judged.scores, self._by.schema.scaling)
         if evidence is None:
             return ()
-        names = self._monitor.names
+        names = self.monitor.names
         blamed = [names.index(name) for name, _ in alarm.first or alarm.top]
         return evidence.at(row, alarm.worst).deviations(names, blamed)

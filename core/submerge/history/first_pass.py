@@ -1,8 +1,8 @@
 """FirstPass: rows of a history become summaries of cells, in the channels' own units.
 
 Each has the whole scatter of its rows: it scales exactly once center and scale are known, merges
-exactly, and answers for any rank. Without a settled layout (`history.layout`) cells grow as there
-are too many, and what they hold depends on the order by rounding.
+exactly, and answers for any rank. Where no times settled how cells are laid out (`history.layout`),
+cells grow as there are too many, and what they hold depends on the order by rounding.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import numpy as np
 
 from submerge.errors import UsageError
 from submerge.history.cell_learner import CellLearner, CellSummary
@@ -24,7 +22,6 @@ from submerge.history.layout import (
     CellBlocks,
     CellGrid,
     LaidOut,
-    Periods,
     most_cells,
 )
 from submerge.history.recording import Recorded, TimeSpan, check_used
@@ -34,109 +31,97 @@ from submerge.pca.expectation import Estimate
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
 
-LOOK = 256
-"""Rows with times that the first grid is laid out by, if it is not settled before."""
-
 
 class LearntCells(NamedTuple):
     """What came of a part of a history.
 
-    visits : In the order of rows; a cell whose rows do not follow one another comes several times.
+    cells : In the order of rows.
     rows, gaps, left_out : As in `CellLearner`.
     spans : Rows in each span of time that is not learnt.
     """
 
-    visits: tuple[tuple[Cell, CellSummary], ...]
+    cells: Mapping[Cell, CellSummary]
     rows: int
     gaps: int
     left_out: Counter[str]
-    spans: tuple[int, ...]
+    spans: Sequence[int]
 
 
 @dataclass
 class FirstPass:
     """Takes the rows of a history, in order.
 
-    Without `laid`, the rows say as they come how cells are laid out. `known` fills rare gaps of
-    each machine at once. A row stands for `period_s`, 0 without times; `fault_rows` are of each
-    known fault, once all rows are in.
+    `known` fills rare gaps of each machine at once; `fault_rows` are of each known fault, once all
+    rows are in.
     """
 
     names: Sequence[str]
     settings: FitSettings
-    laid: LaidOut | None = None
+    laid: LaidOut = field(default_factory=LaidOut.as_they_come)
     known: Mapping[int, Estimate] = field(default_factory=dict)
     cells: dict[Cell, CellSummary] = field(default_factory=dict)
-    period_s: float = 0.0
-    seen: TimeSpan = field(default_factory=TimeSpan)
     rows: int = 0
     gaps: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     fault_rows: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        width, laid = len(self.names), self.laid
+        width = len(self.names)
         if width > MOST_CHANNELS:
             raise UsageError(
                 f"a history has at most {MOST_CHANNELS} channels, got {width}:"
                 " name those to learn with --columns"
             )
         self._most = most_cells(width)
-        self._periods = Periods()
-        self._waiting: list[Recorded] = []
-        self._blocks: CellBlocks | None = None
+        self._blocks = CellBlocks(self.laid, self.settings.without)
         self._spans = [0 for _ in self.settings.without]
         self._learner = CellLearner(self.names, self.settings, self._keep, self.known)
-        if laid is not None:
-            self.period_s, self.seen = laid.period_s, laid.seen
-            self._blocks = CellBlocks(laid.grid, self.settings.without, laid)
 
     @property
-    def grid(self) -> CellGrid | None:
-        """How cells are laid out; None before the first rows."""
-        return None if self._blocks is None else self._blocks.grid
+    def grid(self) -> CellGrid:
+        """How cells are laid out now."""
+        return self._blocks.grid
+
+    @property
+    def period_s(self) -> float:
+        """Time that a row stands for; 0 without times."""
+        return self.laid.period_s
+
+    @property
+    def seen(self) -> TimeSpan:
+        """From the first row to the last."""
+        return self.laid.seen
 
     @property
     def machines(self) -> tuple[str, ...]:
         """The machines that rows came of, in that order."""
-        return () if self._blocks is None else self._blocks.machines
+        return self._blocks.machines
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
-        if self.laid is None and recorded.times is not None and len(recorded.times):
-            first, last = float(recorded.times[0]), float(recorded.times[-1])
-            if np.isfinite(self.seen.first):
-                first, last = min(first, self.seen.first), max(last, self.seen.last)
-            self.seen = TimeSpan(first, last)
-            self._periods.add(recorded.machine, recorded.times)
-        if self._blocks is not None:
-            self._learn(self._blocks.add(recorded))
-            return
-        self._waiting.append(recorded)
-        if recorded.times is None or sum(len(each.rows) for each in self._waiting) >= LOOK:
-            self._lay_out()
+        self._learn(self._blocks.add(recorded))
 
     def take(self, part: LearntCells) -> None:
         """Take in what came of rows that follow those before."""
-        for cell, summary in part.visits:
+        for cell, summary in part.cells.items():
             self._keep(cell, summary)
         self.rows += part.rows
         self.gaps += part.gaps
         self.left_out.update(part.left_out)
-        self._spans = [sum(both) for both in zip(self._spans, part.spans, strict=True)]
+        self._count_spans(part.spans)
 
-    def end(self) -> None:
-        """Take in what waits."""
-        if self._blocks is None and self._waiting:
-            self._lay_out()
-        if self._blocks is not None:
-            self._learn(self._blocks.end())
-            counts = self._blocks.left_out.counts
-            self._count_left_out([sum(both) for both in zip(self._spans, counts, strict=True)])
+    def close(self) -> LearntCells:
+        """Take in what waits; return what came of these rows, which may be a part of all."""
+        self._learn(self._blocks.end())
+        self._count_spans(self._blocks.left_out.counts)
         self._learner.close()
         self._take_counts()
-        if self.laid is None:
-            self.period_s = self._periods.typical
+        return LearntCells(self.cells, self.rows, self.gaps, self.left_out, self._spans)
+
+    def end(self) -> None:
+        """Take in what waits, once all rows are in; refuse spans to leave out that have none."""
+        self.close()
+        self._count_left_out(self._spans)
 
     def fill_by(self, known: Mapping[int, Estimate]) -> None:
         """Fill rare gaps of the rows that come by what is known."""
@@ -151,6 +136,9 @@ class FirstPass:
             return {}
         machines = len({cell.machine for cell in self.cells})
         return known_of(self.cells, self.settings.center(machines))
+
+    def _count_spans(self, counts: Sequence[int]) -> None:
+        self._spans = [sum(both) for both in zip(self._spans, counts, strict=True)]
 
     def _count_left_out(self, counts: Sequence[int]) -> None:
         """Count the rows of spans that are not learnt, and refuse useless ones."""
@@ -170,13 +158,6 @@ class FirstPass:
         self.left_out.update(learner.left_out)
         learner.rows, learner.gaps, learner.left_out = 0, 0, Counter()
 
-    def _lay_out(self) -> None:
-        grid = CellGrid.of(self._periods.typical or 1.0)
-        self._blocks = CellBlocks(grid, self.settings.without)
-        for each in self._waiting:
-            self._learn(self._blocks.add(each))
-        self._waiting.clear()
-
     def _learn(self, blocks: Iterable[CellBlock]) -> None:
         for block in blocks:
             self._learn_block(block)
@@ -186,7 +167,7 @@ class FirstPass:
         cell = block.cell
         if self._learner.cell not in (None, cell):
             self._learner.close()
-            while self.laid is None and len(self.cells) > self._most:
+            while len(self.cells) > self._most:
                 larger = self._doubled(cell)
                 if larger is None:
                     break
@@ -203,7 +184,7 @@ class FirstPass:
 
         None if that would leave as many: each is of a machine of its own.
         """
-        if self._blocks is None or self._blocks.grid.unit > LONGEST_S:
+        if self.grid.unit > LONGEST_S:
             return None
         runs = Counter((each.machine, each.run) for each in self.cells)
         longer = max(runs.values()) > 1
@@ -214,23 +195,3 @@ class FirstPass:
             self._keep(each.parent if longer else each.with_next_run, summary)
         self._blocks.double(longer=longer)
         return cell.parent if longer else cell.with_next_run
-
-
-def learnt_cells(
-    parts: Iterable[Recorded],
-    names: Sequence[str],
-    settings: FitSettings,
-    blocks: CellBlocks,
-    known: Mapping[int, Estimate],
-) -> LearntCells:
-    """Learn a part of a history whose layout is settled; it begins and ends with whole cells."""
-    visits: list[tuple[Cell, CellSummary]] = []
-    learner = CellLearner(names, settings, lambda *visit: visits.append(visit), known)
-    for recorded in parts:
-        for block in blocks.add(recorded):
-            learner.learn(block)
-    for block in blocks.end():
-        learner.learn(block)
-    learner.close()
-    spans = tuple(blocks.left_out.counts)
-    return LearntCells(tuple(visits), learner.rows, learner.gaps, learner.left_out, spans)

@@ -1,13 +1,21 @@
-"""fit(): a history becomes a model with limits, in two passes over its rows."""
+"""fit(): a history becomes a model with limits, in two passes over its rows.
+
+    times of all rows   ->  layout of cells
+    rows                ->  summaries of cells, keys of chunks
+    folds of all cells  ->  rows again: scores of rows that were not learnt
+
+Rows are read by a `HistoryRows`: here, or part by part by workers, which put together what they
+have come to. One process is the case of one part.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
-from submerge.client.alarms.detector import DetectorState
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor_state import MonitorState
@@ -15,11 +23,11 @@ from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, HeldOut, HistorySpan, folds_of, spans_of
-from submerge.history.layout import LaidOut, Layout
+from submerge.history.layout import Layout
 from submerge.history.models import model_of, summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.second_pass import JudgedHistory, NewestRows, Peaks, SecondPass
-from submerge.history.settings import MOST_CHANNELS, FitSettings
+from submerge.history.settings import FitSettings
 from submerge.judge.prepare import none_left
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import DesiredState
@@ -27,9 +35,9 @@ from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Counts, Model, ScoreSketches
 from submerge.schema import Channel
 
-FAR_ABOVE = 5.0
+FAR_ABOVE = 6.0
 """Times a usual block's highest score from which limits are said to be far above it: where rows
-are alike, they are 2 to 4 times that."""
+are alike, they are 2 to 4 times that, and up to 5 where what they vary by lasts for an hour."""
 
 RAISING = 0.5
 """Share of the highest score of all cells from which a cell has raised the limits."""
@@ -89,6 +97,50 @@ class Fitted:
         return most, spans_of(raising, self.folds.cells)
 
 
+class HistoryRows(Protocol):
+    """The rows of a history, wherever they are read."""
+
+    def look(self, layout: Layout) -> None:
+        """Show their times to a layout."""
+
+    def learn(self, first: FirstPass) -> tuple[Chunk, ...]:
+        """Give them to a first pass; return their chunks, by key."""
+
+    def judge(self, second: SecondPass) -> None:
+        """Give them to a second pass, as far as it needs them."""
+
+
+@dataclass
+class LocalRows:
+    """Rows that are read in this process, and `seen` as they are."""
+
+    read: Read
+    times: Look
+    seen: Callable[[Recorded], None] = lambda _: None
+
+    def look(self, layout: Layout) -> None:
+        """As in `HistoryRows`."""
+        for recorded in self.times():
+            layout.add(recorded)
+
+    def learn(self, first: FirstPass) -> tuple[Chunk, ...]:
+        """As in `HistoryRows`."""
+        keys = ChunkKeys(first.names)
+        for recorded in self.read():
+            self.seen(recorded)
+            first.add(recorded)
+            keys.add(recorded)
+        return keys.end()
+
+    def judge(self, second: SecondPass) -> None:
+        """As in `HistoryRows`."""
+        for recorded in self.read():
+            self.seen(recorded)
+            second.add(recorded)
+            if second.is_done:
+                return
+
+
 def fit(
     read: Read,
     channels: Sequence[Channel | str],
@@ -99,34 +151,43 @@ def fit(
 ) -> Fitted:
     """Learn a history; `read` is called two to four times, for the same rows in the same order.
 
-    `look` reads the times alone, where that is cheaper. Raises NothingLearnt if no row could be
-    learnt, or nothing varies; UsageError if there are too many channels, or too few rows for them,
-    or one alone varies, or spans that are to be excluded have no rows.
+    `look` reads the times alone, where that is cheaper. Errors are those of `fit_rows`.
     """
-    settings = settings or FitSettings()
+    rows = LocalRows(read, look or read, lambda recorded: advance(len(recorded.rows)))
+    return fit_rows(rows, channels, settings or FitSettings())
+
+
+def fit_rows(rows: HistoryRows, channels: Sequence[Channel | str], settings: FitSettings) -> Fitted:
+    """Learn a history, wherever its rows are read.
+
+    Raises NothingLearnt if no row could be learnt, or nothing varies; UsageError if there are too
+    many channels, or too few rows for them, or one alone varies, or spans that are to be excluded
+    have no rows.
+    """
     known = [Channel(each) if isinstance(each, str) else each for each in channels]
     names = [channel.name for channel in known]
-    laid = _laid_out(look or read, len(names), settings)
-    first, keys = FirstPass(names, settings, laid), ChunkKeys(names)
-    for recorded in read():
-        first.add(recorded)
-        keys.add(recorded)
-        advance(len(recorded.rows))
-    first.end()
+    FirstPass(names, settings)  # refuses too many channels, before rows are read
+    layout = Layout(len(names), settings)
+    rows.look(layout)
+    laid = layout.laid_out()
     if laid is None:
         raise NothingLearnt("expected rows that can be learnt, got none")
+    first = FirstPass(names, settings, laid)
+    chunks = rows.learn(first)
+    first.end()
     if fills := first.known_once_more():
         first = FirstPass(names, settings, laid, fills)
-        for recorded in read():
-            first.add(recorded)
+        rows.learn(first)
         first.end()
     folds = folds_after(first, known, settings)
     judge = HeldOut.of(folds, laid)
     # How long scores stay alike, and so how long a block is, a part of the rows says.
-    block_s = _read_by(SecondPass(judge, settings, last_fold=0), read, advance).block_s
-    judge = judge.of_blocks(block_s)
-    judged = _read_by(SecondPass(judge, settings), read, advance)
-    return fitted(first, folds, judged, settings, block_s, keys.end())
+    second = SecondPass(judge, settings, last_fold=0)
+    rows.judge(second)
+    block_s = second.end().block_s
+    second = SecondPass(judge.of_blocks(block_s), settings)
+    rows.judge(second)
+    return fitted(first, folds, second.end(), settings, block_s, chunks)
 
 
 def folds_after(first: FirstPass, channels: Sequence[Channel], settings: FitSettings) -> Folds:
@@ -136,15 +197,6 @@ def folds_after(first: FirstPass, channels: Sequence[Channel], settings: FitSett
     _check_varying(folds)
     first.cells.clear()
     return folds
-
-
-def _laid_out(look: Look, width: int, settings: FitSettings) -> LaidOut | None:
-    """Settle by times how cells are laid out; None without rows."""
-    layout = Layout(width, settings)
-    if width <= MOST_CHANNELS:
-        for recorded in look():
-            layout.add(recorded)
-    return layout.laid_out()
 
 
 def _check(first: FirstPass, settings: FitSettings) -> None:
@@ -172,16 +224,6 @@ def _check_varying(folds: Folds) -> None:
         )
 
 
-def _read_by(second: SecondPass, read: Read, advance: Advance) -> JudgedHistory:
-    """Let a pass take the rows, until it has all that it needs."""
-    for recorded in read():
-        second.add(recorded)
-        advance(len(recorded.rows))
-        if second.is_done:
-            break
-    return second.end()
-
-
 def fitted(
     first: FirstPass,
     folds: Folds,
@@ -204,12 +246,18 @@ def fitted(
         # Rows without times have NaN.
         at=max((cell.last for cell in folds.cells.values() if cell.last == cell.last), default=0.0),
     )
-    # A single fold has learnt all rows, and a mean of less than a day says nothing of others.
+    # A single fold has learnt all rows, and a mean of less than a day says nothing of others,
+    # unless all are: runs that are short, and will be.
     known = [each for each in judged.states.values() if each.own is None or each.own.settled]
+    known = known or [*judged.states.values()]
     parts = [each.detector.highest for each in known if folds.count > 1]
-    detector = DetectorState(highest=HighestSoFar.pooled(parts))
+    highest = HighestSoFar.pooled(parts)
     states = {
-        names[machine]: replace(state, detector=detector, desired=DesiredState(names[machine], 0))
+        names[machine]: replace(
+            state,
+            detector=replace(state.detector, highest=highest),
+            desired=DesiredState(names[machine], 0),
+        )
         for machine, state in judged.states.items()
     }
     newest, peaks = judged.newest, judged.peaks

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from submerge._linalg import Array
 from submerge.errors import NothingLearnt
 from submerge.history.cell_learner import CellSummary, mirrored
-from submerge.history.layout import Cell, CellGrid, LaidOut
+from submerge.history.layout import Cell, LaidOut
 from submerge.history.models import model_of, summaries_of
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
 from submerge.pca.expectation import Estimate, GappedRows, estimate
-from submerge.pca.factor import factors_of
+from submerge.pca.factor import factors_of, floored
 from submerge.pca.merging import merge_whole
+from submerge.pca.own_scatter import KAPPAS, WIDEST, OwnScatter, of_node
 from submerge.pca.scatter_sum import Center
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Model
@@ -104,6 +106,31 @@ class Folds:
         """All that is learnt."""
         return pooled_scatter(self.cells, self._center)
 
+    def owns(self, others: Sequence[WholeScatter]) -> dict[tuple[int, int], OwnScatter]:
+        """Return `HeldOut.owns`; none where machines have one mean, or there are many channels."""
+        if self._center != "own" or self.schema.width > WIDEST:
+            return {}
+        fleets = [each.scatter / each.weight for each in others]
+        fleets = [each + np.diag(floored(0 * np.diag(each), np.diag(each))) for each in fleets]
+        return {
+            (machine, fold): own
+            for machine, cells in _by_machine(self.cells).items()
+            for fold, own in self._owns(cells, fleets).items()
+        }
+
+    def _owns(
+        self, cells: Mapping[Cell, CellSummary], fleets: Sequence[Array]
+    ) -> dict[int, OwnScatter]:
+        found, evidence = dict[int, OwnScatter](), np.zeros(len(KAPPAS))
+        for fold in (-1, *sorted({self.fold_of[cell] for cell in cells})):
+            inside = {cell: each for cell, each in cells.items() if self.fold_of[cell] == fold}
+            found[fold] = _own(cells, self.fold_of, fold, self.schema.width)
+            if inside and found[fold].weight:
+                held = _merged(inside)
+                evidence += found[fold].likelihoods(fleets[fold], held.scatter, held.weight)
+        known = tuple(evidence.tolist())
+        return {fold: replace(each, evidence=known) for fold, each in found.items()}
+
     def without(self, fold: int) -> WholeScatter:
         """Return all that is learnt but one fold and the cells beside it in time.
 
@@ -113,7 +140,11 @@ class Folds:
         of_span = {cell.when: each for cell, each in self.fold_of.items()}
         pairs = [(a, b) for a, b in pairwise(sorted(of_span)) if fold in (of_span[a], of_span[b])]
         near = {span for pair in pairs for span in pair}
-        apart = {cell: each for cell, each in self.cells.items() if cell.when not in near}
+        apart = {
+            cell: each
+            for cell, each in self.cells.items()
+            if cell.when not in near and self.fold_of[cell] != fold
+        }
         rows = sum(each.scatter.weight for each in apart.values())
         if rows >= APART * self.moments.count:
             return pooled_scatter(apart, self._center)
@@ -220,12 +251,30 @@ def known_of(cells: Mapping[Cell, CellSummary], center: Center) -> dict[int, Est
 
 def pooled_scatter(cells: Mapping[Cell, CellSummary], center: Center) -> WholeScatter:
     """Return the scatter of all cells, of each machine about its own mean or about that of all."""
-    machines = sorted({cell.machine for cell in cells})
-    return merge_whole(*(_of_machine(cells, machine) for machine in machines), center=center)
+    return merge_whole(*map(_merged, _by_machine(cells).values()), center=center)
 
 
-def _of_machine(cells: Mapping[Cell, CellSummary], machine: int) -> WholeScatter:
-    return merge_whole(*(cells[cell].scatter for cell in sorted(cells) if cell.machine == machine))
+def _by_machine(cells: Mapping[Cell, CellSummary]) -> dict[int, dict[Cell, CellSummary]]:
+    """Return the cells of each machine, both in their order."""
+    found: dict[int, dict[Cell, CellSummary]] = {}
+    for cell in sorted(cells):
+        found.setdefault(cell.machine, {})[cell] = cells[cell]
+    return found
+
+
+def _merged(cells: Mapping[Cell, CellSummary]) -> WholeScatter:
+    return merge_whole(*(each.scatter for each in cells.values()))
+
+
+def _own(
+    cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], fold: int, dim: int
+) -> OwnScatter:
+    """Return how the rows of one machine vary, in all folds but one."""
+    known = {cell: each for cell, each in cells.items() if fold_of[cell] != fold}
+    if not known:
+        return OwnScatter.none(dim)
+    whole = _merged(known)
+    return replace(OwnScatter.none(dim), sums=whole.scatter, weight=whole.weight)
 
 
 def _without(
@@ -237,9 +286,12 @@ def _without(
 
 def _spread(cells: Mapping[Cell, CellSummary]) -> dict[Cell, int]:
     """Return the fold of each cell: neighbours in time together, of about as many rows each."""
+    # Of runs that are all of one time, by machines.
+    alone = len({cell.when for cell in cells}) < 2
     rows: dict[tuple[int, int], float] = {}
     for cell, each in cells.items():
-        rows[cell.when] = rows.get(cell.when, 0.0) + each.weight
+        place = (cell.machine, 0) if alone else cell.when
+        rows[place] = rows.get(place, 0.0) + each.weight
     spans = sorted(rows)
     weights = np.array([rows[span] for span in spans])
     middle = (np.cumsum(weights) - weights / 2) / weights.sum()
@@ -248,7 +300,7 @@ def _spread(cells: Mapping[Cell, CellSummary]) -> dict[Cell, int]:
     # Without those that no cell has.
     _, folds = np.unique(folds, return_inverse=True)
     of_span = dict(zip(spans, folds.tolist(), strict=True))
-    return {cell: of_span[cell.when] for cell in cells}
+    return {cell: of_span[(cell.machine, 0) if alone else cell.when] for cell in cells}
 
 
 def _best_rank(
@@ -281,10 +333,10 @@ def _deviant(
     if len(ordered) < LEAST_CELLS:
         return {}
     likely = _likelihoods(cells, before, fold_of, settings)
-    usual = [likely[cell] for cell in ordered if cell not in before]
-    typical = float(np.median(usual))
-    drop = {cell: typical - likely[cell] for cell in ordered}
-    spread = 1.4826 * float(np.median(np.abs(np.subtract(usual, typical))))
+    usual = [cell for cell in ordered if cell not in before]
+    typical = _typical(likely, usual)
+    drop = {cell: typical[cell] - likely[cell] for cell in ordered}
+    spread = 1.4826 * float(np.median([abs(drop[cell]) for cell in usual]))
     far = max(FAR * spread, LEAST_DROP)
     grown = {cell for cell in ordered if drop[cell] > far}
     for around in (ordered, ordered[::-1]):
@@ -301,6 +353,18 @@ def _deviant(
     return deviant
 
 
+def _typical(likely: Mapping[Cell, float], usual: Sequence[Cell]) -> dict[Cell, float]:
+    """Return how likely the rows of each cell are usually."""
+    # Rows that vary more are less likely, so it is that of the machine, where it has enough cells.
+    of_all = float(np.median([likely[cell] for cell in usual]))
+    found: dict[Cell, float] = {}
+    for machine, cells in groupby(sorted(likely), lambda cell: cell.machine):
+        own = [likely[cell] for cell in usual if cell.machine == machine]
+        most = float(np.median(own)) if len(own) >= LEAST_CELLS else of_all
+        found |= dict.fromkeys(cells, most)
+    return found
+
+
 def _likelihoods(
     cells: Mapping[Cell, CellSummary],
     without: Collection[Cell],
@@ -309,24 +373,32 @@ def _likelihoods(
 ) -> dict[Cell, float]:
     """Return the mean log density of each cell's rows by what others than `without` have learnt."""
     kept = {cell: each for cell, each in cells.items() if cell not in without}
-    machines, known = ({cell.machine for cell in each} for each in (cells, kept))
-    means = {
-        machine: _of_machine(kept if machine in known else cells, machine).mean
-        for machine in machines
-    }
+    of_kept = _by_machine(kept)
+    machines = _by_machine(cells) | of_kept
+    means = {machine: _merged(each).mean for machine, each in machines.items()}
     center = settings.center(len(machines))
     found: dict[Cell, float] = {}
     for fold in sorted(set(fold_of.values())):
         others = _without(kept, fold_of, fold, center)
         directions = others.directions(settings.rank or settings.rank_max)
-        factors = factors_of(directions, directions)
+        factors, owns = factors_of(directions, directions), dict[int, OwnScatter]()
         for cell in cells:
             if fold_of[cell] == fold:
                 held = cells[cell].scatter
                 # From its machine's mean, which may be far from that of the others.
                 if center == "own" or len(machines) == 1:
                     held = replace(held, mean=held.mean - means[cell.machine] + directions.mean)
-                found[cell] = -np.inf if factors is None else held_out(directions, factors, held)
+                if factors is None:
+                    found[cell] = -np.inf
+                    continue
+                # A machine of another kind is no fault: its own rows judge as well.
+                own = None
+                if center == "own" and held.dim <= WIDEST:
+                    own = owns.get(cell.machine)
+                    own = own or _own(of_kept.get(cell.machine, {}), fold_of, fold, held.dim)
+                    owns[cell.machine] = own
+                (by,) = of_node((factors,), directions, own)
+                found[cell] = held_out(directions, by, held)
     return found
 
 
@@ -336,6 +408,7 @@ class HeldOut:
 
     fold_of : Rows of other cells are left out.
     others : For each fold, all that is learnt but it.
+    owns : By machine and fold, how a machine's rows of the others vary; by fold -1 of all.
     block_s : Length of the blocks whose maxima are counted.
     """
 
@@ -345,22 +418,19 @@ class HeldOut:
     others: tuple[WholeScatter, ...]
     laid: LaidOut
     block_s: float = 0.0
+    owns: Mapping[tuple[int, int], OwnScatter] = field(default_factory=dict)
     _models: dict[int, Model] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folds: Folds, laid: LaidOut) -> HeldOut:
         """Return what judges the rows of some folds."""
         others = tuple(mirrored(folds.without(fold)) for fold in range(folds.count))
-        return cls(folds.schema, folds.rank, folds.fold_of, others, laid)
+        owns = folds.owns(others)
+        return cls(folds.schema, folds.rank, folds.fold_of, others, laid, owns=owns)
 
     def of_blocks(self, block_s: float) -> HeldOut:
         """Return the same with blocks of another length."""
         return replace(self, block_s=block_s, _models={})
-
-    @property
-    def grid(self) -> CellGrid:
-        """How cells are laid out."""
-        return self.laid.grid
 
     @property
     def row_s(self) -> float:

@@ -189,6 +189,11 @@ class LaidOut(NamedTuple):
     machines: tuple[str, ...]
     files: tuple[str, ...]
 
+    @classmethod
+    def as_they_come(cls, period_s: float = 0.0) -> LaidOut:
+        """Return what rows begin with whose times were not looked at: their cells will grow."""
+        return cls(CellGrid.of(period_s or 1.0), period_s, TimeSpan(), (), ())
+
 
 @dataclass
 class Layout:
@@ -307,11 +312,6 @@ class Layout:
         return grid
 
 
-def places_of(names: Sequence[str]) -> dict[str, int]:
-    """Return the place of each name."""
-    return {name: place for place, name in enumerate(names)}
-
-
 # Both passes take their rows so; the same rows give the same bytes, in one file or in seven
 # hundred.
 
@@ -331,15 +331,14 @@ class CellBlock(NamedTuple):
 class CellBlocks:
     """Cuts rows into blocks; those in the spans `without` are in none, and counted in `left_out`.
 
-    Machines and files are numbered by `laid`, or in the order in which they come.
+    Machines and files are numbered as they are laid out, and others in the order in which they
+    come.
     """
 
-    def __init__(
-        self, grid: CellGrid, without: Sequence[TimeSpan] = (), laid: LaidOut | None = None
-    ) -> None:
-        self.grid, self.left_out = grid, LeftOut(without)
-        self._machines = {} if laid is None else places_of(laid.machines)
-        self._runs = {} if laid is None else places_of(laid.files)
+    def __init__(self, laid: LaidOut, without: Sequence[TimeSpan] = ()) -> None:
+        self.grid, self.left_out = laid.grid, LeftOut(without)
+        self._machines = {name: place for place, name in enumerate(laid.machines)}
+        self._runs = {name: place for place, name in enumerate(laid.files)}
         self._cell: Cell | None = None
         self._rows: list[Array] = []
         self._times: list[Array | None] = []

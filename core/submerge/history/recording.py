@@ -25,6 +25,7 @@ class Recorded:
     file : Where they are from, for people.
     first : The number of the first of them in its file, from 1.
     numbers : (n,) or None. The number of each, where they do not follow one another in their file.
+    texts : (n, columns) or None. What comes along with them.
     """
 
     machine: str
@@ -33,6 +34,7 @@ class Recorded:
     file: str = ""
     first: int = 1
     numbers: npt.NDArray[np.int64] | None = None
+    texts: npt.NDArray[np.object_] | None = None
 
     def number(self, row: int) -> int:
         """Return the number of one of the rows in its file."""
@@ -46,6 +48,7 @@ class Recorded:
             times=None if self.times is None else self.times[start:stop],
             first=self.number(start),
             numbers=None if self.numbers is None else self.numbers[start:stop],
+            texts=None if self.texts is None else self.texts[start:stop],
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array
+from submerge.client.alarms.blocks import KeptBlocks
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor import NodeMonitor
@@ -33,7 +34,8 @@ from submerge.stats.block_maxima import (
     By,
     pooled,
 )
-from submerge.stats.quantile_sketch import QuantileSketch, SketchTally, merged, quantile
+from submerge.stats.node_mean import READY
+from submerge.stats.quantile_sketch import SketchTally, merged, quantile
 
 # A monitor remembers, so rows are judged one after another. So a machine with more than
 # `judged_rows` rows is judged in spans of so many, each by a monitor of its own.
@@ -96,117 +98,6 @@ class JudgedMachine:
     peaks: Peaks
 
 
-@dataclass
-class MachinePass:
-    """Takes the rows of one machine, in the order of time; `taken` count."""
-
-    judge: HeldOut
-    settings: FitSettings
-    newest: NewestRows = field(default_factory=NewestRows)
-    taken: int = 0
-    _maxima: list[BlockMaxima] = field(default_factory=list)
-    _peaks: dict[Cell, dict[By, float]] = field(default_factory=dict)
-    _rows: int = 0
-
-    def __post_init__(self) -> None:
-        row_s = self.judge.row_s
-        # All rows count: none is held to the provisional limits of the rows before it.
-        alarms = replace(self.settings.alarms, period_s=row_s, max_withheld_s=0.0)
-        client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
-        summaries = summaries_of(self.judge.rank, self.settings)
-        self._monitor = NodeMonitor(client, self.judge.schema, summaries)
-        self._spe, self._t2, self._distance = _tallies()
-
-    def take(self, block: CellBlock, fold: int) -> None:
-        """Judge rows of a fold."""
-        model, self.taken = self.judge.model(fold, self.settings), self.taken + len(block.rows)
-        most = max(1, int(WINDOW_S / self.judge.row_s))
-        for first in range(0, len(block.rows), most):
-            times = None if block.times is None else block.times[first : first + most]
-            self._judge(CellBlock(block.cell, block.rows[first : first + most], times), model)
-            self._take_maxima(block.cell)
-
-    def forget_counts(self) -> None:
-        """Count from zero, but for the open block: only what the monitor has learnt stays."""
-        self.taken, self._maxima, self._peaks = 0, [], {}
-        if self._monitor.detector is not None:
-            self._monitor.detector = replace(self._monitor.detector, highest=HighestSoFar())
-        self._spe, self._t2, self._distance = _tallies()
-
-    def end(self) -> JudgedMachine:
-        """Return what came of them."""
-        maxima = None
-        if self._maxima:
-            # Cells are one after another.
-            longest = sum(each.longest for each in self._maxima)
-            maxima = replace(pooled(*self._maxima), longest=longest, lengths=self.lengths)
-        spe, t2, distance = self._spe.sketch, self._t2.sketch, self._distance.sketch
-        kept = self._monitor.kept
-        state = replace(
-            kept,
-            detector=DetectorState(highest=kept.detector.highest),
-            reference=None,
-            held=None,
-            level=None,
-            offset=None,
-        )
-        sketches = ScoreSketches(spe, t2, None, maxima, distance)
-        return JudgedMachine(sketches, self.lengths, state, self.newest, self._peaks)
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """As in `JudgedMachine`."""
-        detector = self._monitor.detector
-        return () if detector is None else detector.hours.correlation.lengths
-
-    def _judge(self, block: CellBlock, model: Model) -> None:
-        rows, times, monitor = block.rows, block.times, self._monitor
-        self._rows += len(rows)
-        steady = self._rows * self.judge.row_s
-        now = Now(steady, steady if times is None else float(times[-1]))
-        prepared = prepare(
-            rows,
-            self.judge.schema,
-            fill=lambda gappy: monitor.filled(gappy, model),
-            when=self.settings.when,
-            time=RowTime(self.judge.row_s),
-        )
-        if not len(prepared):
-            return
-        ready = monitor.own is None or monitor.own.ready
-        judged = monitor.judge(prepared, model, now)
-        follow(monitor, prepared, judged if ready else None)
-        if not ready:
-            return
-        self.newest.add(block.cell.machine, prepared)
-        even = judged.scores.even
-        self._spe.add(even["spe"])
-        self._t2.add(even["t2"])
-        if "distance" in even:
-            self._distance.add(even["distance"])
-
-    def _take_maxima(self, cell: Cell) -> None:
-        """Put the maxima of a cell aside: a node forgets those of more than some weeks."""
-        monitor = self._monitor
-        detector = monitor.detector
-        if detector is None or detector.hours.tally.blocks == 0:
-            return
-        hours = detector.hours
-        maxima, peaks = hours.tally.maxima, self._peaks.setdefault(cell, {})
-        self._maxima.append(maxima)
-        for kind in KINDS:
-            if maxima.of(kind).n:
-                peaks[kind] = max(peaks.get(kind, 0.0), quantile(maxima.of(kind), 1.0))
-        # The block that has not ended goes on.
-        tally = BlockMaximaTally(None, 0, hours.tally.block_s)
-        monitor.detector = replace(detector, hours=replace(hours, tally=tally))
-
-
-def _tallies() -> tuple[SketchTally, SketchTally, SketchTally]:
-    most = 2**62
-    return SketchTally(most), SketchTally(most), SketchTally(most)
-
-
 LEAD = 16
 """A lead is a span over this."""
 
@@ -238,36 +129,45 @@ def joined(spans: Mapping[int, JudgedMachine]) -> JudgedMachine:
     for each in reversed(ordered[:-1]):
         if runs is not None and each.state.run_lengths is not None:
             runs = runs.with_range_of(each.state.run_lengths)
-    sketches = [each.sketches for each in ordered]
-    maxima = tuple(each.maxima for each in sketches if each.maxima is not None)
-    together = ScoreSketches(
-        merged(*(each.spe for each in sketches)),
-        merged(*(each.t2 for each in sketches)),
-        None,
-        # Spans are one after another.
-        in_a_row(maxima, last.lengths),
-        merged(*known(each.distance for each in sketches)),
-    )
+    # Spans are one after another.
+    sketches = merged_sketches([each.sketches for each in ordered], sum, last.lengths)
     highest = HighestSoFar.pooled(each.state.detector.highest for each in ordered)
-    state = replace(state, run_lengths=runs, detector=DetectorState(highest=highest))
+    hours = KeptBlocks.of(sketches.maxima)
+    state = replace(state, run_lengths=runs, detector=DetectorState(highest=highest, hours=hours))
     peaks = {cell: each for judged in ordered for cell, each in judged.peaks.items()}
-    return JudgedMachine(together, last.lengths, state, last.newest, peaks)
+    return JudgedMachine(sketches, last.lengths, state, last.newest, peaks)
 
 
-def in_a_row(parts: Sequence[BlockMaxima], lengths: tuple[int, ...]) -> BlockMaxima | None:
-    """Return the maxima of parts of one machine that are one after another."""
+Longest = Callable[[Iterable[int]], int]
+"""`sum` of parts that are one after another, `max` of such as are side by side."""
+
+
+def together(
+    parts: Sequence[BlockMaxima], longest: Longest, lengths: tuple[int, ...]
+) -> BlockMaxima | None:
+    """Return the maxima of all parts; None if there is none."""
     if not parts:
         return None
-    return replace(pooled(*parts), longest=sum(each.longest for each in parts), lengths=lengths)
+    return replace(
+        pooled(*parts), longest=longest([each.longest for each in parts]), lengths=lengths
+    )
 
 
-def known(sketches: Iterator[QuantileSketch | None]) -> Iterator[QuantileSketch]:
-    """Yield the sketches that there are."""
-    return (sketch for sketch in sketches if sketch is not None)
+def merged_sketches(
+    parts: Sequence[ScoreSketches], longest: Longest, lengths: tuple[int, ...]
+) -> ScoreSketches:
+    """Return the sketches of all parts, with their block maxima."""
+    return ScoreSketches(
+        merged(*(each.spe for each in parts)),
+        merged(*(each.t2 for each in parts)),
+        None,
+        together([each.maxima for each in parts if each.maxima is not None], longest, lengths),
+        merged(*(each.distance for each in parts if each.distance is not None)),
+    )
 
 
 class SpanPass:
-    """Takes the rows of one span, from its lead on, but those of folds after `last_fold`."""
+    """Judges the rows of one span, from its lead on, but those of folds after `last_fold`."""
 
     def __init__(
         self,
@@ -276,11 +176,17 @@ class SpanPass:
         span: RowSpan,
         last_fold: int | None = None,
     ) -> None:
-        self._judge, self._span, self._last_fold = judge, span, last_fold
-        self._blocks = CellBlocks(judge.grid, settings.without, judge.laid)
-        self._pass = MachinePass(judge, settings)
-        self._at, self._counts = span.lead, False
+        self._held_out, self._settings = judge, settings
+        self._span, self._last_fold = span, last_fold
+        self._blocks, self._newest = CellBlocks(judge.laid, settings.without), NewestRows()
+        # All rows count: none is held to the provisional limits of the rows before it.
+        alarms = replace(settings.alarms, period_s=judge.row_s, max_withheld_s=0.0)
+        client = ClientSettings("machine", "history", "file", alarms=alarms, fills_gaps=True)
+        summaries = summaries_of(judge.rank, settings)
+        self._monitor = NodeMonitor(client, judge.schema, summaries)
+        self._at, self._rows, self._counts = span.lead, 0, False
         self.is_past = False
+        self._count_from_here()
 
     def add(self, recorded: Recorded) -> None:
         """Take rows that follow those before, the first being that of the lead."""
@@ -294,7 +200,7 @@ class SpanPass:
             if not self._counts and span.lead < span.begin:
                 # A block is of the lead or of the span.
                 self._take(self._blocks.end())
-                self._pass.forget_counts()
+                self._count_from_here()
             self._counts = True
             self._take(
                 self._blocks.add(recorded.part(lead, end) if lead else recorded.part(0, end))
@@ -303,17 +209,103 @@ class SpanPass:
     def end(self) -> JudgedMachine | None:
         """Return what came of it; None if no row of the span was in a fold."""
         self._take(self._blocks.end())
-        return self._pass.end() if self._counts and self._pass.taken else None
+        if not (self._counts and self._taken):
+            return None
+        # Cells are one after another.
+        maxima = together(self._maxima, sum, self._lengths)
+        spe, t2, distance = self._spe.sketch, self._t2.sketch, self._distance.sketch
+        kept = self._monitor.kept
+        state = replace(
+            kept,
+            detector=DetectorState(highest=kept.detector.highest, hours=KeptBlocks.of(maxima)),
+            reference=None,
+            held=None,
+            level=None,
+            offset=None,
+            scatter=self._held_out.owns.get((self._machine, -1)),
+        )
+        sketches = ScoreSketches(spe, t2, None, maxima, distance)
+        return JudgedMachine(sketches, self._lengths, state, self._newest, self._peaks)
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        detector = self._monitor.detector
+        return () if detector is None else detector.hours.correlation.lengths
+
+    def _count_from_here(self) -> None:
+        """Count from zero, but for the open block: only what the monitor has learnt stays."""
+        self._taken = 0
+        self._maxima: list[BlockMaxima] = []
+        self._peaks: dict[Cell, dict[By, float]] = {}
+        self._spe, self._t2, self._distance = (SketchTally(2**62) for _ in range(3))
+        if self._monitor.detector is not None:
+            self._monitor.detector = replace(self._monitor.detector, highest=HighestSoFar())
 
     def _take(self, blocks: Iterable[CellBlock]) -> None:
+        most = max(1, int(WINDOW_S / self._held_out.row_s))
         for block in blocks:
-            fold = self._judge.fold_of.get(block.cell)
+            fold = self._held_out.fold_of.get(block.cell)
             if fold is None:
                 continue  # it is left out
             if self._last_fold is not None and fold > self._last_fold:
                 self.is_past = True
-            else:
-                self._pass.take(block, fold)
+                continue
+            model = self._held_out.model(fold, self._settings)
+            self._machine = block.cell.machine
+            self._own = self._held_out.owns.get((block.cell.machine, fold))
+            self._taken += len(block.rows)
+            first = 0
+            while first < len(block.rows):
+                own = self._monitor.own
+                # The first rows give a mean, however few rows there are.
+                end = first + (most if own is None or own.ready else READY)
+                times = None if block.times is None else block.times[first:end]
+                self._judge(CellBlock(block.cell, block.rows[first:end], times), model)
+                self._take_maxima(block.cell)
+                first = end
+
+    def _judge(self, block: CellBlock, model: Model) -> None:
+        rows, times, monitor = block.rows, block.times, self._monitor
+        monitor.scatter = self._own  # of rows that are held out, too, it would be once they passed
+        self._rows += len(rows)
+        steady = self._rows * self._held_out.row_s
+        now = Now(steady, steady if times is None else float(times[-1]))
+        prepared = prepare(
+            rows,
+            self._held_out.schema,
+            fill=lambda gappy: monitor.filled(gappy, model),
+            when=self._settings.when,
+            time=RowTime(self._held_out.row_s),
+        )
+        if not len(prepared):
+            return
+        ready = monitor.own is None or monitor.own.ready
+        judged = monitor.judge(prepared, model, now)
+        follow(monitor, prepared, judged if ready else None)
+        if not ready:
+            return
+        self._newest.add(block.cell.machine, prepared)
+        even = judged.scores.even
+        self._spe.add(even["spe"])
+        self._t2.add(even["t2"])
+        if "distance" in even:
+            self._distance.add(even["distance"])
+
+    def _take_maxima(self, cell: Cell) -> None:
+        """Put the maxima of a cell aside: a node forgets those of more than some weeks."""
+        monitor = self._monitor
+        detector = monitor.detector
+        if detector is None or detector.hours.tally.blocks == 0:
+            return
+        hours = detector.hours
+        maxima, peaks = hours.tally.maxima, self._peaks.setdefault(cell, {})
+        self._maxima.append(maxima)
+        for kind in KINDS:
+            if maxima.of(kind).n:
+                peaks[kind] = max(peaks.get(kind, 0.0), quantile(maxima.of(kind), 1.0))
+        # The block that has not ended goes on.
+        tally = BlockMaximaTally(None, 0, hours.tally.block_s)
+        monitor.detector = replace(detector, hours=replace(hours, tally=tally))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,19 +323,8 @@ class JudgedHistory:
         """Put machines together: the same, however they were judged apart."""
         ordered = [machines[number] for number in sorted(machines)]
         lengths = _summed([each.lengths for each in ordered])
-        parts = [each.sketches.maxima for each in ordered if each.sketches.maxima is not None]
-        maxima = None
-        if parts:
-            # Machines are side by side.
-            longest = max(part.longest for part in parts)
-            maxima = replace(pooled(*parts), longest=longest, lengths=lengths)
-        sketches = ScoreSketches(
-            merged(*(each.sketches.spe for each in ordered)),
-            merged(*(each.sketches.t2 for each in ordered)),
-            None,
-            maxima,
-            merged(*known(each.sketches.distance for each in ordered)),
-        )
+        # Machines are side by side.
+        sketches = merged_sketches([each.sketches for each in ordered], max, lengths)
         last = [each.newest for each in ordered if each.newest.machine is not None]
         return cls(
             sketches,
@@ -356,42 +337,66 @@ class JudgedHistory:
 
 @dataclass
 class SecondPass:
-    """Takes the rows of a history again, in order, but for those of folds after `last_fold`."""
+    """Takes the rows of a history again, in order, but for those of folds after `last_fold`.
+
+    `only` one span of a machine, from its lead on, if the others are judged apart. `judged` are
+    spans by the number of their machine, and theirs.
+    """
 
     judge: HeldOut
     settings: FitSettings
     last_fold: int | None = None
+    only: RowSpan | None = None
     is_done: bool = False
+    judged: dict[int, dict[int, JudgedMachine]] = field(default_factory=dict)
     _open: dict[tuple[int, int], SpanPass] = field(default_factory=dict)
-    _judged: dict[int, dict[int, JudgedMachine]] = field(default_factory=dict)
     _at: dict[int, int] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, recorded: Recorded) -> None:
         """Take in rows that follow those before."""
         n, machine = len(recorded.rows), self._number(recorded.machine)
-        at = self._at.get(machine, 0)
+        if not n:
+            return
+        at = self._at.get(machine, 0 if self.only is None else self.only.lead)
         self._at[machine] = at + n
-        for span in spans_over(at, at + n, self.settings.judged_rows) if n else ():
+        for span in self._spans(at, at + n):
             key = machine, span.number
             if key not in self._open:
                 self._open[key] = SpanPass(self.judge, self.settings, span, self.last_fold)
             first, last = max(0, span.lead - at), min(n, span.end - at)
             self._open[key].add(recorded.part(first, last))
-            # Of several machines, the next one's first rows are still to come.
-            if self._open[key].is_past and len(self.judge.laid.machines) == 1:
+            # Later rows are of later folds; but of several machines, the next one's first rows are
+            # still to come.
+            alone = self.only is not None or len(self.judge.laid.machines) == 1
+            if self._open[key].is_past and recorded.times is not None and alone:
                 self.is_done = True
         for key in [key for key in self._open if key[0] != machine]:
             self._close(*key)
         for key in [key for key in self._open if self._at[machine] >= self._end(key[1])]:
             self._close(*key)
 
-    def end(self) -> JudgedHistory:
-        """Return what came of all machines, once all rows are in."""
+    def take(self, judged: Mapping[int, Mapping[int, JudgedMachine]]) -> None:
+        """Take in what came of spans that were judged apart."""
+        for machine, spans in judged.items():
+            self.judged.setdefault(machine, {}).update(spans)
+
+    def close(self) -> dict[int, dict[int, JudgedMachine]]:
+        """Take in what waits; return what came of these spans, which may be a part of all."""
         for key in list(self._open):
             self._close(*key)
-        machines = {number: joined(spans) for number, spans in self._judged.items()}
+        return self.judged
+
+    def end(self) -> JudgedHistory:
+        """Return what came of all machines, once all rows are in."""
+        machines = {number: joined(spans) for number, spans in self.close().items()}
         return JudgedHistory.of(machines, self.judge.block_s)
+
+    def _spans(self, first: int, last: int) -> Iterable[RowSpan]:
+        """Return the spans that have some of the rows `first` to `last` - 1, or lead into them."""
+        if self.only is None:
+            return spans_over(first, last, self.settings.judged_rows)
+        return [self.only] if first < self.only.end else []
 
     def _number(self, machine: str) -> int:
         return self._numbers.setdefault(machine, self.judge.laid.machines.index(machine))
@@ -402,8 +407,12 @@ class SecondPass:
     def _close(self, machine: int, span: int) -> None:
         """Put what came of a span beside the others."""
         judged = self._open.pop((machine, span)).end()
-        if judged is not None:
-            self._judged.setdefault(machine, {})[span] = judged
+        if judged is None:
+            return
+        if self.last_fold is not None:
+            # The last pass alone wants the newest rows: they need not travel before.
+            judged = replace(judged, newest=NewestRows())
+        self.judged.setdefault(machine, {})[span] = judged
 
 
 def _summed(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

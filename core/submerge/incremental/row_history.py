@@ -20,7 +20,7 @@ from submerge._linalg import Array
 from submerge.errors import NothingLearnt
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import MOST_FOLDS, Folds, folds_of
-from submerge.history.layout import AT_ONCE, CellBlock, CellBlocks, CellGrid
+from submerge.history.layout import AT_ONCE, CellBlock, CellBlocks, CellGrid, LaidOut
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.incremental.row_model import RowModel
@@ -178,11 +178,9 @@ class RowHistory:
         return RowModel.of(scatter, folds.schema, folds.rank, self._settings)
 
 
-def _blocks(parts: Sequence[Recorded], grid: CellGrid | None) -> Iterator[CellBlock]:
+def _blocks(parts: Sequence[Recorded], grid: CellGrid) -> Iterator[CellBlock]:
     """Yield rows with the cell that they were learnt in."""
-    if grid is None:
-        return
-    blocks = CellBlocks(grid)
+    blocks = CellBlocks(LaidOut.as_they_come()._replace(grid=grid))
     for part in parts:
         yield from blocks.add(part)
     yield from blocks.end()

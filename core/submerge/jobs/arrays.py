@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,14 @@ def expect(
             raise PeerError(
                 f"array {name} must be at most {LARGEST_NUMBER:g} either way", kind="range"
             )
+
+
+def added(ups: Sequence[Arrays]) -> Arrays:
+    """Return the sums of arrays of the same names, in order."""
+    total = dict(ups[0])
+    for up in ups[1:]:
+        total = {name: array + up[name] for name, array in total.items()}
+    return total
 
 
 def check_counts(counts: npt.NDArray[Any], most: float) -> None:

@@ -20,7 +20,14 @@ from submerge.jobs import roster
 from submerge.jobs.arrays import Arrays, check_finite
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.kind import JobKind
-from submerge.jobs.machine import JobEffect, JobPiece, JobPieceTaken, JobTimes, SendJob
+from submerge.jobs.machine import (
+    ChildrenKnown,
+    JobEffect,
+    JobPiece,
+    JobPieceTaken,
+    JobTimes,
+    SendJob,
+)
 from submerge.jobs.parcels import IncomingParcel, OutgoingParcel, Parcel, all_of
 from submerge.jobs.points import check_nodes
 from submerge.jobs.roster import Place
@@ -48,20 +55,19 @@ class ShareCollection:
     def __init__(
         self,
         ask: JobAsk,
-        children: frozenset[str],
+        known: ChildrenKnown,
         kind: JobKind | None,
         me: Incarnation,
         times: JobTimes,
         now: Now,
-        clients: frozenset[str] = frozenset(),
     ) -> None:
-        self.ask, self.children, self._kind, self._me = ask, children, kind, me
-        self._clients = clients
+        self.ask, self._kind, self._me = ask, kind, me
+        self.children, self._clients = _asked(ask, known.names), known.clients
         self.closes_at = now.steady + ask.within_s
         self._shares: dict[str, JobShare] = {}
         self._out: dict[str, str] = {}
         self._incoming: dict[str, IncomingParcel] = {}
-        self._asks = {child: self._outgoing(child, times) for child in sorted(children)}
+        self._asks = {child: self._outgoing(child, times) for child in sorted(self.children)}
 
     def _outgoing(self, child: str, times: JobTimes) -> OutgoingParcel:
         """Return what a child is asked, on its way."""
@@ -80,12 +86,10 @@ class ShareCollection:
 
     @property
     def sends_at(self) -> float:
-        """When something is due to the children."""
         return min((ask.due_at for ask in self._asks.values()), default=math.inf)
 
     @property
     def wakes_at(self) -> float:
-        """When something is due."""
         return min(self.sends_at, self.closes_at)
 
     @property
@@ -110,7 +114,6 @@ class ShareCollection:
     def take_taken(
         self, child: str, taken: JobPieceTaken, now: Now, rng: RandomSource
     ) -> Iterator[SendJob]:
-        """Note what a child has of what it is asked."""
         ask = self._asks.get(child)
         if ask is None or taken.stamp.seq != self.ask.turn:
             return
@@ -156,7 +159,6 @@ class ShareCollection:
         return effects, True
 
     def _checked(self, child: str, piece: JobPiece, body: bytes) -> JobShare:
-        """Return the share of a child, if it may be so."""
         share, expected = JobShare.unpack(body), self._expected(child)
         if roster.size(share.place) != piece.weight:
             raise PeerError("a share holds as many clients as its pieces say", kind="range")
@@ -276,7 +278,7 @@ def refusal(piece: JobPiece, me: Incarnation) -> SendJob:
     return SendJob(stamp.node, JobPieceTaken(stamp, piece.job, True, piece.parcel, have, over=True))
 
 
-def asked_of(ask: JobAsk, known: frozenset[str]) -> frozenset[str]:
+def _asked(ask: JobAsk, known: frozenset[str]) -> frozenset[str]:
     """Return whom a parent asks: who takes part; all whom it knows as well, first and last."""
     named = frozenset() if isinstance(ask.place, Incarnation | None) else frozenset(ask.place)
     return named | known if ask.phase in (OPENING, ENDED) else named

@@ -51,7 +51,6 @@ class JobAsk:
 
     @property
     def down(self) -> PhaseDown:
-        """What the kind's functions get of it."""
         return PhaseDown(self.phase, self.arrays)
 
     def pack(self) -> bytes:

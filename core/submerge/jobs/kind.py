@@ -185,7 +185,6 @@ def number_of(settings: Settings, name: str, default: float, *, most: float) -> 
 
 
 def flag_of(settings: Settings, name: str, *, default: bool = False) -> bool:
-    """Return a setting that is true or false."""
     value = settings.get(name, default)
     if not isinstance(value, bool):
         raise UsageError(f"{name} must be true or false, got {value!r}")

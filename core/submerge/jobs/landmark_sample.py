@@ -103,7 +103,6 @@ class LandmarkSample:
         self._rows, self._drawn = rows[kept], drawn[kept]
 
     def _measure(self, rows: Array) -> None:
-        """Take rows into mean and squares."""
         n, mean = len(rows), rows.mean(axis=0)
         together, off = self._n + n, mean - self._mean
         self._squares += np.square(rows - mean).sum(axis=0) + off**2 * (self._n * n / together)

@@ -35,7 +35,6 @@ class JobLink:
 
     @property
     def wakes_at(self) -> float:
-        """When something is due."""
         due = math.inf if self._outgoing is None else self._outgoing.due_at
         return min(due, self.expires_at)
 
@@ -117,7 +116,6 @@ class JobLink:
         return self._incoming is None
 
     def take_taken(self, taken: JobPieceTaken, now: Now, rng: RandomSource) -> Iterator[SendJob]:
-        """Note what the parent has of the share."""
         if self._outgoing is not None:
             for piece in self._outgoing.take(taken, now, rng):
                 yield SendJob(self._parent, piece)

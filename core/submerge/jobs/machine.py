@@ -91,11 +91,9 @@ class KnownChildren:
         self._by_group: dict[str, ChildrenKnown] = {}
 
     def learn(self, known: ChildrenKnown) -> None:
-        """Take over what is known now."""
         self._by_group[known.group] = known
 
     def of(self, group: str) -> ChildrenKnown:
-        """Return whom a job of a group asks."""
         of_all = self._by_group.get("", ChildrenKnown(frozenset()))
         return self._by_group.get(group, of_all)
 

@@ -149,7 +149,6 @@ class PointBudget:
         self._shared: list[_Shared] = []
 
     def load(self, record: bytes | None, now: Now) -> None:
-        """Take what earlier processes have shared."""
         if record is None:
             return
         try:
@@ -162,7 +161,6 @@ class PointBudget:
         self._shared = [_Shared(max(0, n), min(wall, now.wall_ms), None) for n, wall in kept]
 
     def left(self, now: Now) -> int:
-        """Return how many readings may still leave."""
         held = [each for each in self._shared if not _is_over(each, now)]
         return max(0, self.per_day - sum(each.points for each in held))
 

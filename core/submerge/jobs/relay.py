@@ -9,7 +9,7 @@ import math
 
 from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
-from submerge.jobs.collection import ShareCollection, asked_of, refusal
+from submerge.jobs.collection import ShareCollection, refusal
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.kind import JobKind
 from submerge.jobs.kinds import kind_of
@@ -97,19 +97,15 @@ class JobRelay:
         if ask is None:
             return
         try:
-            known = self._children.of(ask.job.group)
-            children = asked_of(ask, known.names)
-            collection = ShareCollection(
-                *(ask, children, _kind_for(ask, relayed), self.incarnation),
-                *(self._times, now, known.clients),
-            )
+            known, kind = self._children.of(ask.job.group), _kind_for(ask, relayed)
+            collection = ShareCollection(ask, known, kind, self.incarnation, self._times, now)
         except (UsageError, PeerError) as error:
             relayed.collection = None
             left = dict.fromkeys(roster.names(ask.place, self.node), str(error))
             relayed.link.answer(ask, JobShare(None, left, {}))
             return
         relayed.collection = collection
-        relayed.changed = not children
+        relayed.changed = not collection.children
         if ask.phase == ENDED:
             effects.append(JobEnded(heard_outcome(ask)))
 
@@ -149,7 +145,6 @@ class JobRelay:
             effects += relayed.collection.take_taken(sender, taken, now, self._rng)
 
     def _advance(self, name: str, now: Now, effects: list[JobEffect]) -> None:
-        """Do what is due for a job."""
         relayed = self._relayed[name]
         collection = relayed.collection
         if relayed.link.expires_at <= now.steady:
@@ -182,7 +177,6 @@ class _Relayed:
 
     @property
     def collection(self) -> ShareCollection | None:
-        """The turn that is being collected."""
         return self._collection
 
     @collection.setter

@@ -23,7 +23,7 @@ import numpy as np
 from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
 from submerge.jobs.arrays import Arrays, check_finite
-from submerge.jobs.collection import ShareCollection, asked_of, reason_of, refusal
+from submerge.jobs.collection import ShareCollection, reason_of, refusal
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job, JobOutcome, Leaver
 from submerge.jobs.kind import JobAnswer, JobKind, PhaseDown
@@ -126,10 +126,7 @@ class JobRoot:
 
     def _collect(self, ask: JobAsk, kind: JobKind | None, now: Now) -> ShareCollection:
         known = self._children.of(ask.job.group)
-        children = asked_of(ask, known.names)
-        return ShareCollection(
-            ask, children, kind, self.incarnation, self._times, now, known.clients
-        )
+        return ShareCollection(ask, known, kind, self.incarnation, self._times, now)
 
     # -- what comes in ---------------------------------------------------------------
 
@@ -259,7 +256,6 @@ class RunningJob:
 
     @property
     def wakes_at(self) -> float:
-        """When something is due."""
         return min(self.ends_at, self.collection.wakes_at)
 
     def freeze(self, share: JobShare) -> None:
@@ -271,7 +267,6 @@ class RunningJob:
         self._declined = {name: why for name, why in share.left.items() if name not in names}
 
     def begin(self) -> None:
-        """Begin an attempt with those who are there."""
         self.attempt, self.rounds = self.attempt + 1, 0
         self._state, self._down = self.kind.first()
 

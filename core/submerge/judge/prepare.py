@@ -85,6 +85,8 @@ class Block:
         new one has come.
     beyond : (m,) of bool, or None. Rows with a number that was too large, which are judged and not
         learnt; None without one.
+    steps : (3, m or 1, channels) or None. What readings move by at the least, these and those
+        before, and how often, as known at each row (`Resolution.after`), without lags.
     """
 
     why: npt.NDArray[np.int8]
@@ -94,6 +96,7 @@ class Block:
     time: RowTime = field(default_factory=RowTime)
     held: Mask | None = None
     beyond: Mask | None = None
+    steps: Array | None = None
 
     def __len__(self) -> int:
         """Number of rows that can be scored."""
@@ -103,6 +106,11 @@ class Block:
     def which(self) -> npt.NDArray[np.int64]:
         """(m,), the index of each row among all that arrived."""
         return np.flatnonzero(self.why == 0)
+
+    def known(self, channels: int) -> Array:
+        """(m, channels), the readings of rows without lags, NaN for gaps."""
+        rows = self.rows[:, :channels]
+        return rows if self.gaps is None else np.where(self.gaps[:, :channels], np.nan, rows)
 
     @property
     def left_out(self) -> int:

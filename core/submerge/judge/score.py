@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -31,12 +32,14 @@ from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.pca.factor import Factors, Precision
 from submerge.pca.missing import fill, shrunk, without_gaps
+from submerge.pca.own_scatter import OwnScatter, of_node
 from submerge.pca.reconstruct import Reconstruction, shares_of
 from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
 from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale, largest_square
+from submerge.stats.resolution import as_read
 from submerge.stats.score_limits import Limits, LimitSteps
 
 
@@ -48,6 +51,9 @@ class Statistics(NamedTuple):
     distance : (n,) or None, the squared Mahalanobis distance; None without factors
     errors : (n, channels), the error of predicting each channel from all the others, or its
         deviation from the mean where nothing predicts it
+    farther : (n, channels) or None, factors to `errors` for what they are where readings have
+        coarse steps; None where all are fine
+    sure : (channels,) or None, of what errors were measured: not of a channel that never varied
     """
 
     spe: Array
@@ -55,6 +61,8 @@ class Statistics(NamedTuple):
     linear: Array | None
     distance: Array | None
     errors: Array
+    farther: Array | None = None
+    sure: Mask | None = None
 
 
 class Remaining(NamedTuple):
@@ -105,9 +113,20 @@ class RowScorer:
         if self._readings.rank:
             self._recall = Reconstruction(self._readings, channels, made[-1])
         self.expected = None if self._recall is None else self._recall.expected
+        self._coarse: tuple[bytes, Reconstruction] | None = None  # by its noise
+        self._read: tuple[Array, Reconstruction] | None = None  # by steps that are the same object
 
-    def statistics(self, rows: Array, features: Storage, own: OwnMean | None = None) -> Statistics:
-        """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean."""
+    def statistics(
+        self,
+        rows: Array,
+        features: Storage,
+        own: OwnMean | None = None,
+        steps: Array | None = None,
+    ) -> Statistics:
+        """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean.
+
+        `steps` as in `Block`; distances and errors know them.
+        """
         kernel = len(self._scorers) > 1
         centered = rows - self.center(own)
         lifted = centered
@@ -116,16 +135,67 @@ class RowScorer:
             lifted = features - (self._learnt.mean if mean is None else mean)
         spe, t2 = self._scorers[0].of(lifted)
         linear = self._scorers[1].of(centered)[0] if kernel else None
-        off = distance = None
+        if self._of_features is not None and self._recall is not None and not kernel:
+            return Statistics(spe, t2, None, *self._distances(self._recall, lifted, steps))
+        distance = None
         if self._of_features is not None:
-            off, distance = self._of_features.measure(lifted)
-        if self._recall is None:
-            errors = centered[:, : self._channels]
-        elif off is None or kernel:
+            distance = self._of_features.measure(lifted)[1]
+        errors = centered[:, : self._channels]
+        if self._recall is not None:
             errors = self._recall.left_out(centered)
-        else:
-            errors = self._recall.left_out_of(off)
         return Statistics(spe, t2, linear, distance, errors)
+
+    def _distances(
+        self, recall: Reconstruction, rows: Array, steps: Array | None
+    ) -> tuple[Array, Array, Array | None, Mask | None]:
+        """Return the last parts of `Statistics`, from distances on."""
+        read = [(0, len(rows), recall)] if steps is None else self._as_read(recall, rows, steps)
+        found = []
+        for begin, end, by in read:
+            off, distance = by.precision.measure(rows[begin:end])
+            found.append((distance, by.left_out_of(off)))
+        distance, errors = found[0]
+        if len(found) > 1:
+            distance, errors = (np.concatenate(each) for each in zip(*found, strict=True))
+        if all(by is recall for _, _, by in read):
+            return distance, errors, None, None
+        farther = np.concatenate(
+            [
+                np.tile(np.sqrt(by.expected / recall.expected), (end - begin, 1))
+                for begin, end, by in read
+            ]
+        )
+        return distance, errors / farther, farther, ~recall.precision.flat[: self._channels]
+
+    def _as_read(
+        self, recall: Reconstruction, rows: Array, steps: Array
+    ) -> list[tuple[int, int, Reconstruction]]:
+        """Return what predicts channels in which rows, with the noise of reading to steps."""
+        if self._read is not None and self._read[0] is steps:
+            return [(0, len(rows), self._read[1])]
+        precision = recall.precision
+        copies = rows.shape[1] // self._channels
+        noise = as_read(precision.noise, np.tile(steps, (1, 1, copies)), precision.flat)
+        first = [0, *(np.flatnonzero((noise[1:] != noise[:-1]).any(axis=1)) + 1), len(noise)]
+        found = [
+            (begin, end, self._with_noise(recall, noise[begin])) for begin, end in pairwise(first)
+        ]
+        if len(noise) == 1:
+            found = [(0, len(rows), found[0][2])]
+            self._read = steps, found[0][2]
+        return found
+
+    def _with_noise(self, recall: Reconstruction, noise: Array) -> Reconstruction:
+        """Return what predicts channels with a noise (dim,); the newest is made once."""
+        if (noise <= FINE * recall.precision.noise).all():
+            return recall
+        known = noise.tobytes()
+        if self._coarse is None or self._coarse[0] != known:
+            made = Reconstruction(
+                self._readings, self._channels, recall.precision.with_noise(noise)
+            )
+            self._coarse = known, made
+        return self._coarse[1]
 
     def center(self, own: OwnMean | None = None) -> Array:
         """Return the mean of scaled rows, (width,)."""
@@ -152,6 +222,9 @@ class RowScorer:
         return Remaining(*rest, float(present.mean()), farther)
 
 
+FINE = 1.05
+"""Largest noise of readings, over that of the model, that changes nothing."""
+
 PATTERNS, PATTERN_NUMBERS = 256, 1 << 16
 """Patterns of gaps for which what remains of scores is cached, and numbers of their channels."""
 
@@ -167,9 +240,14 @@ class RowScoring(Protocol):
         """As in `RowScorer`, as the methods."""
 
     def statistics(
-        self, rows: Array, features: Storage, own: OwnMean | None = None, /
+        self,
+        rows: Array,
+        features: Storage,
+        own: OwnMean | None = None,
+        steps: Array | None = None,
+        /,
     ) -> Statistics:
-        """Score rows, about a node's own mean where there is one."""
+        """Score rows, about a node's own mean where there is one, read to steps."""
 
     def center(self, own: OwnMean | None = None, /) -> Array:
         """Return the mean of scaled rows."""
@@ -198,9 +276,10 @@ class ScoringModel:
         limits: Limits | None,
         channels: int,
         factors: tuple[Factors, ...] = (),
+        own: OwnScatter | None = None,
     ) -> None:
-        self.summary, self.limits, self.channels = summary, limits, channels
-        self.scorer = summaries.scorer(summary, channels, factors)
+        self.summary, self.limits, self.channels, self.own = summary, limits, channels, own
+        self.scorer = summaries.scorer(summary, channels, of_node(factors, summary, own))
         self._left: dict[bytes, Remaining] = {}  # by pattern of gaps
         self._most_left = min(PATTERNS, PATTERN_NUMBERS // channels + 1)
         self._weights: tuple[ResidualScale, Array] | None = None
@@ -269,8 +348,9 @@ class RowScores:
         predicts channels; `errors` are then the distances to the mean.
     residual_scale : Typical squared errors at this node.
     distance : (n,) or None. None without factors.
-    farther : (n, channels) or None. Factors to `errors` of what the others present predict; None
-        without gaps.
+    farther : (n, channels) or None. Factors to `errors` of what the others present predict, as they
+        are read; None without gaps, where all are read finely.
+    sure : (n or 1, channels) or None. Where enough is known to say (`UNSURE`, `Statistics.sure`).
     """
 
     spe: Array
@@ -284,6 +364,7 @@ class RowScores:
     residual_scale: ResidualScale | None
     distance: Array | None = None
     farther: Array | None = None
+    sure: Mask | None = None
 
     @property
     def left_out(self) -> Array:
@@ -293,9 +374,7 @@ class RowScores:
     @property
     def sure_errors(self) -> Array:
         """(n, channels), `errors`, NaN where too few others are present to say (`UNSURE`)."""
-        if self.farther is None:
-            return self.errors
-        return np.where(self.farther > UNSURE, np.nan, self.errors)
+        return self.errors if self.sure is None else np.where(self.sure, self.errors, np.nan)
 
     @property
     def over_spe(self) -> Array:
@@ -343,7 +422,7 @@ def score(
     `own.excess`; 1 for rows that are part of `own`.
     """
     scorer = model.scorer
-    said = scorer.statistics(block.rows, block.features, own)
+    said = scorer.statistics(block.rows, block.features, own, block.steps)
     if excess is None or own is None:
         excess = 1.0 if own is None else own.excess
     factor = 1 / excess
@@ -355,10 +434,11 @@ def score(
         even["linear"] = linear
     if distance is not None:
         even["distance"] = distance
-    errors, farther = said.errors, None
+    errors, farther, sure = said.errors, said.farther, said.sure
     if block.gaps is not None:
-        (left_spe, left_t2, observed), farther = model.left(block.gaps)
-        errors = errors * farther
+        (left_spe, left_t2, observed), more = model.left(block.gaps)
+        errors, sure = errors * more, (more <= UNSURE) & (True if sure is None else sure)
+        farther = more if farther is None else farther * more
         even |= {"spe": spe / left_spe, "t2": t2 / left_t2}
         if distance is not None:
             even["distance"] = without_gaps(distance, observed, block.features.shape[1])
@@ -371,6 +451,7 @@ def score(
         *(spe, t2, linear, even, over, anomaly, errors, scorer.expected, residual_scale),
         distance,
         farther,
+        sure,
     )
     if scorer.expected is not None and residual_scale is not None and residual_scale.ready:
         weights = model.channel_weights(residual_scale, scorer.expected)

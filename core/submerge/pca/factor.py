@@ -155,14 +155,18 @@ class Precision:
     """The inverse of L L' + diag(Psi), O(dim k^2) to make.
 
     `loadings` M (dim, k) are in units of the noise, `roots` (dim,) its standard deviations, and
-    `back` (k, dim) is (I + M'M)^-1 M', which gives z of y.
+    `back` (k, dim) is (I + M'M)^-1 M', which gives z of y. `noise` (dim,) is Psi, and
+    `flat` (dim,) are channels that never varied.
     """
 
     def __init__(self, loadings: Array, noise: Array) -> None:
+        self.noise, self._given = noise, loadings
         self.roots = np.sqrt(noise)
         self.loadings: Array = np.ascontiguousarray(loadings / self.roots[:, None])
         inner = np.eye(loadings.shape[1]) + self.loadings.T @ self.loadings
         self.back: Array = np.asarray(np.linalg.solve(inner, self.loadings.T), dtype=np.float64)
+        variance = noise + np.square(loadings).sum(axis=1)
+        self.flat = variance <= 2 * FLAT * variance.mean()
         # As rows are multiplied with them.
         self._weights = 1 / self.roots
         self._back = np.ascontiguousarray(self.back.T)
@@ -173,6 +177,10 @@ class Precision:
         """Return that of factors, or of a subspace with one noise variance for all channels."""
         known = uniform(subspace) if factors is None else factors
         return cls(known.loadings_of(subspace), known.noise)
+
+    def with_noise(self, noise: Array) -> Precision:
+        """Return that of the same loadings."""
+        return Precision(self._given, noise)
 
     def residual(self, centered: Array) -> tuple[Array, Array]:
         """Return y - M z, (n, dim), and z, (n, k), of centered rows (n, dim)."""

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, get_args
 
 from submerge.errors import UsageError
 from submerge.protocol.names import NAME
+from submerge.stats.block_maxima import By
 from submerge.stats.quantile_sketch import varint
 
 State = Literal["learning", "armed", "alarm", "paused", "stale"]
@@ -26,11 +27,12 @@ STATES: tuple[State, ...] = get_args(State)
 """States of a client: its limits are not known yet; it detects alarms; one is open; an operator has
 paused its learning, and it still detects; its model has expired."""
 
-Cause = Literal["spe", "t2", "linear", "channel", "stuck", "distance", "smoothed"]
+Cause = Literal[By, "stuck"]
 CAUSES: dict[Cause, str] = {
     "spe": "channels disagree more than usual (squared prediction error)",
     "t2": "channels agree, but lie further out than usual (Hotelling's T2)",
     "linear": "channels disagree more than usual, in the readings themselves",
+    "ewma": "readings lie further from normal than usual",
     "distance": "readings lie further from normal than usual",
     "smoothed": "readings stay a little further from normal, row after row",
     "channel": "one channel differs from what the others predict",
@@ -38,7 +40,7 @@ CAUSES: dict[Cause, str] = {
 }
 """What was over its limit, in words for the person who is woken: the SPE of features, or in a
 kernel group (`linear`) of the readings; `channel` is an error over its typical one; `distance` is
-by the factors of the model, `smoothed` the mean of recent ones."""
+by the factors of the model, `ewma` their moving average, `smoothed` that of earlier versions."""
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""
@@ -49,6 +51,16 @@ MARKS = {"settled": "settled at a new level", "provisional": "provisional"}
 Awaited = Literal["report", "model", "mean"]
 """What a node without limits waits for: rows for its first report, which only its own log can say;
 the group's first model; a mean of its own."""
+
+MOST_TOLD = 1000.0
+"""Times its limit above which a score is told as over that: a sensor has failed, and more of it is
+no information."""
+
+
+def excess(worst: float) -> str:
+    """Return a score over its limit in words for people."""
+    return f"{worst:.3g}" if worst < MOST_TOLD - 0.5 else f"over {MOST_TOLD:,.0f}"
+
 
 REMEMBERED = 8
 """Ended alarms that a client remembers and reports."""

@@ -23,8 +23,8 @@ class AlarmSettings:
         False alarms of this node, a second; 0 if `at_most_per_row` says it. A higher rate raises
         alarms sooner, and for less.
     after, of : int
-        `after` of the last `of` rows have to be over the limit. A greater share is surer, and
-        misses faults that come and go; more rows are slower.
+        `after` of the last `of` rows have to be over the limit, one by the moving average. A
+        greater share is surer, and misses faults that come and go; more rows are slower.
     settle_s : float
         Time from the group's first scores until a limit is more than provisional. More arms
         later, with limits that hold better.

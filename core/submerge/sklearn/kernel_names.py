@@ -9,15 +9,15 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import UsageError, whole
-from submerge.features import FeatureMap, Identity, RandomFourier, TensorSketch
+from submerge.features import FeatureMap, Identity, RandomFourier, TensorSketch, kernels
 from submerge.features.checks import MOST_FEATURES, is_number
-from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern, Polynomial
+from submerge.features.kernels import Kernel, Polynomial, kernel_called
 from submerge.features.sparse import checked, is_sparse
 from submerge.features.weights import Kind
 
 ALIASES = {"rbf": "gaussian", "poly": "polynomial"}
 
-NAMES = ("gaussian", "laplace", "matern", "polynomial", *ALIASES)
+NAMES = (*kernels.NAMES, *ALIASES)
 
 METHODS = ("__call__", "pull", "diagonal", "settled_at", "auto", "spec")
 """Methods that a kernel has and a feature map lacks."""
@@ -52,14 +52,8 @@ def _of_name(kernel: Any, *, degree: int, coef0: float, nu: float) -> Kernel:
     """Return the kernel of that name, or `kernel` itself if it is one."""
     if isinstance(kernel, str):
         name = ALIASES.get(kernel, kernel)
-        if name == "gaussian":
-            return Gaussian()
-        if name == "laplace":
-            return Laplace()
-        if name == "matern":
-            return Matern(nu=nu)
-        if name == "polynomial":
-            return Polynomial(degree, coef0=coef0)
+        if name in kernels.NAMES:
+            return kernel_called(name, nu=nu, degree=degree, coef0=coef0)
     elif isinstance(kernel, type) and hasattr(kernel, "pull"):
         raise UsageError(f"kernel must be a value, {kernel.__name__}(), got the class itself")
     elif all(callable(getattr(kernel, method, None)) for method in METHODS):

@@ -74,15 +74,16 @@ promised rate was realised; with none, a heavy tail exceeds its limit too often.
 MANY, FEW = 256, 16
 """Rows from which k-of-m statistics are found by insertion, if m is at most `FEW`."""
 
-By = Literal["spe", "t2", "linear", "channel", "distance", "smoothed"]
+By = Literal["spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"]
 """A kind of score: SPE (squared prediction error) or T2 (Hotelling's T-squared) of the features,
 `linear`, the SPE of the readings themselves, `channel`, the largest residual of a single channel
 over its typical size at that node, `distance`, the squared Mahalanobis distance by the factors of
-the model (`pca.factor`), or `smoothed`, an exponentially weighted mean of distances."""
+the model (`pca.factor`), or `ewma`, the moving average of distances (`smoothing`). Nodes of earlier
+versions have alarms by `distance` and `smoothed`, a mean of medians; they are passed on."""
 
 KINDS: tuple[By, ...] = get_args(By)
 
-WITH_FACTORS: tuple[By, ...] = ("distance", "smoothed", "linear", "channel")
+WITH_FACTORS: tuple[By, ...] = ("ewma", "linear", "channel")
 """Kinds of which alarms are raised where the model has factors. SPE and T2 are read by people."""
 
 WITHOUT_FACTORS: tuple[By, ...] = ("spe", "t2", "linear", "channel")
@@ -95,8 +96,8 @@ _NOTHING = empty(FINE)
 class BlockMaxima:
     """Block maxima of a node or a group.
 
-    spe, t2, linear, channel, distance, smoothed : QuantileSketch
-        Fine ones; `linear` is empty outside kernel groups, and the last two without factors.
+    spe, t2, linear, channel, distance, smoothed, ewma : QuantileSketch
+        Fine ones; `linear` is empty outside kernel groups, and the last three without factors.
     longest : int
         Blocks since the first scores of the node that has scored longest: the first hour of forty
         nodes is not a week.
@@ -115,6 +116,7 @@ class BlockMaxima:
     smoothed: QuantileSketch = _NOTHING
     block_s: float = 0.0
     lengths: tuple[int, ...] = ()
+    ewma: QuantileSketch = _NOTHING
 
     @property
     def length_s(self) -> float:
@@ -209,6 +211,38 @@ def limit(sketch: QuantileSketch, share: float, reach: float = REACH) -> float:
     if n * careful >= COUNTED:
         return quantile(sketch, 1 - careful)
     return _fitted(sketch, careful)
+
+
+ALIKE = 1.0
+"""How surely machines of a group exceed a limit alike often: the shape a of a gamma prior."""
+
+
+@lru_cache(maxsize=64)
+def drawn(group: QuantileSketch, own: QuantileSketch, share: float, reach: float = REACH) -> float:
+    """Return the limit of one machine, by its own maxima and those of its group.
+
+    With k of its n maxima above, and the group's rate r, its rate is (a + k) / (a / r + n).
+    """
+    if not own.n or group.n < 2 * own.n:
+        return limit(group, share, reach)  # it is the group itself, or half of it
+
+    def rate(group_share: float) -> float:
+        over = above(own, limit(group, group_share, reach))
+        return (ALIKE + over) / (ALIKE / group_share + own.n)
+
+    rarest, often = max(1.001 / (group.n * reach), share / 64), min(0.5, 64 * share)
+    if rate(rarest) > share:
+        return max(limit(group, rarest, reach), quantile(own, 1 - share))
+    for _ in range(24):
+        middle = (rarest * often) ** 0.5
+        rarest, often = (middle, often) if rate(middle) <= share else (rarest, middle)
+    return limit(group, rarest, reach)
+
+
+def above(sketch: QuantileSketch, least: float) -> int:
+    """Return how many of the maxima are above."""
+    edge = 2.0**sketch.level / 8
+    return sum(count for index, count in sketch.bins if 2.0 ** (index * edge) > least)
 
 
 def is_counted(sketch: QuantileSketch, share: float) -> bool:

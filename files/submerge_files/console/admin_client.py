@@ -1,6 +1,5 @@
 """AdminClient: how commands ask a running aggregator, by the socket beside its store or by HTTPS. A
-wrong question is bad input (status 2), and so is a credential that is not accepted. An aggregator
-that does not answer, or cannot now, is a failure (status 1).
+wrong question or credential is bad input (status 2), and no answer a failure (status 1).
 """
 
 from __future__ import annotations

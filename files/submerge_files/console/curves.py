@@ -1,7 +1,5 @@
-"""Curves: what a picture shows of any number of rows, in bounded memory.
-
-A picture of scores is to show what a mean would smooth away: each point is the highest of a run of
-rows.
+"""Curves: what a picture shows of any number of rows, in bounded memory: each point is the highest
+of a run of rows, which a mean would smooth away.
 """
 
 from __future__ import annotations

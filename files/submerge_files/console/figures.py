@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submerge import UsageError
-from submerge_client.files import atomic_file
+from submerge_client.files import atomic_file, writing_to
 
 try:
     from matplotlib.axes import Axes
@@ -24,10 +24,5 @@ __all__ = ["Axes", "Figure", "LogNorm", "save"]
 def save(figure: Figure, path: Path, *, dpi: int, description: str | None = None) -> None:
     """Write a figure to `path`; what stood there stays until it is whole."""
     metadata = None if description is None else {"Description": description}
-    try:
-        with atomic_file(path, durable=False) as file:
-            figure.savefig(file, dpi=dpi, format="png", metadata=metadata)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the picture to {path}: {error.strerror or error}"
-        ) from error
+    with writing_to(f"the picture to {path}"), atomic_file(path, durable=False) as file:
+        figure.savefig(file, dpi=dpi, format="png", metadata=metadata)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from submerge.condition import Condition, UnknownChannel, states_in
+from submerge.condition import Condition, InState, UnknownChannel, states_in
 from submerge.errors import UsageError
 from submerge_client.config.sections import nearest
 from submerge_files.console.options import ZERO_IS_MISSING, flag_option, skip_option, together
+from submerge_files.console.units import names_text
 
 if TYPE_CHECKING:
     from submerge_files.reader import ReadingOptions
@@ -26,11 +28,6 @@ def condition_of(
     """Return a condition; None without one."""
     if text is None:
         return None
-    if states := states_in(text)[0]:
-        raise UsageError(
-            f"condition {text!r}: expected channels and numbers, got {states[0]}: a column of text"
-            " is compared by fit and detect alone"
-        )
     try:
         return Condition.parse(text, names)
     except UnknownChannel as error:
@@ -48,9 +45,7 @@ def _meant(error: UnknownChannel, columns: Sequence[str]) -> str:
     near = nearest(error.name, error.known)
     if near is not None:
         return f"did you mean {near!r}?"
-    more = len(error.known) - SHOWN
-    known = ", ".join(error.known[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return f"channels are {known}"
+    return f"channels are {names_text(error.known, SHOWN)}"
 
 
 COLUMNS = click.option(
@@ -93,10 +88,10 @@ READING = together(
 
 
 def reading_options(
-    columns: str | None,
-    time: str | None,
-    time_format: str | None,
-    long: str | None,
+    columns: str | None = None,
+    time: str | None = None,
+    time_format: str | None = None,
+    long: str | None = None,
     node_by: str | None = None,
     na: str | None = None,
     **others: Any,
@@ -116,13 +111,28 @@ def reading_options(
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(str.strip, text.split(","))))
+    # A name with a comma is in quotes, as in a file.
+    fields = next(csv.reader([text], skipinitialspace=True), [])
+    return tuple(filter(None, map(str.strip, fields)))
 
 
 def in_states(options: ReadingOptions, when: str | None) -> tuple[ReadingOptions, str | None]:
     """Return options that read the rows in the states of a condition, and the rest of that."""
     states, rest = ((), None) if when is None else states_in(when)
     return replace(options, states=states), rest
+
+
+def as_fitted(
+    when: str, states: Sequence[InState], columns: Collection[str]
+) -> tuple[tuple[InState, ...], str]:
+    """Return the states of the fit's condition that rows are chosen by, and a note on them."""
+    absent = [each.column for each in states if each.column not in columns]
+    if not absent:
+        return (*states,), f"rows are judged where {when}, as the model was fitted"
+    return (), (
+        f"the model was fitted where {when}: all rows are judged by that but for column"
+        f" {absent[0]}, which is not in the files"
+    )
 
 
 def long_columns(text: str | None) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections.abc import Sequence
 
 import click
 
@@ -26,6 +27,12 @@ def name_text(name: str) -> str:
     """Return a foreign name: printable, and cut if it is very long."""
     cut = name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
     return printable(cut)
+
+
+def names_text(names: Sequence[str], most: int) -> str:
+    """Return the first of some foreign names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(name_text, names[:most])) + more
 
 
 PER_HOUR = {"": 1.0, "/h": 1.0, "/d": 1 / 24}

@@ -13,11 +13,9 @@ from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.options import FILE, default_option, json_option
 from submerge_files.console.reading_options import READING, reading_options
 from submerge_files.console.units import printable
-from submerge_files.workers import Workers
 
 if TYPE_CHECKING:
     from submerge_files.console.curves import Curves
-    from submerge_files.detect.run import Detected, DetectRequest
 
 ALARMED = 3
 """Exit status if there were alarms."""
@@ -58,7 +56,8 @@ def command(
 
     The exit status is 3 if there were alarms, and 0 if there were none. Nothing is learnt.
     """
-    from submerge_files.detect.run import as_object, as_text, request_of
+    from submerge_files.console.progress import counting
+    from submerge_files.detect.run import as_object, as_text, detect, request_of
     from submerge_files.reader.formats.remote_path import path_of
 
     curves: Curves | None = None
@@ -72,8 +71,9 @@ def command(
         curves = Curves()
     options = reading_options(**reading)
     with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:
-        request = request_of(files, model, options, at_most, when, workers)
-        detection = _detect(request, curves, workers)
+        recordings, request = request_of(files, model, options, at_most, when, workers)
+        with counting("rows judged") as advance:
+            detection = detect(recordings, request, curves, workers=workers, advance=advance)
     for note in detection.notes:
         click.echo(printable(f"note: {note}"), err=True)
     for found in detection.alarms:
@@ -89,11 +89,3 @@ def command(
         click.echo(f"{'picture':<10} {plot}", err=True)
     if detection.alarms:
         sys.exit(ALARMED)
-
-
-def _detect(request: DetectRequest, curves: Curves | None, workers: Workers | None) -> Detected:
-    from submerge_files.console.progress import counting
-    from submerge_files.detect.run import detect
-
-    with counting("rows judged") as advance:
-        return detect(request, curves, workers=workers, advance=advance)

@@ -9,39 +9,41 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from submerge import UsageError
 from submerge.condition import Condition
-from submerge.headings import called, heading_of
+from submerge.headings import heading_of
 from submerge.history.detection import FoundAlarm, HistoryDetector, RowPlace, watching
 from submerge.history.knowledge import Learnt
 from submerge.history.layout import Periods
 from submerge.history.recording import LeftOut, Recorded, TimeSpan
 from submerge.history.settings import SOON
 from submerge.judge.prepare import none_left
-from submerge.protocol.messages import Model
+from submerge.protocol.alarm_status import excess
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_files import model_file
 from submerge_files.console.curves import Curves
-from submerge_files.console.reading_options import condition_of, in_states
+from submerge_files.console.reading_options import as_fitted, condition_of, in_states
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
 from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
-from submerge_files.reader import ReadingOptions, open_recordings
+from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
 from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.reader.selection import some
-from submerge_files.score.mean import Center, level_of
+from submerge_files.score.mean import level_of
 from submerge_files.score.model import of_saved
-from submerge_files.stretches import RowOrder, Stretch, digests_on, stretches_of
+from submerge_files.stretches import check_apart
 from submerge_files.workers import Advance, Task, Workers
 
 PACES = 2.0
 """Factor between two paces of rows from which they are not the same."""
+
+OLDER = "an earlier version made the model: alarms are by single channels alone; fit it again"
 
 
 def other_pace(learnt_s: float, period_s: float) -> Iterator[str]:
@@ -69,11 +71,7 @@ def unknown_machines(machines: Collection[str], known: Collection[str]) -> Itera
 
 
 class ReadableRows(Protocol):
-    """Rows that can be read from the start: `Recordings`, or what stands in for them."""
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """Of the channels' columns."""
+    """Rows of a model's channels, in their order, that can be read from the start."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -85,10 +83,8 @@ class ReadableRows(Protocol):
 
 @dataclass(frozen=True)
 class DetectRequest:
-    """What to judge, and by what."""
+    """By what rows are judged."""
 
-    recordings: ReadableRows
-    model: Model
     learnt: Learnt
     alarms: AlarmSettings
     when: Condition | None = None
@@ -98,7 +94,7 @@ class DetectRequest:
     @cached_property
     def schema(self) -> Schema:
         """Of the model."""
-        return Schema.parse(self.model.schema)
+        return Schema.parse(self.learnt.model.schema)
 
 
 @dataclass
@@ -133,8 +129,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Detected:
-    """What came of the rows of a request; raises UsageError if none could be judged."""
+    """What came of rows; raises UsageError if none could be judged."""
 
+    recordings: ReadableRows
     request: DetectRequest
     seen: Judged
 
@@ -167,12 +164,15 @@ class Detected:
     def notes(self) -> tuple[str, ...]:
         """Sentences on what was read, and on rows that are unlike those of the history."""
         request, seen = self.request, self.seen
-        found = [*request.recordings.notes]
+        found = [*self.recordings.notes]
         found += other_pace(request.learnt.period_s, seen.periods.typical)
         if request.schema.center == "own":
             found += unknown_machines(seen.alarms, dict(request.learnt.monitors))
         if seen.level is not None and seen.level.said:
             found.append(seen.level.said)
+        maxima = request.learnt.model.maxima
+        if maxima is not None and maxima.distance.n and not maxima.ewma.n:
+            found.append(OLDER)
         return tuple(found)
 
     @property
@@ -190,9 +190,9 @@ class Detected:
 def learnt_of(saved: SavedModel) -> Learnt:
     """Return what a model file has for alarms."""
     path, schema, model = saved.whence, saved.schema, saved.model
-    if saved.learnt is not None and saved.learnt.moments is not None and model.maxima is None:
-        raise _without_limits(saved)
-    if saved.learnt is None or model.maxima is None:
+    # Runs of less than a day have no maxima of blocks, and limits by their highest scores.
+    of_files = saved.learnt is not None and saved.learnt.moments is not None
+    if saved.learnt is None or (model.maxima is None and not of_files):
         raise UsageError(
             f"{path} has no alarm limits: expected a model of `submerge fit`, or one that"
             " `submerge model save` wrote once its fleet was armed"
@@ -211,8 +211,8 @@ def check_limits(saved: SavedModel, learnt: Learnt) -> None:
 def _without_limits(saved: SavedModel) -> UsageError:
     if saved.schema.center == "own":
         return UsageError(
-            f"{saved.whence} has no alarm limits yet: expected a history of more than a day of each"
-            " machine; fit again if an earlier version made the model"
+            f"{saved.whence} has no alarm limits yet: expected machines of a day or more, or many"
+            " shorter ones; fit again if an earlier version made the model"
         )
     return UsageError(
         f"{saved.whence} has no alarm limits, since its history is of"
@@ -228,49 +228,38 @@ def request_of(
     at_most: str,
     when: str | None,
     workers: Workers | None = None,
-) -> DetectRequest:
-    """Return the request of a command line."""
+) -> tuple[Recordings, DetectRequest]:
+    """Return what a command line asks for: rows, and by what they are judged."""
     saved = model_file.read(path)
-    schema, model, learnt = saved.schema, saved.model, learnt_of(saved)
+    schema, learnt = saved.schema, learnt_of(saved)
     check_limits(saved, learnt)
     if not reading.columns:
         columns = tuple(map(heading_of, schema.named))
         reading = replace(reading, columns=columns, columns_are="a channel of the model")
     paths, remembered = list(map(path_of, files)), when is None and learnt.when
     reading, when = in_states(reading, learnt.when or None if when is None else when)
-    digests = digests_on(workers, reading)
-    recordings = open_recordings(paths, replace(reading, states=()), digests)
-    if reading.states:
-        absent = [each.column for each in reading.states if each.column not in recordings.columns]
-        if not (remembered and absent):
-            recordings = open_recordings(paths, reading, digests)
-        else:
-            recordings.say(
-                f"the model was fitted where {learnt.when}: all rows are judged by that but for"
-                f" column {absent[0]}, which is not in the files"
-            )
-            remembered = False
+    recordings = open_recordings(paths, replace(reading, states=()), workers)
+    said = ""
     if remembered:
-        recordings.say(f"rows are judged where {learnt.when}, as the model was fitted")
-    names = called(schema.named, recordings.headings)
-    lacking = [name for name in schema.names if name not in names]
-    if lacking:
-        raise UsageError(
-            f"expected the channels of {path}, got none for {lacking[0]}:"
-            " leave --columns and --skip out to take them by name"
-        )
+        states, said = as_fitted(learnt.when, reading.states, recordings.columns)
+        reading = replace(reading, states=states)
+    if reading.states:
+        recordings = open_recordings(paths, reading, workers)
+    if said:
+        recordings.say(said)
+    recordings = recordings.ordered(schema.named, path)
     condition = condition_of(when, schema.names, recordings.columns)
     if condition is not None:
-        order, holds = [names.index(name) for name in schema.names], condition.holds
-        recordings.note_only(lambda rows: holds(rows[:, order]))
+        recordings.note_only(condition.holds)
     level = None
     if schema.center != "own":
-        level = level_of(of_saved(saved), Center())
-    alarms = alarms_at(at_most)
-    return DetectRequest(recordings, model, learnt, alarms, condition, level=level)
+        normal = of_saved(saved)
+        level = level_of(normal, normal.scorer)
+    return recordings, DetectRequest(learnt, alarms_at(at_most), condition, level=level)
 
 
 def detect(
+    recordings: ReadableRows,
     request: DetectRequest,
     curves: Curves | None = None,
     *,
@@ -278,59 +267,38 @@ def detect(
     advance: Advance = lambda _: None,
 ) -> Detected:
     """Judge all rows, here or by workers; `curves` takes what a picture needs."""
-    if workers is not None:
-        return Detected(request, judged_apart(request, workers, advance))
-    return Detected(request, judged_rows(request, curves, advance=advance))
+    if workers is None or not isinstance(recordings, Recordings):
+        seen = judged_rows(request, recordings, curves, advance=advance)
+    else:
+        seen = judged_apart(request, recordings, workers, advance)
+    return Detected(recordings, request, seen)
 
 
-def judged_apart(request: DetectRequest, workers: Workers, advance: Advance) -> Judged:
+def judged_apart(
+    request: DetectRequest, recordings: Recordings, workers: Workers, advance: Advance
+) -> Judged:
     """Judge the rows of each machine by one worker: alarms follow from all rows before."""
-    stretches = stretches_of(request.recordings, cut=False)
-    machines = [tuple(each) for _, each in groupby(stretches, lambda each: each.machine)]
+    check_apart(recordings)
+    machines = groupby(recordings.parts, lambda part: part.machine)
+    tasks = [Task((recordings.of([*parts]),)) for _, parts in machines]
+    fresh = None if request.level is None else request.level.fresh()
     found = Judged(level=request.level)
-    judge = partial(_judged_stretches, replace(request, recordings=NO_ROWS))
-    for one in workers.map(judge, [Task(each) for each in machines]):
+    for one in workers.map(partial(judged_rows, replace(request, level=fresh)), tasks):
         found.take(one)
         advance(one.rows)
     return found
 
 
-class _Stretches(NamedTuple):
-    """Rows of a machine in pieces, where `Recordings` stand."""
-
-    stretches: tuple[Stretch, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """Of the channels' columns."""
-        return self.stretches[0].headings
-
-    def rows(self) -> Iterator[Recorded]:
-        """Read all of them."""
-        order = RowOrder()
-        for stretch in self.stretches:
-            for recorded in stretch.rows():
-                order.add(recorded)
-                yield recorded
-
-
-NO_ROWS = _Stretches()
-
-
-def _judged_stretches(request: DetectRequest, *stretches: Stretch) -> Judged:
-    level = None if request.level is None else request.level.fresh()
-    return judged_rows(replace(request, recordings=_Stretches(stretches), level=level))
-
-
 def judged_rows(
-    request: DetectRequest, curves: Curves | None = None, *, advance: Advance = lambda _: None
+    request: DetectRequest,
+    recordings: ReadableRows,
+    curves: Curves | None = None,
+    *,
+    advance: Advance = lambda _: None,
 ) -> Judged:
     """Judge all rows, machine by machine: one has nothing to do with another."""
-    recordings, level, found = request.recordings, request.level, Judged(level=request.level)
+    level, found = request.level, Judged(level=request.level)
     detectors: dict[str, HistoryDetector] = {}
-    names = called(request.schema.named, recordings.headings)
-    order = [names.index(name) for name in request.schema.names]
     left_out = LeftOut(request.without)
     for every in recordings.rows():
         found.rows += len(every.rows)
@@ -340,10 +308,10 @@ def judged_rows(
             detector = detectors[recorded.machine]
             if recorded.times is not None:
                 found.periods.add(recorded.machine, recorded.times)
-            rows = recorded.rows[:, order]
             if level is not None:
+                rows = recorded.rows
                 level.add(rows[... if request.when is None else request.when.holds(rows)])
-            for judged in detector.add(replace(recorded, rows=rows)):
+            for judged in detector.add(recorded):
                 found.judged += len(judged.block)
                 if curves is not None:
                     curves.add(judged)
@@ -366,7 +334,7 @@ def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
         if state is not None and request.schema.center == "own":
             state = replace(state, own=None, run_lengths=None)  # its limits alone
     return HistoryDetector(
-        request.model, state, learnt.period_s, request.alarms, request.when, machine
+        learnt.model, state, learnt.period_s, request.alarms, request.when, machine
     )
 
 
@@ -424,7 +392,7 @@ def as_text(found: FoundAlarm, detection: Detected) -> str:
         if holds
     )
     channels = ", ".join(f"{name_text(name)} {share:.0%}" for name, share in alarm.first)
-    about = f"{lasted(found)}, {alarm.worst:.3g} times its limit"
+    about = f"{lasted(found)}, {excess(alarm.worst)} times its limit"
     lines = [f"{when}  {about} ({alarm.cause}){marks}: {channels or 'no channel'}"]
     for each in found.deviations[:1]:
         unit = detection.units.get(each.channel, "")

@@ -1,13 +1,12 @@
 """Drills on files: each file is a node, as in `submerge score`.
 
-A file's rows are measured from the file's own mean where the group has center = "own", and typical
-errors of its channels are those of its rows. Limits follow from the block maxima in the model, at
-the rate of false alarms that is asked for.
+Where the group has center = "own" rows are measured from the file's own mean, and typical errors of
+channels are those of its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,9 +15,10 @@ import numpy as np
 from submerge import Array, UsageError
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.drill.detection import Spans, spans
+from submerge.drill.detection import spans
 from submerge.drill.drill import ChannelAnswer, Drill
-from submerge.drill.response import DrillModel
+from submerge.drill.response import NodeScorer
+from submerge.history.detection import ByModel, RowJudge
 from submerge.history.second_pass import NewestRows
 from submerge.judge.prepare import Block
 from submerge.protocol.messages import Model
@@ -26,11 +26,10 @@ from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import block_rows
 from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS
 from submerge.stats.residual_scale import READY_S, ResidualScale
+from submerge.stats.resolution import Resolution
 from submerge_files.console.units import in_words
-from submerge_files.score.mean import Center, of_rows
-from submerge_files.score.model import Normal
-from submerge_files.score.rows import RowJudge
-from submerge_files.score.run import ScoreRequest, opened, row_blocks
+from submerge_files.score.mean import about_rows
+from submerge_files.score.run import ScoreRequest
 
 MOST_SPANS = 128
 """Spans of a file's rows that each fault is tried on, with both signs."""
@@ -67,13 +66,13 @@ class DrillRequest(FaultsToTry):
 
 @dataclass(frozen=True)
 class FileAnswer:
-    """The answer of a drill on one file."""
+    """The answer of a drill on some rows; `path`: of the file that they are from."""
 
-    path: Path
     rows: int
     spans: int
     within: int
     channels: tuple[ChannelAnswer, ...]
+    path: Path = Path()
 
 
 def limits_of(model: Model, settings: AlarmSettings, highest: HighestSoFar) -> AlarmLimits:
@@ -91,8 +90,6 @@ def limits_of(model: Model, settings: AlarmSettings, highest: HighestSoFar) -> A
 
 
 def drill_files(
-    files: Sequence[Path],
-    normal: Normal,
     model: Model,
     wanted: DrillRequest,
     *,
@@ -106,68 +103,62 @@ def drill_files(
             "limits are provisional, for the group was monitored too short for that rate: about"
             f" one false alarm in {in_words(limits.provisional_s)}"
         )
-    for path in files:
+    for path in wanted.reading.files:
         try:
-            yield _drill_file(path, normal, limits, wanted, note, advance)
+            scorer, rows = _newest(path, wanted.reading, note)
+            answer = drill_rows(scorer, rows, limits, wanted, advance)
         except UsageError as error:
-            raise UsageError(f"{path}: {error}") from error
+            place = "" if str(error).startswith(str(path)) else f"{path}: "
+            raise UsageError(f"{place}{error}") from error
+        if answer.within < wanted.rows:
+            few = f"faults are tried for {answer.within} of them"
+            note(f"{path.name} has {len(rows):,} rows: {few}")
+        yield replace(answer, path=path)
 
 
-def _drill_file(
-    path: Path,
-    normal: Normal,
+def _newest(
+    path: Path, wanted: ScoreRequest, note: Callable[[str], None]
+) -> tuple[NodeScorer, Array]:
+    file, normal = wanted.opened(path), wanted.normal
+
+    def blocks(scorer: NodeScorer) -> Iterator[Block]:
+        judge = RowJudge(ByModel(scorer), wanted.when)
+        return (judge.prepare(part.rows, judges=False) for part in file.rows(normal.schema))
+
+    scorer, newest = normal.scorer, NewestRows()
+    if normal.schema.center == "own":
+        scorer = about_rows(normal, blocks(scorer))
+    for block in blocks(scorer):
+        newest.add(0, block)
+    for remark in file.notes:
+        note(remark)
+    rows = newest.rows
+    read, _ = Resolution.none(scorer.channels).after(rows[:, : scorer.channels])
+    return replace(scorer, steps=read.steps[:, None]), rows
+
+
+def drill_rows(
+    model: NodeScorer,
+    rows: Array,
     limits: AlarmLimits,
-    wanted: DrillRequest,
-    note: Callable[[str], None],
+    wanted: FaultsToTry,
     advance: Callable[[int], None],
 ) -> FileAnswer:
-    file, columns = opened(path, normal, wanted.reading)
-    for remark in (*file.notes, *columns.notes):
-        note(remark)
-
-    def blocks(center: Center | None = None) -> Iterator[Block]:
-        judge = RowJudge(normal, center, wanted.reading.when)
-        for part in row_blocks(file, columns, normal, wanted.reading, lambda _: None):
-            yield judge.prepare(part.rows)
-
-    center = of_rows(normal, blocks()) if normal.schema.center == "own" else Center()
-    newest = NewestRows()
-    for block in blocks(center):
-        newest.add(0, block)
-    rows = newest.rows
-    judged = DrillModel(normal.scoring, normal.schema, center.own, None, center.excess)
-    if len(rows):
-        judged = replace(judged, residual_scale=typical_errors(judged, rows))
-    drill, tried = drill_of(judged, rows, limits, wanted)
-    if tried.rows < wanted.rows:
-        note(f"{path.name} has {len(rows):,} rows: faults are tried for {tried.rows} of them")
+    """Try faults on rows (n, width), scaled; `advance` takes numbers of channels."""
+    if model.residual_scale is None and len(rows):
+        model = replace(model, residual_scale=_typical_errors(model, rows))
+    settings, tried = wanted.settings, spans(len(rows), wanted.rows, wanted.most_spans)
+    noise = np.random.default_rng(wanted.seed).standard_normal(2 * wanted.most_spans * wanted.rows)
+    how = {"after": settings.after, "of": settings.of}
+    drill = Drill(model, rows, limits.known, **how, tried=tried, noise=noise)
     answers = []
     for channel in range(len(drill)):
         answers.append(drill.answer(channel))
         advance(1)
-    return FileAnswer(path, len(rows), len(drill.spans.starts), tried.rows, tuple(answers))
+    return FileAnswer(len(rows), len(drill.spans.starts), tried.rows, tuple(answers))
 
 
-def drill_of(
-    model: DrillModel, rows: Array, limits: AlarmLimits, wanted: FaultsToTry
-) -> tuple[Drill, Spans]:
-    """Return a drill on rows (n, width), scaled, and where it tries faults."""
-    settings, tried = wanted.settings, spans(len(rows), wanted.rows, wanted.most_spans)
-    noise = np.random.default_rng(wanted.seed).standard_normal(2 * wanted.most_spans * wanted.rows)
-    drill = Drill(
-        model,
-        rows,
-        limits.known,
-        after=settings.after,
-        of=settings.of,
-        tried=tried,
-        noise=noise,
-    )
-    return drill, tried
-
-
-def typical_errors(model: DrillModel, rows: Array) -> ResidualScale:
-    """Return the typical errors of the channels of these rows."""
+def _typical_errors(model: NodeScorer, rows: Array) -> ResidualScale:
     errors = model.score(rows).sure_errors
     gaps = np.isnan(rows[:, : errors.shape[1]])
     none = ResidualScale.none(errors.shape[1])

@@ -1,6 +1,5 @@
-"""The picture of a drill: the smallest bias, drift and noise of each channel that are found. Sizes
-are in standard deviations of the channel, so that channels of all units compare; answers of nodes
-hold none, and are drawn in the scales of the schema.
+"""The picture of a drill: the smallest bias, drift and noise of each channel that are found, in
+standard deviations of the channel; answers of nodes hold none: theirs are scales of the schema.
 """
 
 from __future__ import annotations

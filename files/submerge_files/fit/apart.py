@@ -1,45 +1,65 @@
-"""fit_apart(): a history is learnt part by part, by workers: what `history.fit` learns here.
-
-    here                            workers
-    parts of rows, in order     ->  times              -> layout of cells
-    some parts                  ->  rows               -> summaries of cells, keys of chunks
-    folds of all cells          ->  rows of a machine  -> scores of rows that were not learnt
+"""learnt(): recordings or a frame are learnt, here or part by part by workers (`RowsApart`).
 
 The bytes are the same for any number of workers, and equal to those of one machine to rounding.
-What is done here takes memory for the cells, and for a few numbers of each part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from submerge import Channel
 from submerge.condition import Condition
-from submerge.errors import NothingLearnt
-from submerge.history.chunk_keys import ChunkKeys
-from submerge.history.first_pass import FirstPass, LearntCells, learnt_cells
-from submerge.history.fit import Fitted, fitted, folds_after
+from submerge.errors import whole
+from submerge.history.first_pass import FirstPass, LearntCells
+from submerge.history.fit import Fitted, HistoryRows, LocalRows, fit_rows
 from submerge.history.folds import HeldOut
-from submerge.history.layout import CellBlocks, LaidOut, Layout
+from submerge.history.layout import LaidOut, Layout
 from submerge.history.recording import Recorded
-from submerge.history.second_pass import (
-    JudgedHistory,
-    JudgedMachine,
-    NewestRows,
-    RowSpan,
-    SpanPass,
-    joined,
-    spans_over,
-)
+from submerge.history.second_pass import JudgedMachine, RowSpan, SecondPass, spans_over
 from submerge.history.settings import FitSettings
 from submerge.pca.expectation import Estimate
 from submerge.protocol.history import Chunk
-from submerge_files.stretches import RowOrder
+from submerge_files.console.reading_options import condition_of
+from submerge_files.reader import Recordings
+from submerge_files.reader.time_order import TimeOrder
+from submerge_files.stretches import pieces_of
 from submerge_files.workers import Advance, Task, Workers
+
+if TYPE_CHECKING:
+    from submerge_files.python.frame_rows import FrameRows
+
+
+def learnt(
+    source: Recordings | FrameRows,
+    settings: FitSettings,
+    workers: Workers | None = None,
+    advance: Advance = lambda _: None,
+) -> Fitted:
+    """Learn rows; `advance` takes numbers of those that were read."""
+    rows: HistoryRows
+    if workers is not None and isinstance(source, Recordings):
+        rows = RowsApart(workers, pieces_of(source), advance)
+    else:
+        look = partial(source.looks, settings.when)
+        rows = LocalRows(source.rows, look, lambda recorded: advance(len(recorded.rows)))
+    return fit_rows(rows, source.channels, settings)
+
+
+def settings_for(
+    source: Recordings | FrameRows, *, rank: int | None, when: str | None, **others: Any
+) -> FitSettings:
+    """Return the settings of a fit; notes on values are then of rows in the state `when`."""
+    columns = source.columns if isinstance(source, Recordings) else ()
+    condition = condition_of(when, source.names, columns)
+    if condition is not None:
+        source.note_only(condition.holds)
+    directions = 0 if rank is None else whole("rank", rank, least=1)
+    most = max(FitSettings().rank_max, directions)
+    return FitSettings(directions, rank_max=most, when=condition, **others)
+
 
 LOOKED = 16
 """Parts whose times one task looks at."""
@@ -66,8 +86,8 @@ class SeenPart(NamedTuple):
     rows: int
 
 
-def look(
-    settings: FitSettings, width: int, *parts: ReadablePart
+def _look(
+    width: int, settings: FitSettings, *parts: ReadablePart
 ) -> tuple[list[tuple[str, int]], Layout]:
     """Return machine and rows of each part, and the layout of all."""
     layout, seen = Layout(width, settings), []
@@ -80,138 +100,97 @@ def look(
     return seen, layout
 
 
-def learn(
+def _learn(
     names: Sequence[str],
     settings: FitSettings,
     laid: LaidOut,
     known: Mapping[int, Estimate],
     *parts: ReadablePart,
-) -> tuple[LearntCells, tuple[Chunk, ...], RowOrder]:
+) -> tuple[LearntCells, tuple[Chunk, ...], TimeOrder]:
     """Return the summaries of cells, the chunks of rows, and what is at the ends of the rows."""
-    keys, order = ChunkKeys(names), RowOrder()
-
-    def rows() -> Iterator[Recorded]:
-        for part in parts:
-            for recorded in part.rows():
-                order.add(recorded)
-                keys.add(recorded)
-                yield recorded
-
-    blocks = CellBlocks(laid.grid, settings.without, laid)
-    return learnt_cells(rows(), names, settings, blocks, known), keys.end(), order
+    first, order = FirstPass(names, settings, laid, known), TimeOrder()
+    chunks = _here(parts, order=order).learn(first)
+    return first.close(), chunks, order
 
 
-def judge(
+def _judge(
     held_out: HeldOut,
     settings: FitSettings,
     last_fold: int | None,
     span: RowSpan,
     skip: int,
     *parts: ReadablePart,
-) -> JudgedMachine | None:
+) -> dict[int, dict[int, JudgedMachine]]:
     """Return what comes of a span, but of folds after `last_fold`; its parts have `skip` more."""
-    one = SpanPass(held_out, settings, span, last_fold)
-    for recorded in _after(skip, parts):
-        one.add(recorded)
-        if one.is_past and recorded.times is not None:
-            break  # all later rows are of later folds
-    found = one.end()
-    # Only the last pass wants the newest rows: they do not travel before.
-    return found if found is None or last_fold is None else replace(found, newest=NewestRows())
+    second = SecondPass(held_out, settings, last_fold, span)
+    _here(parts, skip).judge(second)
+    return second.close()
 
 
-def _after(skip: int, parts: Sequence[ReadablePart]) -> Iterator[Recorded]:
-    """Yield the rows of parts after so many."""
-    for part in parts:
-        for recorded in part.rows():
+def _here(
+    parts: Sequence[ReadablePart], skip: int = 0, order: TimeOrder | None = None
+) -> LocalRows:
+    """Return the rows of parts after so many."""
+
+    def read() -> Iterator[Recorded]:
+        rest = skip
+        for recorded in (each for part in parts for each in part.rows()):
             n = len(recorded.rows)
-            if skip < n:
-                yield recorded.part(skip, n) if skip else recorded
-            skip = max(0, skip - n)
+            if rest < n:
+                yield recorded.part(rest, n) if rest else recorded
+            rest = max(0, rest - n)
+
+    return LocalRows(read, read, (order or TimeOrder()).check)
 
 
 @dataclass
-class FitApart:
-    """Learns a history on workers, in two passes.
-
-    parts : Of rows, machine by machine and in order, or what becomes one at a worker.
-    """
+class RowsApart:
+    """Rows that workers read, in parts, machine by machine and in order."""
 
     workers: Workers
     parts: Sequence[Any]
-    channels: Sequence[Channel]
-    settings: FitSettings
     advance: Advance = lambda _: None
     _seen: list[SeenPart] = field(default_factory=list)
 
-    def run(self) -> Fitted:
-        """Learn it."""
-        names = [channel.name for channel in self.channels]
-        FirstPass(names, self.settings)  # refuses too many channels
-        laid = self._look()
-        if laid is None:
-            raise NothingLearnt("expected rows that can be learnt, got none")
-        first = FirstPass(names, self.settings, laid)
-        keys = self._learn(first, laid)
-        if known := first.known_once_more():
-            first = FirstPass(names, self.settings, laid, known)
-            self._learn(first, laid)
-        folds = folds_after(first, self.channels, self.settings)
-        held_out = HeldOut.of(folds, laid)
-        # How long scores stay alike, and so how long a block is, a part of the rows says.
-        block_s = self._judge(held_out, last_fold=0).block_s
-        judged = self._judge(held_out.of_blocks(block_s))
-        return fitted(first, folds, judged, self.settings, block_s, keys)
-
-    def _look(self) -> LaidOut | None:
-        """Settle by times how cells are laid out, and note what each part holds."""
-        layout = Layout(len(self.channels), self.settings)
+    def look(self, layout: Layout) -> None:
+        """Show the times of rows to a layout, and note what each part holds."""
         some = [self.parts[at : at + LOOKED] for at in range(0, len(self.parts), LOOKED)]
-        function = partial(look, self.settings, len(self.channels))
+        function = partial(_look, layout.width, layout.settings)
         answers = self.workers.map(function, [Task(tuple(each)) for each in some])
         for parts, (seen, found) in zip(some, answers, strict=True):
             each = (SeenPart(part, *held) for part, held in zip(parts, seen, strict=True))
             self._seen += [part for part in each if part.rows]
             layout.merged(found)
-        return layout.laid_out()
 
-    def _learn(self, first: FirstPass, laid: LaidOut) -> tuple[Chunk, ...]:
+    def learn(self, first: FirstPass) -> tuple[Chunk, ...]:
         """Let the cells be learnt; return the chunks of all rows, by key."""
-        function = partial(learn, first.names, self.settings, laid, first.known)
+        function = partial(_learn, first.names, first.settings, first.laid, first.known)
         tasks = [
             Task(tuple(each.part for each in some), sum(each.rows for each in some))
             for some in self._in_tasks()
         ]
-        found, whole = dict[bytes, Chunk](), RowOrder()
+        found, whole = dict[bytes, Chunk](), TimeOrder()
         for cells, chunks, order in self.workers.map(function, tasks, self.advance):
             first.take(cells)
             for chunk in chunks:
                 found.setdefault(chunk.key, chunk)
             whole.follow(order)
-        first.end()
         return tuple(found[key] for key in sorted(found))
 
-    def _judge(self, held_out: HeldOut, last_fold: int | None = None) -> JudgedHistory:
+    def judge(self, second: SecondPass) -> None:
         """Let the rows of each machine be judged, a span a task."""
-        spans = [*self._spans()]
-        function = partial(judge, held_out, self.settings, last_fold)
-        tasks = [Task((span, skip, *parts), rows) for _, span, skip, parts, rows in spans]
-        advance = self.advance if last_fold is None else lambda _: None
-        found: dict[int, dict[int, JudgedMachine]] = {}
-        answers = self.workers.map(function, tasks, advance)
-        for (machine, span, *_), judged in zip(spans, answers, strict=True):
-            if judged is not None:
-                number = held_out.laid.machines.index(machine)
-                found.setdefault(number, {})[span.number] = judged
-        machines = {machine: joined(each) for machine, each in found.items()}
-        return JudgedHistory.of(machines, held_out.block_s)
+        function = partial(_judge, second.judge, second.settings, second.last_fold)
+        tasks = [*self._spans(second.settings.judged_rows)]
+        advance = self.advance if second.last_fold is None else lambda _: None
+        for judged in self.workers.map(function, tasks, advance):
+            second.take(judged)
 
-    def _spans(self) -> Iterator[tuple[str, RowSpan, int, list[Any], int]]:
-        """Yield what is judged in one go: a machine, its span, rows to skip, parts, and rows."""
-        for machine, group in groupby(self._seen, lambda each: each.machine):
+    def _spans(self, judged_rows: int) -> Iterator[Task]:
+        """Yield what is judged in one go: a span of a machine, rows to skip, and its parts."""
+        for _, group in groupby(self._seen, lambda each: each.machine):
             seen = list(group)
             rows = sum(each.rows for each in seen)
-            for span in spans_over(0, rows, self.settings.judged_rows):
+            for span in spans_over(0, rows, judged_rows):
                 end, at, parts, skip = min(rows, span.end), 0, list[Any](), span.lead
                 for each in seen:
                     if at + each.rows <= span.lead:
@@ -220,7 +199,7 @@ class FitApart:
                         parts.append(each.part)
                     at += each.rows
                 if span.begin < rows:
-                    yield machine, span, skip, parts, end - span.lead
+                    yield Task((span, skip, *parts), end - span.lead)
 
     def _in_tasks(self) -> Iterator[list[SeenPart]]:
         """Yield what each task reads: so many rows or more."""

@@ -11,18 +11,15 @@ import click
 
 from submerge import Schema
 from submerge.errors import UsageError
-from submerge.headings import called, heading_of
-from submerge_client.config.sections import nearest
+from submerge.headings import heading_of
 from submerge_files.cluster import DASK, workers_at
 from submerge_files.console.options import FILE, flag_option, json_option
 from submerge_files.console.reading_options import READING, in_states, reading_options
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
-from submerge_files.stretches import digests_on
 from submerge_files.workers import Workers
 
 if TYPE_CHECKING:
-    from submerge.history.settings import FitSettings
-    from submerge_files.fit.time_spans import Label
+    pass
 
 
 def schema_like(path: Path) -> Schema:
@@ -52,23 +49,18 @@ def open_like(
 ) -> tuple[Recordings, Schema | None]:
     """Return recordings, and the schema to learn them under, with its channels in its order."""
     if like is None:
-        return open_recordings(paths, options, digests_on(workers, options)), None
+        return open_recordings(paths, options, workers), None
     schema = schema_like(like)
     if not options.columns:
         options = replace(options, columns=tuple(map(heading_of, schema.named)))
-    recordings = open_recordings(paths, options, digests_on(workers, options))
-    names = called(schema.named, recordings.headings)
-    lacking = [name for name in schema.names if name not in names]
-    extra = [name for name in names if name not in schema.names]
-    if lacking:
-        near = nearest(lacking[0], extra)
-        hint = f"is it {near}?" if near else "leave --columns and --skip out"
-        raise UsageError(f"expected the channels of {like}, got none for {lacking[0]}: {hint}")
+    recordings = open_recordings(paths, options, workers)
+    ordered = recordings.ordered(schema.named, like)
+    extra = {*recordings.headings} - {*ordered.headings}
     if extra:
         raise UsageError(
-            f"expected the channels of {like}, got {extra[0]} as well: leave --columns out"
+            f"expected the channels of {like}, got {min(extra)} as well: leave --columns out"
         )
-    return recordings.ordered(schema.named), schema
+    return ordered, schema
 
 
 @click.command(
@@ -143,8 +135,9 @@ def command(
 
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
+    from submerge_files.fit.apart import settings_for
     from submerge_files.fit.run import FitRequest, run
-    from submerge_files.fit.time_spans import labels_of
+    from submerge_files.fit.time_spans import excluded, labels_of
     from submerge_files.model_file import check_target
     from submerge_files.reader.formats.remote_path import path_of
 
@@ -155,15 +148,16 @@ def command(
     with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:
         recordings, schema = open_like(paths, options, like, workers)
         faults = () if labels is None else labels_of(labels)
-        settings = _settings(
-            rank,
-            when,
-            exclude,
-            faults,
+        _check_rank(rank, recordings)
+        settings = settings_for(
             recordings,
+            rank=rank,
+            when=when,
             leaves_out=labels is None if keep_all is None else not keep_all,
+            exclude=excluded(exclude),
+            faults=tuple(label.span for label in faults),
+            schema=schema,
         )
-        settings = replace(settings, schema=schema)
         request = FitRequest(
             recordings, settings, output, faults, plot, detect, not no_drill, workers
         )
@@ -180,33 +174,10 @@ def _check_picture(plot: Path | None, inputs: list[Path]) -> None:
     check_target(plot, inputs=inputs)
 
 
-def _settings(
-    rank: int | None,
-    when: str | None,
-    exclude: tuple[str, ...],
-    faults: tuple[Label, ...],
-    recordings: Recordings,
-    *,
-    leaves_out: bool,
-) -> FitSettings:
-    from submerge.history.settings import FitSettings
-    from submerge_files.console.reading_options import condition_of
-    from submerge_files.fit.time_spans import excluded
-
+def _check_rank(rank: int | None, recordings: Recordings) -> None:
     names = recordings.names
     if rank is not None and rank >= len(names) > 1:
         raise UsageError(
             f"expected --rank below the number of channels, {len(names)}, got {rank}:"
             " leave it out to have it chosen"
         )
-    condition = condition_of(when, names, recordings.columns)
-    if condition is not None:
-        recordings.note_only(condition.holds)
-    return FitSettings(
-        rank or 0,
-        rank_max=max(FitSettings().rank_max, rank or 0),
-        when=condition,
-        leaves_out=leaves_out,
-        exclude=excluded(exclude),
-        faults=tuple(label.span for label in faults),
-    )

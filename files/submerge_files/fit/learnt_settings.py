@@ -1,6 +1,5 @@
-"""learnt_settings(): what a history, or a model of one, settles of a fleet's configurations. A
-history is learnt as `submerge fit` does it. Only settings whose schema has the fingerprint of the
-model are returned: a group that is configured by them takes the model later.
+"""learnt_settings(): what a history, or a model of one, settles of a fleet's configurations:
+those whose schema has the fingerprint of the model, so that a group with them takes it later.
 """
 
 from __future__ import annotations
@@ -8,8 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from submerge import Schema, UsageError
-from submerge.history.fit import fit
+from submerge.headings import lags_of
 from submerge.history.knowledge import Learnt
+from submerge.history.settings import FitSettings
 from submerge.protocol.names import is_name
 from submerge_client.config.from_history import GROUP, LearntSettings
 from submerge_client.config.schemas import SchemaConfig
@@ -17,10 +17,10 @@ from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
 from submerge_files import model_file
 from submerge_files.console.progress import counting
+from submerge_files.fit.apart import learnt
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.parts import ONLY_MACHINE
-from submerge_files.score.table import lags_of
 from submerge_proto.files.learnt import MARK
 
 
@@ -49,9 +49,7 @@ def _history(path: Path) -> Learnt:
     try:
         recordings = open_recordings([path], ReadingOptions())
         with counting("rows read, in two passes") as advance:
-            fitted = fit(
-                recordings.rows, recordings.channels, look=recordings.looks, advance=advance
-            )
+            fitted = learnt(recordings, FitSettings(), advance=advance)
     except UsageError as error:
         if " --" not in str(error) and "(--" not in str(error):
             raise

@@ -10,6 +10,7 @@ from submerge.client.alarms.limits import AlarmLimits
 from submerge.history.detection import watching
 from submerge.history.fit import Fitted
 from submerge.history.folds import HistorySpan
+from submerge.pca.own_scatter import OwnScatter
 from submerge_client.datasets.table import counted
 from submerge_files.console.units import in_words, moment, name_text, printable, size_of
 from submerge_files.model_file import learnt_of
@@ -44,6 +45,10 @@ def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> 
         "last": _known(first.seen.last),
         "channels": list(recordings.names),
         "constant": list(constant(fitted)),
+        "machines": {
+            name: {"kappa": each.kappa, "fleet_share": each.share, "unlike": each.unlike}
+            for name, each in _scatters(fitted)
+        },
         "rank": folds.rank,
         "explained": fitted.explained,
         "block_s": model.block_s,
@@ -78,6 +83,7 @@ def as_text(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> li
     )
     directions = counted(folds.rank, "direction")
     lines.append(("explained", f"{fitted.explained:.0%} of the variance by {directions}"))
+    lines += _machines(fitted)
     lines += _limits(fitted)
     lines.append(("model", f"{path}, {size_of(size)}"))
     return lines
@@ -88,6 +94,24 @@ def constant(fitted: Fitted) -> tuple[str, ...]:
     variance = fitted.folds.moments.variance
     names = fitted.folds.schema.names
     return tuple(name for name, each in zip(names, variance.tolist(), strict=True) if not each)
+
+
+def _scatters(fitted: Fitted) -> list[tuple[str, OwnScatter]]:
+    """Return how each machine varies, the most unlike the fleet first."""
+    known = [(name, state.scatter) for name, state in fitted.states.items()]
+    both = [(name, each) for name, each in known if each is not None]
+    return sorted(both, key=lambda named: (-named[1].unlike, named[0]))
+
+
+def _machines(fitted: Fitted) -> list[tuple[str, str]]:
+    found = _scatters(fitted)
+    if not found:
+        return []
+    worth = sorted(each.kappa for _, each in found)
+    most = f"{worth[0]:,.0f}" + (f" to {worth[-1]:,.0f}" if worth[-1] > worth[0] else "")
+    text = f"{len(found)}, each judged by its own rows and the fleet's as {most} more"
+    text += f"; most unlike the others: {name_text(found[0][0])}"
+    return [("machines", text)]
 
 
 def _span(fitted: Fitted) -> str:
@@ -113,7 +137,7 @@ def _span_object(fitted: Fitted, span: HistorySpan) -> dict[str, Any]:
 def _numbers(fitted: Fitted, span: HistorySpan) -> tuple[str, int, int] | None:
     """Return the file of rows without times, and their first and last number in it."""
     laid = fitted.first.laid
-    if fitted.first.period_s or laid is None or laid.grid.runs:
+    if laid.period_s or laid.grid.runs:
         return None
     unit = int(laid.grid.unit)
     return laid.files[span.begin.run], span.begin.number * unit + 1, (span.end.number + 1) * unit

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import median, median_high
 from typing import Any
@@ -14,34 +13,28 @@ from typing import Any
 import click
 
 from submerge import UsageError
-from submerge.condition import Condition
-from submerge.drill.drill import ChannelAnswer
+from submerge.client.alarms.limits import AlarmLimits
 from submerge.drill.merged import in_units, merged
-from submerge.drill.response import DrillModel
-from submerge.history.detection import FoundAlarm
-from submerge.history.fit import Fitted, fit
-from submerge.history.models import summaries_of
+from submerge.drill.response import NodeScorer
+from submerge.history.detection import FoundAlarm, watching
+from submerge.history.fit import Fitted
 from submerge.history.recording import TimeSpan
 from submerge.history.settings import SOON, FitSettings
-from submerge.judge.score import ScoringModel
+from submerge_aggregator.questions.views import ShownRank
 from submerge_client.datasets.table import counted
 from submerge_files.console.curves import Curves
 from submerge_files.console.progress import advancing, counting
-from submerge_files.console.units import figure, in_words, moment, name_text, printable
+from submerge_files.console.units import figure, in_words, moment, name_text, names_text, printable
 from submerge_files.detect import run as lines
 from submerge_files.detect.run import Detected, DetectRequest, detect
-from submerge_files.drill.files import (
-    WITHOUT_PERIOD,
-    FaultsToTry,
-    drill_of,
-    typical_errors,
-)
-from submerge_files.fit.apart import FitApart
-from submerge_files.fit.report import as_object, as_text, limits_of
+from submerge_files.drill.files import WITHOUT_PERIOD, FaultsToTry, drill_rows
+from submerge_files.fit.apart import learnt
+from submerge_files.fit.report import as_object, as_text
 from submerge_files.fit.time_spans import Label
-from submerge_files.model_file import learnt_of, save_history
+from submerge_files.model_file import SavedModel, learnt_of, save_history
 from submerge_files.reader import Recordings
-from submerge_files.stretches import stretches_of
+from submerge_files.score.mean import of_state
+from submerge_files.score.model import of_saved
 from submerge_files.workers import Workers
 
 WEEK = 604800.0
@@ -175,11 +168,8 @@ def detect_history(
 ) -> HistoryDetection:
     """Detect alarms on the history that was learnt, in one pass."""
     curves = Curves() if draws else None
-    when: Condition | None = settings.when
-    request = DetectRequest(
-        recordings, fitted.model, learnt_of(fitted), SOON, when, settings.exclude
-    )
-    detected = detect(request, curves, workers=workers, advance=advance)
+    request = DetectRequest(learnt_of(fitted), SOON, settings.when, settings.exclude)
+    detected = detect(recordings, request, curves, workers=workers, advance=advance)
     first, comparison = fitted.first, None
     if labels:
         normal = max(0, detected.seen.judged - sum(first.fault_rows)) * first.period_s
@@ -227,9 +217,9 @@ class FitDrill:
                 f"{self._worst(sizes)})"
             )
         if missed:
-            parts.append(f"no bias is found in {_some(missed)}")
+            parts.append(f"no bias is found in {names_text(missed, NAMED)}")
         if blind:
-            parts.append(f"blind: {_some(blind)}")
+            parts.append(f"blind: {names_text(blind, NAMED)}")
         return [("drill", "; ".join(parts))]
 
     def _worst(self, sizes: dict[str, float | None]) -> str:
@@ -240,15 +230,12 @@ class FitDrill:
         return f"; worst: {name_text(name)}, {figure(worst['bias']['median'])}{unit}"
 
 
-def drill(
-    fitted: Fitted, settings: FitSettings, *, advance: Callable[[int], None] = lambda _: None
-) -> FitDrill:
+def drill(fitted: Fitted, *, advance: Callable[[int], None] = lambda _: None) -> FitDrill:
     """Try faults on the newest rows of a history; `advance` takes numbers of channels."""
     alarms = replace(SOON, period_s=fitted.first.period_s or 1.0)
     hour = FaultsToTry(alarms, None).rows
     wanted = FaultsToTry(alarms, max(min(hour, WITHOUT_PERIOD), 2 * alarms.of), MOST_SPANS)
-    model, rows, limits = _model(fitted, settings), fitted.newest.rows, limits_of(fitted)
-    answers: list[ChannelAnswer] = []
+    (model, limits), rows = _judge(fitted), fitted.newest.rows
     try:
         if model.channels > MOST_CHANNELS:
             raise UsageError(
@@ -256,32 +243,20 @@ def drill(
             )
         if not (len(rows) and limits.known):
             raise UsageError("too few rows for limits of alarms")
-        if model.residual_scale is None:
-            model = replace(model, residual_scale=typical_errors(model, rows))
-        trial, tried = drill_of(model, rows, limits, wanted)
-        for channel in range(len(trial)):
-            answers.append(trial.answer(channel))
-            advance(1)
+        answer = drill_rows(model, rows, limits, wanted, advance)
     except UsageError as error:
         return FitDrill([], why_not=str(error))
-    return FitDrill(in_units(merged([answers]), fitted.folds.schema), tried.rows)
+    return FitDrill(in_units(merged([answer.channels]), fitted.folds.schema), answer.within)
 
 
-def _model(fitted: Fitted, settings: FitSettings) -> DrillModel:
-    """Return what the machine of the newest rows is judged by."""
-    model, schema = fitted.model, fitted.folds.schema
-    scoring = ScoringModel(
-        summaries_of(fitted.folds.rank, settings),
-        model.scoring_summary,
-        model.limits,
-        schema.width,
-        model.factors,
-    )
-    machine = fitted.newest.machine
+def _judge(fitted: Fitted) -> tuple[NodeScorer, AlarmLimits]:
+    """Return what the machine of the newest rows is judged by, and its limits."""
+    model, schema, machine = fitted.model, fitted.folds.schema, fitted.newest.machine
+    saved = SavedModel("the history", model, schema, ShownRank(model.rank), learnt_of(fitted))
+    normal = of_saved(saved)
     state = None if machine is None else fitted.states.get(fitted.first.machines[machine])
-    if state is None:
-        return DrillModel(scoring, schema)
-    return DrillModel(scoring, schema, state.own, state.residual_scale)
+    scorer = normal.scorer if state is None else of_state(normal, state)
+    return scorer, watching(learnt_of(fitted), state=state).limits
 
 
 def _deviations(channel: dict[str, Any]) -> float | None:
@@ -293,11 +268,6 @@ def _deviations(channel: dict[str, Any]) -> float | None:
 def _range(sizes: list[float]) -> str:
     least, most = f"{min(sizes):.2g}", f"{max(sizes):.2g}"
     return least if least == most else f"{least} to {most}"
-
-
-def _some(names: list[str]) -> str:
-    rest = len(names) - NAMED
-    return ", ".join(map(name_text, names[:NAMED])) + (f" and {rest} more" if rest > 0 else "")
 
 
 @dataclass(frozen=True)
@@ -318,7 +288,7 @@ def run(request: FitRequest, *, as_json: bool) -> None:
     """Learn a history, write the model, and print the report."""
     recordings = request.recordings
     with counting("rows read, in two passes") as advance:
-        fitted = _fitted(request, advance)
+        fitted = learnt(recordings, request.settings, request.workers, advance)
     size = save_history(request.output, fitted, request.recordings.options.states)
     for note in recordings.notes:
         click.echo(printable(f"note: {note}"), err=True)
@@ -344,20 +314,6 @@ def run(request: FitRequest, *, as_json: bool) -> None:
         click.echo(f"{'picture':<10} {request.plot}", err=True)
 
 
-def _fitted(request: FitRequest, advance: Callable[[int], None]) -> Fitted:
-    recordings, settings = request.recordings, request.settings
-    if request.workers is not None:
-        parts = stretches_of(recordings)
-        return FitApart(request.workers, parts, recordings.channels, settings, advance).run()
-    return fit(
-        recordings.rows,
-        recordings.channels,
-        settings,
-        look=partial(recordings.looks, settings.when),
-        advance=advance,
-    )
-
-
 def _alarms(request: FitRequest, fitted: Fitted) -> HistoryDetection | None:
     if not (request.detects or request.labels or request.plot):
         return None
@@ -377,7 +333,7 @@ def _drill(request: FitRequest, fitted: Fitted) -> FitDrill | None:
     if not request.drills:
         return None
     with advancing("drill", len(request.recordings.names)) as advance:
-        return drill(fitted, request.settings, advance=advance)
+        return drill(fitted, advance=advance)
 
 
 def _objects(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submerge.history.detection import FoundAlarm, RowPlace
+from submerge.protocol.alarm_status import excess
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,7 +50,7 @@ class AlarmSpan:
         ]
         mark = ", provisional" if self.provisional else ""
         return (
-            f"<Alarm {self.began} {until}, {self.worst:.3g} times its limit{mark}:"
+            f"<Alarm {self.began} {until}, {excess(self.worst)} times its limit{mark}:"
             f" {blamed or 'no channel'}{off[0] if off else ''}>"
         )
 

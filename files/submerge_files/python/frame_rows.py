@@ -1,35 +1,265 @@
-"""FrameRows: the channels of a frame as one machine's `Recorded` rows, with their times. It stands
+"""Frames: tables of pandas, of polars and of NumPy, as columns of numbers with times; and back.
+Neither pandas nor polars is imported here: a table of theirs has brought it along. A frame's kind
+is known by the package that its class is from.
+
+FrameRows: the channels of a frame as one machine's `Recorded` rows, with their times. It stands
 where `Recordings` stand for files: `rows()` reads from the start, any number of times.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge import Array, UsageError
-from submerge.condition import Condition
+from submerge._linalg import unmasked
+from submerge.condition import Condition, InState
 from submerge.headings import channels_of
 from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
+from submerge_client.datasets.fields import is_missing
 from submerge_client.datasets.source import refusal
-from submerge_files.python.frames import NUMBERS, PLACE, TIMES, Frame
+from submerge_files.reader import ReadingOptions, selection
+from submerge_files.reader.clock_column import ClockColumn, Found, clock_of
 from submerge_files.reader.column_ranges import ColumnRanges
-from submerge_files.reader.formats.tables import BLOCK_ROWS
+from submerge_files.reader.formats.readers import head_of
+from submerge_files.reader.formats.tables import (
+    BLOCK_ROWS,
+    HEAD_ROWS,
+    ColumnHead,
+    Kind,
+    RawRows,
+    TableFile,
+)
 from submerge_files.reader.options import NO_TIME
-from submerge_files.reader.parts import ONLY_MACHINE
-from submerge_files.reader.selection import place_in, some
-from submerge_files.reader.time_form import going_on, shared_times
+from submerge_files.reader.parts import ONLY_MACHINE, no_rows_in
+from submerge_files.reader.plan import state_of
+from submerge_files.reader.selection import check_numbers, place_in, place_of, some
+from submerge_files.reader.time_form import either_order, going_on, is_time, shared_times
 from submerge_files.reader.time_order import iso
+
+MICRO = 1e6
+
+PLACE = "the frame"
+"""How errors name it."""
+
+
+@dataclass(frozen=True)
+class FrameColumn:
+    """A column of a table, or its index.
+
+    kind : What it holds: numbers, times by their type, or text for anything else.
+    values : Returns it (n,): numbers, NaN for a gap; times in seconds since 1970, NaN for none;
+        NaN for text.
+    label : Returns what the table's reader sees in a row.
+    """
+
+    kind: Kind
+    rows: int
+    values: Callable[[], Array]
+    label: Callable[[int], Any]
+
+    def texts(self) -> Iterator[str]:
+        """Yield what stands in it, "" for a gap."""
+        for text in (str(self.label(row)) for row in range(self.rows)):
+            yield "" if text in ("NaT", "<NA>") or is_missing(text) else text
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table whose columns have names.
+
+    index : If it is of times.
+    passed_over : The type of an index that is not of times, nor counts the rows; "" without one.
+    scores : Returns new columns with a value for each row, as a table of the same kind; beside
+        them, of a table without an index, its column of times of that name.
+    table : Returns a new table of the same kind; some columns are its index, where there is such.
+    """
+
+    rows: int
+    names: tuple[str, ...]
+    columns: tuple[FrameColumn, ...]
+    scores: Callable[[Mapping[str, npt.NDArray[Any]], str | None], Any]
+    table: Callable[[Mapping[str, Sequence[Any]], Sequence[str]], Any]
+    index: FrameColumn | None = None
+    passed_over: str = ""
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+def frame_of(rows: Any, names: Sequence[str] | None = None) -> Frame:
+    """Return a table as a frame; an array's columns have names."""
+    package = type(rows).__module__.partition(".")[0]
+    if isinstance(rows, np.ndarray):
+        frame = _of_array(rows, names)
+    elif package == "pandas" and hasattr(rows, "columns"):
+        frame = _of_pandas(rows)
+    elif package == "polars" and hasattr(rows, "get_column"):
+        frame = _of_polars(rows)
+    else:
+        cure = "collect() it first" if hasattr(rows, "collect") else "make it one of these"
+        raise refusal(
+            "rows",
+            expected="a frame of pandas or polars, or an array (n, channels)",
+            got=type(rows).__name__,
+            hint=cure,
+        )
+    if names is not None and not isinstance(rows, np.ndarray):
+        raise UsageError("names are for an array: a frame has its own; leave names out")
+    twice = [name for i, name in enumerate(frame.names) if name in frame.names[:i]]
+    if twice:
+        raise refusal(
+            PLACE,
+            expected="each column's name once",
+            got=f"{twice[0]!r} twice",
+            hint="rename one of them",
+        )
+    return frame
+
+
+def _of_pandas(frame: Any) -> Frame:
+    """Return a `pandas.DataFrame`. Headings of several levels are joined by a dot."""
+    pandas = sys.modules["pandas"]
+
+    def column(series: Any, at: Any) -> FrameColumn:
+        code = getattr(series.dtype, "kind", "O")
+        kind, values = Kind.TEXT, partial(np.full, len(series), np.nan)
+        if code == "M":
+            kind, values = Kind.TIMES, partial(_pandas_times, series)
+        if code in "iufb":
+            kind, values = Kind.NUMBERS, partial(series.to_numpy, dtype=np.float64, na_value=np.nan)
+        return FrameColumn(kind, len(series), values, at.__getitem__)
+
+    kind = getattr(frame.index.dtype, "kind", "O")
+    # An index that begins above it counts time.
+    counts = kind in "iu" and len(frame) and frame.index[0] < 1e7
+    each = (frame.iloc[:, i] for i in range(frame.shape[1]))
+    return Frame(
+        len(frame),
+        tuple(map(_heading, frame.columns)),
+        tuple(column(series, series.iloc) for series in each),
+        lambda columns, _: pandas.DataFrame(dict(columns), index=frame.index),
+        lambda columns, keys: pandas.DataFrame(dict(columns)).set_index(list(keys)),
+        column(frame.index.to_series(), frame.index) if kind == "M" else None,
+        "" if kind in "M" or counts else str(frame.index.dtype),
+    )
+
+
+def _pandas_times(series: Any) -> Array:
+    """Return times as seconds since 1970, to a microsecond; NaN for none."""
+    if series.dt.tz is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    times = series.to_numpy()
+    seconds = times.astype("datetime64[us]").astype(np.int64) / MICRO
+    return np.where(np.isnat(times), np.nan, seconds)
+
+
+def _heading(name: object) -> str:
+    return ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _of_polars(frame: Any) -> Frame:
+    """Return a `polars.DataFrame`. It has no index: scores have its column of times beside them."""
+    polars = sys.modules["polars"]
+
+    def values(series: Any, unit: float) -> Array:
+        return np.asarray(series.cast(polars.Float64).to_numpy(), dtype=np.float64) / unit
+
+    def column(series: Any) -> FrameColumn:
+        kind, read = Kind.TEXT, lambda: np.full(len(series), np.nan)
+        if series.dtype.is_numeric() or str(series.dtype) == "Boolean":
+            kind, read = Kind.NUMBERS, lambda: values(series, 1.0)
+        elif str(series.dtype).startswith("Date"):
+            kind, read = Kind.TIMES, lambda: values(series.dt.epoch("us"), MICRO)
+        return FrameColumn(kind, len(series), read, series.__getitem__)
+
+    def scores(columns: Mapping[str, npt.NDArray[Any]], time: str | None) -> Any:
+        first = {} if time is None else {time: frame.get_column(time)}
+        return polars.DataFrame(first | dict(columns))
+
+    return Frame(
+        len(frame),
+        tuple(frame.columns),
+        tuple(map(column, frame.get_columns())),
+        scores,
+        lambda columns, _: polars.DataFrame(dict(columns)),
+    )
+
+
+def _of_array(rows: npt.NDArray[Any], names: Sequence[str] | None) -> Frame:
+    """Return an array (n, channels). It has no times, and what comes back is a dict of arrays."""
+    rows = unmasked(rows)
+    if rows.ndim != 2 or rows.dtype.kind not in "iufb":
+        raise refusal(
+            "rows",
+            expected="an array (n, channels) of numbers",
+            got=f"shape {rows.shape} of {rows.dtype}",
+            hint="give each channel a column",
+        )
+    width = rows.shape[1]
+    if names is not None and (isinstance(names, str) or len(names) != width):
+        got = f"{names!r}" if isinstance(names, str) else f"{len(names)} names"
+        raise refusal("names", expected=f"{width} names", got=got, hint="name each column")
+    held = np.asarray(rows, dtype=np.float64)
+    return Frame(
+        len(rows),
+        tuple(f"x{i}" for i in range(width)) if names is None else tuple(names),
+        tuple(
+            FrameColumn(Kind.NUMBERS, len(held), column.view, column.__getitem__)
+            for column in held.T
+        ),
+        lambda columns, _: dict(columns),
+        lambda columns, _: {name: np.array(values) for name, values in columns.items()},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FrameFile(TableFile):
+    """A frame as those see it who choose the columns of a file, so that they choose alike."""
+
+    _frame: Frame
+
+    @classmethod
+    def of(cls, frame: Frame) -> FrameFile:
+        """Look at the first rows of a frame."""
+        heads, n = tuple(map(_head, frame.names, frame.columns)), len(frame)
+        return cls(Path(PLACE), heads, min(n, HEAD_ROWS), n <= HEAD_ROWS, (), True, frame)
+
+    def blocks(
+        self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
+    ) -> Iterator[RawRows]:
+        """Return all rows at once."""
+        rows: Array = np.empty((len(self._frame), len(numbers)))
+        for i, place in enumerate(numbers):
+            rows[:, i] = self._frame.columns[place].values()
+        columns = (self._frame.columns[place] for place in texts)
+        yield RawRows(rows[begin:], tuple(list(each.texts())[begin:] for each in columns))
+
+
+def _head(name: str, column: FrameColumn) -> ColumnHead:
+    if column.kind != Kind.TEXT:
+        head = head_of(name, column.values()[:HEAD_ROWS])
+        return replace(head, kind=column.kind, typed=column.kind == Kind.TIMES)
+    head = ColumnHead(name, Kind.TEXT, tuple(islice(column.texts(), HEAD_ROWS)))
+    if not head.full:
+        return replace(head, kind=Kind.EMPTY, heading=False)
+    return replace(head, kind=Kind.TIMES) if all(map(is_time, head.full)) else head
 
 
 class FrameRows:
     """Rows (n, channels) of a frame; its time is a column, "none", or by default what is found.
 
-    That is the index, if it is of times, or the only column of a time type that goes on.
+    That is the index, if it is of times, or a column as in a file. `rows()` are those in some
+    `states`; only of a `part` of a frame it may be that none is.
     """
 
     def __init__(
@@ -38,21 +268,46 @@ class FrameRows:
         columns: Sequence[str] | None = None,
         time: str | None = None,
         machine: str = ONLY_MACHINE,
+        states: Sequence[InState] = (),
+        *,
+        part: bool = False,
     ) -> None:
         self.frame, self.machine = frame, machine
-        self.clock = _clock(frame, time)
-        self._counted: Mask | None = None
-        self._when = frame.index if self.clock is None else frame.column(self.clock)
-        if time == NO_TIME:
-            self._when = None
+        if isinstance(columns, str):
+            raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
+        file = FrameFile.of(frame)
+        clock, notes, others = _clock(file, frame, columns, time)
+        places = clock.places if clock else ()
+        said = [state_of(replace(file, whole=False), each) for each in states]
+        self.kept: Mask | None = None
+        if states:
+            texts = next(file.blocks((), said)).texts
+            holds = [each.holds(some) for each, some in zip(states, texts, strict=True)]
+            self.kept = np.logical_and.reduce(holds)
+            if not (part or self.kept.any()):
+                raise no_rows_in(PLACE, states)
+        self.clock = frame.names[places[0]] if places else None
+        self._counted = self.kept
+        self._when = None if time == NO_TIME else frame.index
         self._times = None if self._when is None else _checked_times(self._when.values())
-        self.headings, self._said = _channels(frame, columns, self.clock)
-        self.channels = channels_of(self.headings)
+        if clock is not None:
+            self._when = frame.columns[places[0]]
+            self._times = _checked_times(_seconds(file, clock))
+        if columns is None:
+            numeric = [place for place in others if file.columns[place].kind == Kind.NUMBERS]
+            taken = {*places, *numeric, *said}
+            chosen, left_out = selection.channels_of(file, ReadingOptions(), taken)
+        else:
+            chosen, left_out = [place_of(file, wanted, "columns") for wanted in columns], []
+            for place in chosen:
+                check_numbers(file, place, empty=True)
+        self._said = (*notes, *left_out)
         if frame.passed_over and self._times is None and time != NO_TIME:
-            self._said += (f"the index is {frame.passed_over}: rows are learnt without times",)
-        self.values: Array = np.empty((len(frame), len(self.headings)))
-        for i, name in enumerate(self.headings):
-            self.values[:, i] = frame.column(name).values()
+            index = f"the index is {frame.passed_over}: rows are learnt without times"
+            self._said += (f"{index}, which pandas.to_datetime makes",)
+        self.headings = tuple(frame.names[i] for i in chosen)
+        self.channels = channels_of(self.headings)
+        self.values = next(file.blocks(chosen, ())).numbers
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,14 +326,23 @@ class FrameRows:
 
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
         """Have notes on values tell of some rows alone, as `Recordings.note_only`."""
-        self._counted = counted(self.values)
+        self._counted = self.only(counted(self.values))
+
+    def only(self, mask: Mask) -> Mask:
+        """Return which of some rows (n,) are in the states."""
+        return mask if self.kept is None else mask & self.kept
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks."""
-        for first in range(0, len(self.values), BLOCK_ROWS):
-            some = slice(first, first + BLOCK_ROWS)
+        which = None if self.kept is None else np.flatnonzero(self.kept)
+        for first in range(0, len(self.values) if which is None else len(which), BLOCK_ROWS):
+            some: Any = slice(first, first + BLOCK_ROWS)
+            numbers = None
+            if which is not None:
+                some = which[some]
+                first, numbers = int(some[0]), some + 1
             times = None if self._times is None else self._times[some]
-            yield Recorded(self.machine, self.values[some], times, PLACE, first + 1)
+            yield Recorded(self.machine, self.values[some], times, PLACE, first + 1, numbers)
 
     def looks(self, when: Condition | None = None) -> Iterator[Recorded]:
         """Read all rows: they are in memory, whatever is asked of them."""
@@ -89,84 +353,38 @@ class FrameRows:
         return row if self._when is None else self._when.label(row)
 
 
-def _clock(frame: Frame, time: str | None) -> str | None:
-    """Return the column of times; None if there is none, or if the index has them."""
-    found = list(frame.named(TIMES))
-    if time == NO_TIME:
-        return None
-    if time is not None:
-        if time not in frame.names:
-            raise _unknown(time, frame.names)
-        if time not in found:
-            raise refusal(
-                f"{PLACE}, column {time}",
-                expected="a column of a time type",
-                got=frame.column(time).type,
-                hint="convert it first, as with pandas.to_datetime",
-            )
-        return time
-    if frame.index is not None:
-        return None
-    different = [len(np.unique(frame.column(name).values())) for name in found]
-    found = [found[i] for i in going_on(different)]
-    if len(found) > 1:
+def _clock(file: FrameFile, frame: Frame, columns: Sequence[str] | None, time: str | None) -> Found:
+    """Return the column of times; none if there is none, or if the index has them."""
+    if time == NO_TIME or (time is None and frame.index is not None):
+        return Found(None)
+    typed = [each for each in file.columns if each.typed]
+    several = [typed[i].name for i in going_on([len({*each.full}) for each in typed])]
+    if time is None and len(several) > 1:
         raise refusal(
             PLACE,
             expected="one column of times that goes on",
-            got=some(found),
-            hint=f"name one, such as time={found[0]!r}",
+            got=some(several),
+            hint=f"name one, such as time={several[0]!r}",
         )
-    return found[0] if found else None
+    # A column that is asked for as a channel is none of times.
+    asked = {place_in(frame.names, each) for each in columns or ()} if time is None else {}
+    others = (replace(c, kind=Kind.OTHER) if i in asked else c for i, c in enumerate(file.columns))
+    seen = replace(file, columns=tuple(others))
+    try:
+        found = clock_of(seen, ReadingOptions(time=time or ""))
+        if found.clock and found.clock.either:
+            raise either_order(file, found.clock.places, found.clock.either)
+    except UsageError as error:
+        if time is not None or columns is None:
+            raise
+        return Found(None, (f"rows have no times, since a column is unclear: {error}",))
+    return found
 
 
-def _channels(
-    frame: Frame, columns: Sequence[str] | None, clock: str | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the channels, and sentences on other columns."""
-    if isinstance(columns, str):
-        raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
-    if columns is not None:
-        found = []
-        for wanted in columns:
-            place = place_in(frame.names, wanted)
-            if place is None:
-                raise _unknown(wanted, frame.names)
-            name = frame.names[place]
-            found.append(name)
-            column = frame.column(name)
-            if column.kind != NUMBERS:
-                raise refusal(
-                    f"{PLACE}, column {name}",
-                    expected="a column of numbers",
-                    got=column.type,
-                    hint="convert it first, or leave it out",
-                )
-        return tuple(found), ()
-    chosen = frame.named(NUMBERS)
-    others = [name for name in frame.names if name not in chosen and name != clock]
-    notes = tuple(f"column {name} is {frame.column(name).type} and is left out" for name in others)
-    if len(chosen) < 2:
-        raise refusal(
-            PLACE,
-            expected="at least two columns of numbers",
-            got=some(chosen) if chosen else "none",
-            hint="; ".join(notes) or "give each channel a column",
-        )
-    return chosen, notes
-
-
-def _unknown(name: str, names: Sequence[str]) -> UsageError:
-    """Return the error for a column that is not there, with the nearest that is."""
-    folded = [each for each in names if each.casefold() == name.casefold()]
-    near = folded or difflib.get_close_matches(name, names, n=1)
-    return refusal(
-        PLACE,
-        expected=f"a column {name!r}",
-        got="no such column",
-        hint=f"is {near[0]!r} meant? if so, name that, or rename it"
-        if near
-        else f"it has {some(names)}",
-    )
+def _seconds(file: FrameFile, clock: ClockColumn) -> Array:
+    numeric = clock.form.numeric
+    (raw,) = file.blocks(clock.places if numeric else (), () if numeric else clock.places)
+    return clock.seconds(file, raw, 0, raw.numbers[:, 0] if numeric else None)
 
 
 def _checked_times(times: Array) -> Array:

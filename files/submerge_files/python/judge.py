@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge import UsageError
-from submerge.condition import Condition, states_in
+from submerge.condition import Condition, InState, states_in
 from submerge.headings import heading_of
-from submerge.history.detection import RowPlace
+from submerge.history.detection import ByModel, RowJudge, RowPlace
 from submerge.history.knowledge import Learnt
-from submerge.judge.prepare import REASONS, in_units
+from submerge.judge.prepare import OTHER_STATE, REASONS, in_units
 from submerge_client.datasets.source import refusal
 from submerge_client.score_outputs.lines import limits_passed
-from submerge_files.console.reading_options import condition_of
-from submerge_files.detect.run import (
-    Detected,
-    DetectRequest,
-    ReadableRows,
-    alarms_at,
-    check_limits,
-    learnt_of,
-)
+from submerge_files.console.reading_options import as_fitted, condition_of
+from submerge_files.detect.run import Detected, DetectRequest, alarms_at, check_limits, learnt_of
 from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
 from submerge_files.python.alarm import AlarmSpan, alarm_span, when_in
-from submerge_files.python.frame_rows import FrameRows
-from submerge_files.python.frames import PLACE, frame_of
-from submerge_files.python.sources import Source, paths_of, source_of
+from submerge_files.python.frame_rows import PLACE, FrameRows, frame_of
+from submerge_files.python.sources import Source, opened, paths_of
+from submerge_files.reader import Recordings
+from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.score.mean import level_of, of_machine
 from submerge_files.score.model import Normal, of_saved
-from submerge_files.score.rows import RowJudge
+from submerge_files.workers import Workers
 
 AT_ONCE = 1024
 """Rows that are scored together."""
@@ -83,27 +78,67 @@ class FrameJudge:
         rows: Any,
         time: str | None,
         names: Sequence[str] | None,
+        when: str | None = None,
         machine: str | None = None,
-    ) -> FrameRows:
-        """Return rows with the model's channels."""
+        *,
+        part: bool = False,
+    ) -> tuple[FrameRows, Condition | None]:
+        """Return rows with the model's channels, and which of those in the states count."""
         if paths_of(rows) is not None:
             raise UsageError(
                 "expected a frame or an array, got a path: read it first, or use `submerge score`"
             )
         if names is None and isinstance(rows, np.ndarray):
             names = self.channels
-        found = FrameRows(frame_of(rows, names), self.headings, time)
-        if machine is not None:
-            found.machine = machine
-        return found
+        frame = frame_of(rows, names)
+        states, condition = self.chosen(when, frame.names)
+        asked = self.headings, time, machine or ONLY_MACHINE, states
+        return FrameRows(frame, *asked, part=part), condition
 
     def source(
-        self, rows: Any, time: str | None, names: Sequence[str] | None, machine: str | None
-    ) -> Source:
-        """Return rows of a frame or of files, with the model's channels."""
-        if paths_of(rows) is not None:
-            return source_of(rows, names, self.headings, time)
-        return self.frame(rows, time, names, machine)
+        self,
+        rows: Any,
+        time: str | None,
+        names: Sequence[str] | None,
+        machine: str | None,
+        when: str | None,
+    ) -> tuple[Source, Condition | None]:
+        """Return rows of a frame or of files, with the model's channels, and which count."""
+        paths = paths_of(rows)
+        if paths is not None:
+            return self.recordings(paths, time, names, when)
+        return self.frame(rows, time, names, when, machine)
+
+    def recordings(
+        self,
+        paths: Sequence[Path],
+        time: str | None,
+        names: Sequence[str] | None = None,
+        when: str | None = None,
+        *,
+        node_by: str = "",
+        workers: Workers | None = None,
+    ) -> tuple[Recordings, Condition | None]:
+        """Return rows of files, with the model's channels, and which of them count."""
+        read = partial(opened, paths, names, self.headings, time, node_by=node_by, workers=workers)
+        found = read()
+        states, condition = self.chosen(when, found.columns)
+        found = read(states=states) if states else found
+        return found.ordered(self.saved.schema.named), condition
+
+    def chosen(
+        self, when: str | None, columns: Collection[str]
+    ) -> tuple[Sequence[InState], Condition | None]:
+        """Return the states and the condition of rows that count: by default as of the fit."""
+        text = self.learnt.when if when is None else when
+        if not text:
+            return (), None
+        states, rest = states_in(text)
+        if when is None and states:
+            states, said = as_fitted(text, states, columns)
+            if not states:
+                warnings.warn(said, UserWarning, stacklevel=5)
+        return states, condition_of(rest, self.channels)
 
     def level(self, machine: str | None) -> AnotherLevel:
         """Return what compares the level of rows with that of a machine."""
@@ -115,22 +150,21 @@ class FrameJudge:
             return None
         return self.level(machine)
 
-    def condition(self, when: str | None) -> Condition | None:
-        """Return the state that rows have to be in."""
-        return condition_of(when, self.channels)
-
     def scores(
         self, rows: FrameRows, machine: str | None, when: Condition | None
     ) -> dict[str, npt.NDArray[Any]]:
         """Return the scores of rows: columns (n,), NaN for rows without a score."""
-        judge = RowJudge(self.normal, of_machine(self.normal, machine), when)
+        judge = RowJudge(ByModel(of_machine(self.normal, machine)), when)
         n = len(rows.values)
         found: dict[str, npt.NDArray[Any]] = {
             name: np.full(n, np.nan) for name in (*STATISTICS, *OVER)
         }
         found["filled"] = np.zeros(n, dtype=np.int64)
+        unscored = np.where(rows.only(np.ones(n, bool)), 0, OTHER_STATE).astype(np.int8)
         for start in range(0, n, AT_ONCE):
-            judged = judge.judge(rows.values[start : start + AT_ONCE])
+            why = unscored[start : start + AT_ONCE]
+            part = rows.values[start : start + AT_ONCE][why == 0]
+            judged = judge.judge(judge.prepare(part, why))
             at, scores = start + judged.block.which, judged.scores
             known = {name: getattr(scores, name) for name in STATISTICS}
             if self.normal.limits is not None:
@@ -144,11 +178,11 @@ class FrameJudge:
         self, rows: FrameRows, which: Sequence[int], machine: str | None
     ) -> dict[str, list[Any]]:
         """Return for each of `which` rows and channel what was read and what the others say."""
-        judge = RowJudge(self.normal, of_machine(self.normal, machine))
+        judge = RowJudge(ByModel(of_machine(self.normal, machine)))
         keys = ("row", "channel", "value", "expected", "difference", "share")
         table: dict[str, list[Any]] = {key: [] for key in keys}
         for row in which:
-            judged, value = judge.judge(rows.values[[row]]), rows.values[row]
+            judged, value = judge.judge(judge.prepare(rows.values[[row]])), rows.values[row]
             if not len(judged.block):
                 raise refusal(
                     f"{PLACE}, row {row}",
@@ -168,29 +202,15 @@ class FrameJudge:
                     table[key].append(entry)
         return table
 
-    def alarms_in(self, when: str | None) -> Condition | None:
-        """Return the state that rows have to be in for alarms: by default as they were learnt."""
-        states, rest = ((), when) if when is not None else states_in(self.learnt.when)
-        if states:
-            warnings.warn(
-                f"the model was fitted where {self.learnt.when}: give only rows where {states[0]}",
-                UserWarning,
-                stacklevel=3,
-            )
-        return self.condition(rest or None)
-
     def request(
         self,
-        rows: ReadableRows,
         level: AnotherLevel | None,
         when: Condition | None,
         at_most: str,
     ) -> DetectRequest:
         """Return what `submerge detect` would be asked for."""
         check_limits(self.saved, self.learnt)
-        return DetectRequest(
-            rows, self.saved.model, self.learnt, alarms_at(at_most), when, level=level
-        )
+        return DetectRequest(self.learnt, alarms_at(at_most), when, level=level)
 
     def spans(self, detected: Detected, source: object = None) -> list[AlarmSpan]:
         """Return alarms as plain values, with the times of a frame if rows are of one."""

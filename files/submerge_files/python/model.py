@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from submerge import UsageError
+from submerge.condition import states_in
 from submerge_files.python.alarm import AlarmSpan
 from submerge_files.python.sources import arguments_named, named, source_of
 
@@ -79,12 +80,13 @@ class HistoryModel:
         """Learn what is normal from rows, oldest first.
 
         columns : The channels; all columns of numbers by default.
-        time : The column of times. By default it is found: a frame's index of times, or its only
-            column of a time type. "none": there is none.
+        time : The column of times. By default it is found: a frame's index of times, or a column
+            as in files. "none": there is none.
         names : Of an array's columns.
         rank : Directions of SPE and T2; by default chosen by the likelihood of rows that were not
             learnt.
-        when : Only rows in this state are learnt, such as "rpm > 50 and load >= 0.2".
+        when : Only rows in this state are learnt, such as "rpm > 50 and load >= 0.2", or
+            "State == RUN" of a column of text.
         keep_all : Whether spans of time that are unlike all others are learnt too.
         node_by : Of files: "file", or a column, by which they are of several machines.
         sort : Of files: whether rows out of order are sorted.
@@ -100,14 +102,18 @@ class HistoryModel:
             About each column that is left out, or says nothing.
         """
         _check_extra()
-        from submerge_files.python.fitting import learnt_from, reread
+        from submerge_files.fit.apart import learnt, settings_for
+        from submerge_files.model_file import learnt_of, reread
 
+        states, rest = states_in(when) if when else ((), None)
+        by = node_by or ""
         with arguments_named():
-            source = source_of(rows, names, columns, time, node_by=node_by or "", sort=sort)
-            learnt = learnt_from(source, rank=rank, when=when, keep_all=keep_all)
+            source = source_of(rows, names, columns, time, node_by=by, sort=sort, states=states)
+            settings = settings_for(source, rank=rank, when=rest, leaves_out=not keep_all)
+            fitted = learnt(source, settings)
         for note in source.notes:
             warnings.warn(named(note), UserWarning, stacklevel=2)
-        return cls(reread(learnt))
+        return cls(reread(learnt_of(fitted, states)))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -182,7 +188,7 @@ class HistoryModel:
         """Score each row by itself.
 
         time, names : As in `fit`. An array without names has the model's channels, in its order.
-        when : Rows in another state have no score.
+        when : Rows in another state have no score; by default as the model was fitted.
         machine : Which one they are of, for a model of several.
 
         Returns
@@ -197,9 +203,12 @@ class HistoryModel:
         UserWarning
             If the rows are at another level than those that were learnt.
         """
-        framed, level = self.judge.frame(rows, time, names), self.judge.level(machine)
-        condition = self.judge.condition(when)
-        level.add(framed.values[... if condition is None else condition.holds(framed.values)])
+        with arguments_named():
+            framed, condition = self.judge.frame(rows, time, names, when, part=True)
+        level = self.judge.level(machine)
+        every = np.ones(len(framed.values), bool)
+        holds = every if condition is None else condition.holds(framed.values)
+        level.add(framed.values[framed.only(holds)])
         found = self.judge.scores(framed, machine, condition)
         level.warn(stacklevel=2)
         return framed.frame.scores(found, framed.clock)
@@ -233,9 +242,9 @@ class HistoryModel:
 
         level = self.judge.level_of(machine)
         with arguments_named():
-            source = self.judge.source(rows, time, names, machine)
-            request = self.judge.request(source, level, self.judge.alarms_in(when), at_most)
-            alarms = self.judge.spans(detect(request), source)
+            source, condition = self.judge.source(rows, time, names, machine, when)
+            request = self.judge.request(level, condition, at_most)
+            alarms = self.judge.spans(detect(source, request), source)
         if level is not None:
             level.warn(stacklevel=2)
         return alarms
@@ -261,7 +270,7 @@ class HistoryModel:
             channel in what is anomalous about the row, the largest first. With several rows
             `row` too. A frame of pandas has them as its index.
         """
-        framed = self.judge.frame(rows, time, names)
+        framed, _ = self.judge.frame(rows, time, names, "")
         many = hasattr(row, "__iter__")
         which = [_row(each, len(framed.values)) for each in (row if many else [row])]
         table = self.judge.explained(framed, which, machine)
@@ -276,7 +285,6 @@ HistoryModel.__module__ = "submerge"
 
 
 def _check_extra() -> None:
-    """Refuse to begin where the extra is missing."""
     try:
         import google.protobuf  # noqa: F401
         import msgspec  # noqa: F401

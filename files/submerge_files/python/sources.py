@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from submerge import UsageError
-from submerge_files.python.frame_rows import FrameRows
-from submerge_files.python.frames import frame_of
+from submerge.condition import InState
+from submerge_files.python.frame_rows import FrameRows, frame_of
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.formats.remote_path import is_remote, path_of
-from submerge_files.stretches import digests_on
 from submerge_files.workers import Workers
 
 Source = FrameRows | Recordings
@@ -29,7 +28,7 @@ def named(text: str) -> str:
         option = found[1]
         return option.replace("-", "_") if option in ARGUMENTS else f"submerge fit --{option}"
 
-    return re.sub(r"--([a-z][a-z-]*)", name, text)
+    return re.sub(r"--([a-z][a-z-]*)", name, re.sub(r"--skip [^)]*\)", "columns)", text))
 
 
 @contextmanager
@@ -58,16 +57,17 @@ def source_of(
     *,
     node_by: str = "",
     sort: bool = False,
+    states: Sequence[InState] = (),
 ) -> Source:
     """Open files, or take a frame; options as in `Model.fit`."""
     paths = paths_of(rows)
     if paths is not None:
-        return opened(paths, names, columns, time, node_by=node_by, sort=sort)
+        return opened(paths, names, columns, time, node_by=node_by, sort=sort, states=states)
     if node_by or sort:
         raise UsageError(
             "node_by and sort are for files: learn one machine's frame, in order of time"
         )
-    return FrameRows(frame_of(rows, names), columns, time)
+    return FrameRows(frame_of(rows, names), columns, time, states=states)
 
 
 def opened(
@@ -78,6 +78,7 @@ def opened(
     *,
     node_by: str = "",
     sort: bool = False,
+    states: Sequence[InState] = (),
     workers: Workers | None = None,
 ) -> Recordings:
     """Open files; options as in `Model.fit`."""
@@ -85,5 +86,7 @@ def opened(
         raise UsageError("names are for an array: files have headings; leave names out")
     if isinstance(columns, str):
         raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
-    options = ReadingOptions(tuple(columns or ()), time=time or "", node_by=node_by, sort=sort)
-    return open_recordings(paths, options, digests_on(workers, options))
+    options = ReadingOptions(
+        tuple(columns or ()), time=time or "", node_by=node_by, sort=sort, states=(*states,)
+    )
+    return open_recordings(paths, options, workers)

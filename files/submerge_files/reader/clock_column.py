@@ -28,12 +28,12 @@ from submerge_files.reader.time_form import (
     TEXT,
     TYPED,
     TimeForm,
+    epochs_of,
     going_on,
     is_called_time,
     is_clock,
     is_compact,
     is_elapsed,
-    is_serial,
     is_slashed,
     is_time,
     orders_of,
@@ -145,7 +145,7 @@ def _by_name(file: TableFile) -> Iterator[int]:
         column, values = file.columns[i], values_of(file.columns[i])
         if column.kind != Kind.NUMBERS:
             continue
-        at_once = scale_of(values) or is_compact(values) or is_serial(column, values)
+        at_once = scale_of(values) or is_compact(values) or epochs_of(column, values)
         if at_once or is_elapsed(column, values):
             yield i
 
@@ -192,11 +192,10 @@ def _of_numbers(file: TableFile, place: int) -> Found:
     column, values = file.columns[place], values_of(file.columns[place])
     if is_compact(values):
         return Found(ClockColumn((place,), COMPACT))
-    if is_serial(column, values):
-        raise time_form.serial_date(file, place)
-    if scale := scale_of(values):
-        if values.max() / scale > YEAR_2200:
-            raise time_form.too_late(file, place)
+    scale, epochs = scale_of(values), epochs_of(column, values)
+    if epochs or (scale and values.max() / scale > YEAR_2200):
+        raise time_form.other_epoch(file, place, epochs)
+    if scale:
         return Found(ClockColumn((place,), since_1970(scale)))
     note = f"{column.name} holds seconds from an unknown start: shown as if from 1970"
     return Found(ClockColumn((place,), since_1970(1.0)), (note,))

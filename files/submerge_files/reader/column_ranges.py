@@ -57,7 +57,6 @@ class _Edge:
             self.values[:kept, i], self.rows[:kept, i] = values[:kept], counts[:kept]
 
     def _edge_of(self, rows: Array) -> Array:
-        """Return the outermost value of each channel."""
         width = self.values.shape[1]
         if len(rows) % FOLDED == 0 and rows.flags.c_contiguous:
             rows = rows.reshape(-1, FOLDED * width)

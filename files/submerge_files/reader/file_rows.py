@@ -24,7 +24,7 @@ class Span(NamedTuple):
     """Rows (n, channels) of a file that follow one another; times (n,) since 1970, or None.
 
     Names (n,) are of machines, or None for one, and of channels in a long table. `numbers` are in
-    the file, from 1.
+    the file, from 1. `texts` (n, columns) come along.
     """
 
     rows: Array
@@ -32,6 +32,7 @@ class Span(NamedTuple):
     machines: Names | None
     keys: Names | None
     numbers: Indices
+    texts: Names | None = None
 
     def only(self, chosen: Indices | slice) -> Span:
         """Return some of the rows, by their indices."""
@@ -50,7 +51,9 @@ def joined(spans: Sequence[Span]) -> Span:
 class FileReading:
     """How one file is read: places of columns that name machines or, in a long table, channels.
 
-    `missing` numbers are gaps. Only rows whose texts are in some states are read.
+    `missing` numbers are gaps. Of the file's rows those from `begin`, counted from 0, to before
+    `end` are read, if their texts are in some states. Columns that are `carried` come along as
+    text.
     """
 
     file: TableFile
@@ -60,17 +63,23 @@ class FileReading:
     key: int | None = None
     missing: tuple[float, ...] = ()
     states: tuple[tuple[int, InState], ...] = ()
+    carried: tuple[int, ...] = ()
+    begin: int = 0
+    end: int | None = None
 
-    def spans(self, begin: int = 0) -> Iterator[Span]:
-        """Read the file from its start, or from a row of it, counted from 0."""
-        clock, n = self.clock, begin
+    def spans(self) -> Iterator[Span]:
+        """Read the rows from the start."""
+        clock, n = self.clock, self.begin
         numbers, texts = list(self.channels), list[int]()
         if clock is not None:
             (numbers if clock.form.numeric else texts).extend(clock.places)
         texts += [place for place in (self.machine, self.key) if place is not None]
-        texts += [place for place, _ in self.states]
-        for raw in self.file.blocks(numbers, texts, begin):
+        texts += [*(place for place, _ in self.states), *self.carried]
+        for raw in self.file.blocks(numbers, texts, self.begin):
+            if self.end is not None and n + len(raw.numbers) > self.end:
+                raw = raw.first(self.end - n)
             fields = list(raw.texts)
+            carried = [_names(fields.pop()) for _ in self.carried]
             holds = [each.holds(words(fields.pop())) for _, each in reversed(self.states)]
             keys = _names(fields.pop()) if self.key is not None else None
             machines = _names(fields.pop()) if self.machine is not None else None
@@ -80,9 +89,12 @@ class FileReading:
                 times = clock.seconds(self.file, raw, n + 1, at)
             rows = self.readings(raw.numbers[:, : len(self.channels)], n + 1)
             numbered = np.arange(n + 1, n + 1 + len(rows))
-            span = Span(rows, times, machines, keys, numbered)
+            beside = np.stack(carried[::-1], axis=1) if carried else None
+            span = Span(rows, times, machines, keys, numbered, beside)
             yield span.only(np.flatnonzero(np.logical_and.reduce(holds))) if holds else span
             n += len(rows)
+            if n == self.end:
+                return
 
     def without_rows(self) -> FileReading:
         """Return the reading of times and machines alone."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from submerge import UsageError
 from submerge.condition import InState
 from submerge_client.datasets.fields import NUMBER
+from submerge_files.reader.formats import intel_lab
 
 NO_TIME = "none"
 BY_FILE = "file"
@@ -29,6 +30,7 @@ class ReadingOptions:
     zero_is_missing : Whether 0 is a gap.
     missing : What is a gap, too: numbers in all formats, and words in tables of text.
     states : Only rows whose columns of text are in these states.
+    quantity : Which one of an Intel Lab log is read.
     sort : Whether rows out of order are sorted by time, in memory; otherwise they are refused.
     """
 
@@ -42,6 +44,7 @@ class ReadingOptions:
     sort: bool = False
     missing: tuple[str, ...] = ()
     states: tuple[InState, ...] = ()
+    quantity: str = intel_lab.USUAL
     columns_are: str = "--columns"
 
     def __post_init__(self) -> None:

@@ -7,13 +7,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from submerge import UsageError
+from submerge.condition import InState
 from submerge_client.datasets.source import refusal
 from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.options import BY_FILE, ReadingOptions
+from submerge_files.workers import Task, Workers
 
 ONLY_MACHINE = "machine"
 """The name of the machine if all files are of one."""
@@ -23,27 +27,20 @@ MOST_MACHINES = 10_000
 FEW_MACHINES, FEWEST_ROWS = 100, 10
 """With more machines than this, and fewer rows of each, a column does not name machines."""
 
-Digests = Callable[[Sequence[FileReading]], Sequence[bytes]]
-"""Returns the hashes of some files' rows."""
-
-
-def digests_here(readings: Sequence[FileReading]) -> Sequence[bytes]:
-    """Return the hashes of files, which are read here, one after another."""
-    return [reading.digest() for reading in readings]
-
 
 @dataclass(frozen=True)
 class MachinePart:
-    """One file's rows of one machine from a first time on, if any; `whole`: all its rows are."""
+    """One file's rows of one machine from a first time on, if any: all (`whole`), or so many."""
 
     machine: str
     reading: FileReading
     first: float | None
     whole: bool
+    rows: int = 0
 
 
 def parts_of(
-    readings: Sequence[FileReading], options: ReadingOptions, digests: Digests = digests_here
+    readings: Sequence[FileReading], options: ReadingOptions, workers: Workers
 ) -> tuple[list[MachinePart], list[str]]:
     """Return the parts of all files, in the order in which they are read, and notes."""
     called = _machines(readings, options)
@@ -52,12 +49,12 @@ def parts_of(
         for reading, name in zip(readings, called, strict=True)
         for part in _parts(reading, name, options)
     ]
-    known = _hashes(parts, digests)
+    known = _hashes(parts, workers)
     parts, notes = _each_once(parts, known)
     return _arranged(parts, known), notes
 
 
-def _hashes(parts: Sequence[MachinePart], digests: Digests) -> dict[int, bytes]:
+def _hashes(parts: Sequence[MachinePart], workers: Workers) -> dict[int, bytes]:
     """Return the hashes of the files that begin as another does, by the readings' ids."""
     # Each is read once for it, and no other file is.
     begins = {id(part.reading): part.first for part in parts}
@@ -66,7 +63,8 @@ def _hashes(parts: Sequence[MachinePart], digests: Digests) -> dict[int, bytes]:
     asked = {id(p.reading) for p in parts if both[1][p.machine, p.first] > 1}
     asked |= {key for key, first in begins.items() if both[0][first] > 1}
     ordered = [key for key in readings if key in asked]
-    return dict(zip(ordered, digests([readings[key] for key in ordered]), strict=True))
+    tasks = [Task((readings[key],)) for key in ordered]
+    return dict(zip(ordered, workers.map(FileReading.digest, tasks), strict=True))
 
 
 def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[str]:
@@ -74,9 +72,15 @@ def _machines(readings: Sequence[FileReading], options: ReadingOptions) -> list[
     if options.node_by != BY_FILE:
         return [ONLY_MACHINE for _ in readings]
     paths = [reading.file.path for reading in readings]
-    stems = [path.name.split(".")[0] or path.name for path in paths]
-    # Files of the same name in different folders are different machines.
-    return stems if len({*stems}) == len(stems) else list(map(str, paths))
+    shared = set.intersection(*({*path.parts} for path in paths))
+    apart = ["-".join(part for part in path.parts if part not in shared) for path in paths]
+    # Files of the same name in different folders are different machines, as `machine=1` of Hive.
+    # A machine is judged as a node of its name (`submerge.protocol.names`).
+    for names in ([path.name.split(".")[0] or path.name for path in paths], apart):
+        nodes = [re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64] for name in names]
+        if len({*filter(None, nodes)}) == len(nodes):
+            return nodes
+    return list(map(str, paths))
 
 
 def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable[MachinePart]:
@@ -84,7 +88,7 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
     if reading.machine is None:
         return [MachinePart(name, reading, _first_time(reading), True)]
     found: dict[str, float | None] = {}
-    rows = 0
+    counts: Counter[str] = Counter()
     for span in reading.without_rows().spans():
         for i, name in enumerate(() if span.machines is None else span.machines):
             if name not in found:
@@ -96,7 +100,7 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
                         got="none",
                         hint="complete the row or leave it out",
                     )
-        rows += len(span.numbers)
+        counts.update(() if span.machines is None else span.machines)
         if len(found) > MOST_MACHINES:
             raise refusal(
                 file.path,
@@ -104,6 +108,7 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
                 got="more",
                 hint="name the column of machines (--node-by)",
             )
+    rows = counts.total()
     if len(found) > FEW_MACHINES and rows < FEWEST_ROWS * len(found):
         raise refusal(
             file.path,
@@ -111,7 +116,8 @@ def _parts(reading: FileReading, name: str, options: ReadingOptions) -> Iterable
             got=f"{len(found):,} names in {rows:,} rows",
             hint="name another column (--node-by)",
         )
-    return [MachinePart(name, reading, at, len(found) == 1) for name, at in found.items()]
+    alone = len(found) == 1
+    return [MachinePart(name, reading, at, alone, counts[name]) for name, at in found.items()]
 
 
 def _first_time(reading: FileReading) -> float | None:
@@ -120,13 +126,15 @@ def _first_time(reading: FileReading) -> float | None:
     spans = reading.without_rows().spans()
     first = next((float(s.times[0]) for s in spans if s.times is not None and len(s.times)), None)
     if first is None and reading.states:
-        raise refusal(
-            reading.file.path,
-            expected=f"rows where {' and '.join(str(state) for _, state in reading.states)}",
-            got="none",
-            hint="write the states as they stand there (--when)",
-        )
+        raise no_rows_in(reading.file.path, [state for _, state in reading.states])
     return first
+
+
+def no_rows_in(where: object, states: Sequence[InState]) -> UsageError:
+    """Return the error for rows of which none is in the states that are asked for."""
+    wanted = f"rows where {' and '.join(map(str, states))}"
+    hint = "write the states as they stand there (--when)"
+    return refusal(where, expected=wanted, got="none", hint=hint)
 
 
 def _each_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,9 @@ SUFFIXES = frozenset(
     ".csv .tsv .txt .dat .npy .parquet .pq .arrow .arrows .feather .ipc .log".split()  # noqa: SIM905
 )
 """What a folder's tables are called, before `.gz`. A file that is named may be called anything."""
+
+ABOUT = re.compile(r"(readme|read_me|liesmich|licen[cs]e|changelog)\b", re.IGNORECASE)
+"""How files begin that say something about those beside them."""
 
 
 class FoundFiles(NamedTuple):
@@ -37,8 +41,10 @@ def files_of(paths: Sequence[Path]) -> FoundFiles:
         if place in found:
             notes.append(f"{path} is named twice, and read once")
         found.setdefault(place, path)
-    for path in paths:
-        if path.is_dir() and (folders := _folders(path)):
+    for path in (each for each in paths if each.is_dir()):
+        about = [each.name for each in sorted(path.iterdir()) if _is_about(each)]
+        notes += [f"{name} in {path} passed over: name it if it is a table" for name in about]
+        if folders := _folders(path):
             few = counted(len(folders), "folder")
             notes.append(f"{few} in {path} passed over: {_inside(path)} means their files")
     return FoundFiles(tuple(found.values()), tuple(dict.fromkeys(notes)))
@@ -122,4 +128,9 @@ def _listed(path: Path) -> Iterator[Path]:
 
 def _is_table(path: Path) -> bool:
     name = path.name.lower().removesuffix(".gz")
-    return path.is_file() and not name.startswith(".") and Path(name).suffix in SUFFIXES
+    named = not name.startswith(".") and Path(name).suffix in SUFFIXES
+    return named and path.is_file() and not ABOUT.match(name)
+
+
+def _is_about(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and ABOUT.match(path.name) is not None

@@ -190,7 +190,7 @@ def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[
     machine = None
     if options.node_by not in ("", BY_FILE):
         machine = place_of(file, options.node_by, "--node-by")
-    states = tuple((_state_of(file, each), each) for each in options.states)
+    states = tuple((state_of(file, each), each) for each in options.states)
     reading = FileReading(file, (), clock, machine, None, options.missing_numbers, states)
     notes = [*file.notes, *remarks]
     if options.long:
@@ -212,7 +212,7 @@ def _alone(file: TableFile, options: ReadingOptions) -> tuple[FileReading, list[
     return reading, channels, [*notes, *left_out]
 
 
-def _state_of(file: TableFile, state: InState) -> int:
+def state_of(file: TableFile, state: InState) -> int:
     """Return the place of a column of states, or refuse one of numbers, or without that state."""
     place = place_of(file, state.column, "--when")
     column = file.columns[place]

@@ -5,12 +5,14 @@
 2. Two files of the same rows are read once, whatever their names and formats; a note says so.
 3. Rows that go back in time are refused, or sorted on request (`time_order`).
 4. Memory does not grow with the number of rows, but for `sort`, `.npy` and logs.
-5. With a column of machines, files are read once to find them and once for each.
+5. With a column of machines, files are read once to find them, and once for all that can be held at
+   a time (`RowsByMachine`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+import difflib
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from copy import copy
@@ -21,7 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from submerge import Array, Channel
+from submerge import Array, Channel, UsageError
 from submerge.condition import Condition
 from submerge.headings import called, channels_of
 from submerge.history.recording import Recorded
@@ -31,10 +33,11 @@ from submerge_files.reader.file_rows import FileReading, Span
 from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.tables import TableFile, names_of
 from submerge_files.reader.options import ReadingOptions
-from submerge_files.reader.parts import Digests, MachinePart, digests_here, parts_of
+from submerge_files.reader.parts import MachinePart, parts_of
 from submerge_files.reader.paths import files_of
 from submerge_files.reader.plan import planned, widened
 from submerge_files.reader.time_order import TimeOrder, sorted_spans
+from submerge_files.workers import HERE, Workers
 
 # glibc gives freed memory back to the system where more of it is free than twice the largest
 # block that was freed so far. Blocks of rows come and go: each of them would be made of fresh
@@ -84,7 +87,6 @@ class Recordings:
     ) -> None:
         self.headings, self.channels = headings, channels_of(headings)
         self.timed = parts[0].first is not None
-        self.machines = tuple(dict.fromkeys(part.machine for part in parts))
         self.files = tuple(dict.fromkeys(part.reading.file.path for part in parts))
         self.columns = names_of(parts[0].reading.file)
         self.parts, self.options = tuple(parts), options
@@ -94,18 +96,29 @@ class Recordings:
         self._counted: Callable[[Array], Mask] | None = None
         self._read, self._order = headings, list(range(len(headings)))
 
-    def ordered(self, channels: Sequence[Channel]) -> Recordings:
+    def ordered(self, channels: Sequence[Channel], whose: object = "the model") -> Recordings:
         """Return the same rows with the columns of channels, in the order of these."""
         other, names = copy(self), called(channels, self._read)
+        lacking = [channel.name for channel in channels if channel.name not in names]
+        if lacking:
+            near = difflib.get_close_matches(lacking[0], names, n=1)
+            hint = f"is it {near[0]}?" if near else "leave --columns and --skip out"
+            raise UsageError(f"expected the channels of {whose}, got none for {lacking[0]}: {hint}")
         other._order = [names.index(channel.name) for channel in channels]
         other.headings = tuple(self._read[place] for place in other._order)
         other.channels = tuple(channels)
         return other
 
+    def of(self, parts: Sequence[MachinePart]) -> Recordings:
+        """Return some of the rows, which another process may read; they have no notes on values."""
+        other = copy(self)
+        other.parts, other._ranged, other._counted = tuple(parts), (), None
+        return other
+
     @property
-    def order(self) -> tuple[int, ...]:
-        """The places of the channels among those that the parts read."""
-        return tuple(self._order)
+    def machines(self) -> tuple[str, ...]:
+        """All machines, in their order."""
+        return tuple(dict.fromkeys(part.machine for part in self.parts))
 
     def say(self, note: str) -> None:
         """Add a sentence to the notes."""
@@ -137,9 +150,9 @@ class Recordings:
             # Which rows there are shows when all of them are there.
             yield from self._rows()
             return
-        for machine in self.machines:
-            parts = [part for part in self.parts if part.machine == machine]
-            for span, file in spans_of(parts, partial(self._only, when)):
+        reader = RowsByMachine(self.parts, partial(self._only, when))
+        for machine, parts in self._by_machine():
+            for span, file in ((s, p.reading.file) for p in parts for s in reader.spans(p)):
                 rows = np.empty((len(span.numbers), 0))
                 if when is not None:
                     rows = np.full((len(span.numbers), len(self.headings)), np.nan)
@@ -148,66 +161,125 @@ class Recordings:
                     yield Recorded(machine, rows, span.times, str(file.path), int(span.numbers[0]))
 
     def _asked(self, when: Condition | None) -> list[int]:
-        """Return the places of a condition's channels."""
         relations = () if when is None else when.comparisons
         return sorted({relation.column for relation in relations})
 
     def _only(self, when: Condition | None, reading: FileReading) -> FileReading:
-        """Return the reading of a condition's channels alone."""
         places = [reading.channels[self._order[i]] for i in self._asked(when)]
         return replace(reading, channels=tuple(places))
 
     def _rows(self) -> Generator[Recorded, None, None]:
         ranges = None if self._ranged is not None else ColumnRanges(self.names, *CURES)
-        said = list[str]()
-        for machine in self.machines:
-            parts = [part for part in self.parts if part.machine == machine]
-            for span, file in self._in_order(machine, parts, said.append):
+        said, order, reader = list[str](), TimeOrder(), RowsByMachine(self.parts)
+        for machine, parts in self._by_machine():
+            for span, file in self._in_order(machine, parts, reader, said.append):
                 rows = span.rows if self.headings == self._read else span.rows[:, self._order]
                 if ranges is not None:
                     ranges.add(rows if self._counted is None else rows[self._counted(rows)])
                 first, numbers = int(span.numbers[0]), span.numbers
                 apart = None if (np.diff(numbers) == 1).all() else numbers
-                yield Recorded(machine, rows, span.times, str(file.path), first, apart)
+                path = str(file.path)
+                recorded = Recorded(machine, rows, span.times, path, first, apart, span.texts)
+                if self.timed:
+                    order.check(recorded, file.at)
+                yield recorded
         if ranges is not None:
             self._ranged = tuple(ranges.notes())
         self._found = tuple(said)
 
+    def _by_machine(self) -> Iterator[tuple[str, list[MachinePart]]]:
+        """Yield the parts of each machine, in their order."""
+        parts: dict[str, list[MachinePart]] = {}
+        for part in self.parts:
+            parts.setdefault(part.machine, []).append(part)
+        return iter(parts.items())
+
     def _in_order(
-        self, machine: str, parts: Sequence[MachinePart], note: Callable[[str], None]
+        self,
+        machine: str,
+        parts: Sequence[MachinePart],
+        reader: RowsByMachine,
+        note: Callable[[str], None],
     ) -> Iterator[tuple[Span, TableFile]]:
-        spans = spans_of(parts)
+        spans: Iterator[tuple[Span, TableFile]]
+        spans = ((span, part.reading.file) for part in parts for span in reader.spans(part))
         if self.options.sort and self.timed:
             spans = sorted_spans(spans, machine, note)
         if self.options.long:
             # After sorting: values of one time may be far apart.
             spans = widened(spans, self._read)
-        order = TimeOrder()
-        for span, file in spans:
-            if len(span.rows) == 0:
-                continue
-            if self.timed:
-                order.check(span, file)
-            yield span, file
+        return ((span, file) for span, file in spans if len(span.rows))
 
 
 def open_recordings(
-    paths: Sequence[Path], options: ReadingOptions, digests: Digests = digests_here
+    paths: Sequence[Path], options: ReadingOptions, workers: Workers | None = None
 ) -> Recordings:
     """Open files, folders and globs to read their rows together."""
     found = files_of(paths)
-    plan = planned([open_file(path, options.missing) for path in found.files], options)
-    parts, notes = parts_of(plan.readings, options, digests)
+    plan = planned(
+        [open_file(path, options.missing, options.quantity) for path in found.files], options
+    )
+    parts, notes = parts_of(plan.readings, options, workers or HERE)
     return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 
 
-def spans_of(
-    parts: Sequence[MachinePart], changed: Callable[[FileReading], FileReading] = lambda each: each
-) -> Iterator[tuple[Span, TableFile]]:
-    """Yield the rows of parts of one machine, in their order."""
-    for part in parts:
-        for span in changed(part.reading).spans():
-            if span.machines is None or part.whole:
-                yield span, part.reading.file
-            elif len(chosen := np.flatnonzero(span.machines == part.machine)):
-                yield span.only(chosen), part.reading.file
+MOST_HELD = 1 << 22
+"""Numbers of rows that are held, so that a file is read once for many machines."""
+
+
+class RowsByMachine:
+    """Reads parts in their order; of a file that names machines, one pass holds the next ones."""
+
+    def __init__(
+        self,
+        parts: Sequence[MachinePart],
+        changed: Callable[[FileReading], FileReading] = lambda each: each,
+    ) -> None:
+        self._changed = changed
+        self._next: dict[int, list[MachinePart]] = {}
+        for part in parts:
+            if not part.whole:
+                self._next.setdefault(id(part.reading), []).append(part)
+        self._held: dict[int, dict[str, list[Span]]] = {}
+
+    def spans(self, part: MachinePart) -> Iterator[Span]:
+        """Read the rows of a part; each is read once, in the order of all."""
+        key, reading = id(part.reading), self._changed(part.reading)
+        held = self._held.get(key, {})
+        if part.whole:
+            yield from reading.spans()
+        elif part.machine in held:
+            yield from held.pop(part.machine)
+        else:
+            some = self._some(key, len(reading.channels) + 2)
+            if len(some) < 2:
+                for span in reading.spans():
+                    yield from by_machine(span, {part.machine}).values()
+                return
+            self._held[key] = held = {name: [] for name in some}
+            for span in reading.spans():
+                for name, rows in by_machine(span, held).items():
+                    held[name].append(rows)
+            yield from held.pop(part.machine)
+
+    def _some(self, key: int, width: int) -> list[str]:
+        """Take the machines that are next, as many as can be held."""
+        waiting, most, some = self._next[key], MOST_HELD // len(self._next), list[str]()
+        while waiting and (not some or waiting[0].rows * width <= most):
+            most -= waiting[0].rows * width
+            some.append(waiting.pop(0).machine)
+        return some
+
+
+def by_machine(span: Span, wanted: Collection[str]) -> dict[str, Span]:
+    """Return the rows of some of a span's machines, in their order."""
+    if span.machines is None:
+        return dict.fromkeys(wanted, span)
+    names, which = np.unique(span.machines, return_inverse=True)
+    order, ends = np.argsort(which, kind="stable"), np.bincount(which).cumsum()
+    parts = np.split(order, ends[:-1])
+    return {
+        name: span.only(rows)
+        for name, rows in zip(names.tolist(), parts, strict=True)
+        if name in wanted
+    }

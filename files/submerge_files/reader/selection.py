@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from submerge import UsageError, headings
 from submerge.judge.prepare import LARGEST_SCALED
-from submerge_client.datasets.fields import is_number
+from submerge_client.datasets.fields import ANOTHER_MARK, is_number
 from submerge_client.datasets.source import Place, refusal
 from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, names_of, words
 from submerge_files.reader.options import ReadingOptions
@@ -27,9 +29,10 @@ INDEX = frozenset(
 """Names of columns that number the rows."""
 
 LABELS = re.compile(
-    r"\b(labels?|anomal\w*|fault\w*|fail\w*|attacks?|outliers?|target|class|changepoint|truth)\b"
+    r"\b(labels?|anomal\w*|fault\w*|fail\w*|attacks?|outliers?|target|class|changepoint|truth"
+    r"|(st(ö|oe)rung|fehler|ausf[aä]ll|défaut|panne|fall[oa]|guast|anormal)\w*|故障|异常)\b"
 )
-"""Words in the names of columns that say which rows are faults."""
+"""Words in the names of columns that say which rows are faults, in some languages."""
 
 MOST_LABELS = 10
 """Different values of a column of labels: whole numbers."""
@@ -47,17 +50,22 @@ def counts(column: ColumnHead) -> bool:
 def is_index(column: ColumnHead) -> bool:
     """Return whether a column numbers the rows, and is called so or nothing."""
     called = not column.heading or column.name.strip().casefold() in INDEX
-    return is_of_frame(column) or (called and counts(column))
+    return column.of_frame or (called and counts(column))
 
 
-def is_of_frame(column: ColumnHead) -> bool:
-    """Return whether pandas wrote a column as the index of a frame: some rows may be gone."""
-    return column.name.startswith("__index_level_")
+CALENDAR = frozenset("year month day hour minute yyyy yy mm dd hh".split())  # noqa: SIM905
+"""Names of columns that make a time together."""
 
 
 def doubts(columns: Sequence[ColumnHead]) -> Iterator[str]:
     """Yield a sentence for each channel that is hardly one."""
     seen: dict[tuple[str, ...], str] = {}
+    parts = [each.name for each in columns if each.name.strip(" #").casefold() in CALENDAR]
+    if len(parts) > 1:
+        yield (
+            f"columns {', '.join(parts)} are learnt as channels: if they are the time of a row,"
+            f" write it into one, and leave them out (--skip {parts[0]}, ...)"
+        )
     for column in columns:
         several = len({*column.full}) > 1 and len(column.full) >= FEWEST
         skip = f"leave it out (--skip {shlex.quote(column.name)})"
@@ -161,20 +169,24 @@ def unknown(path: Path, name: str, names: Collection[str], option: str) -> Usage
     if not name.isidentifier() and {*name.split()} <= {*names}:
         hint = f"write commas between names: {','.join(name.split())}"
         return refusal(path, expected=f"columns ({option})", got=repr(name), hint=hint)
-    near = difflib.get_close_matches(name, names, n=1)
     folded = [each for each in names if each.casefold() == name.casefold()]
-    near = folded[:1] or near
-    return refusal(
-        path,
-        expected=f"a column {name!r} ({option})",
-        got="no such column",
-        hint=f"did you mean {near[0]!r}?" if near else f"it has {some(names)}",
-    )
+    measured = [each for each in names if _bare(each) == _bare(name)]
+    near = [*folded, *measured, *difflib.get_close_matches(name, names, n=1)]
+    hint = f"did you mean {some(near[:1])!r}?" if near else f"it has {some(names)}"
+    units = [headings.channel_of(each).unit for each in (name, *near[:1])]
+    if measured and not folded and units[0] and not units[1]:
+        hint = f"is it {near[0]!r}? then give its heading that unit, in such brackets"
+    return refusal(path, expected=f"a column {name!r} ({option})", got="no such column", hint=hint)
+
+
+def _bare(heading: str) -> str:
+    """Return a heading without what looks like a unit, as in `flow (m3/h)` or `flow, m3/h`."""
+    return re.split(r"\s*[\[({,]|\s+in\s", heading)[0].strip().casefold()
 
 
 def some(names: Collection[str]) -> str:
     """Return the first of some names."""
-    listed = list(names)
+    listed = [f'"{name}"' if "," in name else name for name in names]
     more = len(listed) - SHOWN
     return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
@@ -186,7 +198,10 @@ def channels_of(
     names = names_of(file)
     skipped = {*matching(file.path, names, options.skip, "--skip")}
     if options.columns:
-        asked = matching(file.path, names, options.columns, options.columns_are)
+        try:
+            asked = matching(file.path, names, options.columns, options.columns_are)
+        except UsageError as missing:
+            raise UsageError("; ".join([str(missing), *file.notes])) from missing
         chosen = [i for i in asked if i not in skipped and i not in taken]
         for i in chosen:
             check_numbers(file, i)
@@ -202,11 +217,12 @@ def channels_of(
             _check_size(file, i)
             chosen.append(i)
     if len(chosen) < 2:
+        one = ANOTHER_MARK if len(file.columns) == 1 and not chosen else ""
         error = refusal(
             file.path,
             expected="at least two columns of numbers",
             got=some([file.columns[i].name for i in chosen]) if chosen else "none",
-            hint="; ".join(filter(None, [*notes, _long_hint(file, chosen)]))
+            hint="; ".join(filter(None, [*file.notes, *notes, one, _long_hint(file, chosen)]))
             or "check its separator and headings",
         )
         raise OneColumn(str(error)) if chosen else error
@@ -227,40 +243,48 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
     match column.kind:
         case Kind.NUMBERS:
             if file.named and is_index(column):
-                why = "is the index of a frame" if is_of_frame(column) else "counts the rows"
+                why = "is the index of a frame" if column.of_frame else "counts the rows"
                 return f"column {column.name} {why} and is left out"
             return ""
         case Kind.EMPTY:
-            if file.whole or not column.heading:
+            if file.whole or column.of_frame or not column.heading:
                 return f"column {column.name} has no value and is left out"
             return ""
         case Kind.TEXT:
             values = {*column.full}
             if len(values) == 1 and _has_numbers(file, column):
+                place = names_of(file).index(column.name) + 1
                 raise refusal(
-                    Place(
-                        file.path, column=names_of(file).index(column.name) + 1, name=column.name
-                    ),
+                    Place(file.path, column=place, name=column.name),
                     expected="numbers, or text alone",
                     got=f"numbers after {len(column.full)} rows of {column.full[0]!r}",
                     hint=f"--na {shlex.quote(column.full[0])} makes gaps of it, and --skip leaves"
                     " the column out",
                 )
             got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
-            numbers = ": cast it, if it holds numbers" if is_number(column.full[0]) else ""
-            return f"column {column.name} is text ({got}) and is left out{numbers}"
+            hint = f": {cure}, if it holds numbers" if (cure := _cure(column)) else ""
+            return f"column {column.name} is text ({got}) and is left out{hint}"
         case Kind.TIMES:
             return f"column {column.name} holds times too and is left out"
         case Kind.OTHER:
             return f"column {column.name} holds {column.kind.value} and is left out"
 
 
+def _cure(column: ColumnHead) -> str:
+    """Return how a column of text that has numbers becomes one of numbers."""
+    others = [value for value in column.full if not is_number(value)]
+    if len(others) == len(column.full):
+        return ""
+    return f"make gaps of {others[0]!r} (--na, in text files), or cast it" if others else "cast it"
+
+
 def _has_numbers(file: TableFile, column: ColumnHead) -> bool:
-    """Return whether a column of text has numbers in rows after the first."""
+    """Return whether a column of text has numbers in the next of its rows."""
     if file.whole:
         return False
-    place = names_of(file).index(column.name)
-    return any(is_number(text) for raw in file.blocks((), [place]) for text in words(raw.texts[0]))
+    # A word that goes on for so many rows is no gap.
+    blocks = islice(file.blocks((), [names_of(file).index(column.name)]), 64)
+    return any(is_number(text) for raw in blocks for text in words(raw.texts[0]))
 
 
 def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
@@ -268,35 +292,30 @@ def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
     column = file.columns[place]
     if column.kind == Kind.NUMBERS or (column.kind == Kind.EMPTY and (empty or not file.whole)):
         return
-    got = column.kind.value
+    got, hint = column.kind.value, "leave it out (--skip)"
     if column.kind == Kind.TEXT:
         got = f"text such as {column.full[0]!r}"
+        hint = _cure(column) or hint
     elif column.kind == Kind.EMPTY:
         got = "no value in any row"
     raise refusal(
         Place(file.path, column=place + 1, name=column.name),
         expected="a column of numbers",
         got=got,
-        hint="leave it out (--skip)",
+        hint=hint,
     )
 
 
 def _check_size(file: TableFile, place: int) -> None:
     """Refuse a column that mostly has numbers that no reading has."""
     column = file.columns[place]
-    large = [value for value in column.full if is_number(value) and _is_large(value)]
+    values = values_of(column)
+    large = values[(abs(values) >= LARGEST_SCALED) & np.isfinite(values)]
     if 2 * len(large) > len(column.full):
         raise refusal(
             Place(file.path, column=place + 1, name=column.name),
             expected=f"readings below {LARGEST_SCALED:g}",
-            got=f"{large[0]}, ..., as ids and times have",
+            got=f"{large[0]:.17g}, ..., as ids and times have",
             hint=f"leave it out (--skip {shlex.quote(column.name)}), or say that it is the time"
             " (--time)",
         )
-
-
-def _is_large(value: str) -> bool:
-    try:
-        return LARGEST_SCALED <= abs(float(value)) < math.inf
-    except ValueError:  # true and false
-        return False

@@ -10,7 +10,7 @@
 | a pattern of `strptime` | `--time-format '%d.%m.%y'` | as text |
 | since 1970, in s, ms, us or ns | `1764000000` | as numbers |
 | dates without separators | `20260302140500` | as numbers |
-| serial dates of Excel | `45000.5` | as numbers |
+| serial dates of Excel, if that is said | `45000.5` | as numbers |
 
 1. A time without a zone is taken as UTC. Zones may differ from row to row.
 2. Of dates such as 11/12/2026 the day or the month may be first: without an order they are NaN.
@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge import Array, UsageError
-from submerge_client.datasets.fields import TRUTH, is_number
+from submerge_client.datasets.fields import AGAIN, TRUTH, is_number
 from submerge_client.datasets.source import Place, refusal, shown
 from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, words
 
@@ -91,13 +91,7 @@ def seconds_of(when: datetime) -> float:
 
 
 def to_micros(seconds: Array) -> Times:
-    """Return times rounded to a microsecond.
-
-    Examples
-    --------
-    >>> float(to_micros(np.array([0.1 + 0.2]))[0])
-    0.3
-    """
+    """Return times rounded to a microsecond."""
     return np.asarray(np.rint(seconds * MICRO) / MICRO)
 
 
@@ -112,7 +106,7 @@ def _parsed(texts: Any) -> Times | None:
         return None
     zone = "UTC" if _ZONED.search(first) else None
     try:
-        array = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
+        array = pa.array(texts, pa.string()) if isinstance(texts, list) else texts.cast(pa.string())
         return typed_seconds(pa, array.cast(pa.timestamp("us", tz=zone)))
     except pa.ArrowInvalid:
         return None
@@ -153,13 +147,7 @@ DAY_FIRST, MONTH_FIRST = True, False
 
 
 def orders_of(fields: Iterable[str]) -> frozenset[bool]:
-    """Return the orders in which every slashed date of some fields is a date.
-
-    Examples
-    --------
-    >>> orders_of(["03/02/2026", "03/14/2026"]) == {MONTH_FIRST}
-    True
-    """
+    """Return the orders in which every slashed date of some fields is a date."""
     largest = [0, 0]
     for field in fields:
         if found := _NUMBERS.match(field):
@@ -176,36 +164,37 @@ def slashed_seconds(texts: Any, order: bool) -> Times:
     return to_seconds([_year_first(text, order) for text in words(texts)])
 
 
-def patterns_of(field: str) -> tuple[str, str]:
-    """Return how `strptime` would read a slashed date: with the day first, and the month first.
+_ORDERS = ["d m Y", "m d Y", "Y m d", "d m y", "m d y", "y m d", "d b Y", "d b y", "d B Y", "b d Y"]
+_DATES = (
+    *(mark.join(f"%{part}" for part in order.split()) for mark in "/-. " for order in _ORDERS),
+    *("%Y%m%d", "%b %d, %Y", "%Y-%j", "%Y/%j", "%a, %d %b %Y"),
+)
+"""How `strptime` may read dates; with the day first before the month first."""
 
-    Examples
-    --------
-    >>> patterns_of("03/02/2026 2:05 PM")
-    ('%d/%m/%Y %I:%M %p', '%m/%d/%Y %I:%M %p')
-    """
-    clock = re.sub(r"^\S+", "", re.sub(r"(?<=\d)T(?=\d)", " ", field.strip()), count=1)
-    half = re.search(r"[AaPp]\.?[Mm]", clock)
-    hours = "%I" if half else "%H"
+_WHOLE = (
+    *("%a %b %d %H:%M:%S %Y", "%Y年%m月%d日 %H:%M:%S", "%Y年%m月%d日 %H:%M"),
+    *(f"{day}{clock}" for day in ("%d.%m.%Y ", "%Y-%m-%d ") for clock in ("%H.%M.%S", "%H.%M")),
+    *(f"%H:%M:%S {day}" for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m-%d")),
+)
+_ZONE = re.compile(r":\d\d\s*\[?(?!UTC|GMT|[AaPp][Mm])([A-Za-z]{3,}(/[A-Za-z_]+)*)\]?$")
+
+_AFTER_DATE = re.compile(r"[T :_]\d?\d:\d\d.*|(?<=\d{8})[T _](\d{6}|\d{4})")
+
+
+def patterns_of(fields: Sequence[str]) -> list[str]:
+    """Return how `strptime` would read all of some dates with times of day."""
+    found = _AFTER_DATE.search(fields[0].strip()) if fields else None
+    clock = found[0] if found else ""
+    if found and found[1]:
+        clock = clock[0] + ("%H%M" if len(found[1]) == 4 else "%H%M%S")
+    hours = "%I" if re.search(r"[AaPp]\.?[Mm]", clock) else "%H"
     clock = re.sub(r"\d+:\d+", f"{hours}:%M", clock, count=1)
     clock = re.sub(r"%M:\d+", "%M:%S", clock)
     clock = re.sub(r"%S[.,]\d+", "%S.%f", clock)
     clock = re.sub(r"[AaPp]\.?[Mm]\.?", "%p", clock)
-    clock = re.sub("UTC$", "%Z", re.sub(r"Z$|[+-]\d\d:?(\d\d)?$", "%z", clock))
-    mark = "-" if "-" in field[:3] else "/"
-    return f"%d{mark}%m{mark}%Y{clock}", f"%m{mark}%d{mark}%Y{clock}"
-
-
-def readings_of(field: str) -> tuple[str, str] | None:
-    """Return the two dates that a field may be, for people; None if it is one date alone."""
-    found = _NUMBERS.match(field)
-    if not is_slashed(field) or found is None or orders_of([field]) != {True, False}:
-        return None
-    one, other, year = int(found[1]), int(found[2]), int(found[3])
-    if not (one and other):
-        return None
-    days = datetime(year or 1, other, one), datetime(year or 1, one, other)
-    return f"{days[0]:%d %B}", f"{days[1]:%d %B}"
+    clock = re.sub("UTC$", "%Z", re.sub(r"Z$|[+-]\d\d:?(\d\d)?(?=$|\[)", "%z", clock))
+    forms = (*(date + clock for date in _DATES), *_WHOLE)
+    return [form for form in forms if np.isfinite(_parsed_by(form, list(fields))).all()]
 
 
 def _year_first(field: str, order: bool) -> str:
@@ -253,7 +242,11 @@ class TimeForm(NamedTuple):
 
 def since_1970(scale: float) -> TimeForm:
     """Return the form of numbers since 1970, so many of which are a second."""
-    return TimeForm(True, lambda values: to_micros(values / scale))
+    return TimeForm(True, partial(_scaled_seconds, scale))
+
+
+def _scaled_seconds(scale: float, values: Array) -> Array:
+    return to_micros(values / scale)
 
 
 def slashed(order: bool) -> TimeForm:
@@ -262,13 +255,7 @@ def slashed(order: bool) -> TimeForm:
 
 
 def compact_seconds(values: Array) -> Array:
-    """Return times (n,) of dates without separators; NaN for numbers that are none.
-
-    Examples
-    --------
-    >>> compact_seconds(np.array([19700102.0, 19700101000005.0, 19700132.0]))
-    array([8.64e+04, 5.00e+00,      nan])
-    """
+    """Return times (n,) of dates without separators; NaN for numbers that are none."""
     seconds = np.full(len(values), np.nan)
     whole = np.isfinite(values) & (values == np.floor(values))
     for digits in COMPACT_DIGITS:
@@ -336,20 +323,49 @@ def parsed_by(option: str) -> TimeForm:
     return TimeForm(False, partial(_parsed_by, option))
 
 
-TYPED = TimeForm(True, lambda values: values, typed=True)
+TYPED = TimeForm(True, np.asarray, typed=True)
 TEXT = TimeForm(False, to_seconds)
 COMPACT = TimeForm(True, compact_seconds)
 EXCEL = TimeForm(True, _excel_seconds)
 
 
 _WORDS = frozenset("time times timestamp timestamps date datetime ts epoch unixtime utc".split())  # noqa: SIM905
+_OTHER_WORDS = frozenset("filetime datenum julian mjd decyear decimalyear".split())  # noqa: SIM905
 _ELAPSED = frozenset("time times timestamp ts seconds elapsed".split())  # noqa: SIM905
 
 SCALES = ((1e8, 1e11, 1.0), (1e11, 1e14, 1e3), (1e14, 1e17, 1e6), (1e17, 1e20, 1e9))
 """From, to, how many a second: times since 1970 from 1973 on, in s, ms, µs and ns."""
 
-SERIAL = (20_000, 80_000)
-"""Serial dates of Excel, from 1954 to 2119."""
+
+class Epoch(NamedTuple):
+    """Numbers that count time, but not as those since 1970: which they are then, and how fast."""
+
+    name: str
+    at_1970: float
+    a_second: float
+
+    def seconds(self, value: float) -> float:
+        """Return a time in seconds since 1970."""
+        return (value - self.at_1970) / self.a_second
+
+
+_DAY = 1 / DAY_S
+EPOCHS = (
+    Epoch("a serial date of Excel", EXCEL_1970, _DAY),
+    Epoch("one that begins in 1904", 24107, _DAY),
+    Epoch("a modified Julian day", 40587, _DAY),
+    Epoch("a datenum of MATLAB", 719529, _DAY),
+    Epoch("a Julian day", 2440587.5, _DAY),
+    Epoch("a decimal year", 1970, _DAY / 365.2425),
+    Epoch("seconds since 1904", 2082844800, 1.0),
+    Epoch("seconds since 1900", 2208988800, 1.0),
+    Epoch("microseconds since 1601", 11644473600e6, 1e6),
+    Epoch("a FILETIME of Windows", 116444736e9, 1e7),
+    Epoch("ticks of .NET", 621355968e9, 1e7),
+)
+
+FROM_1990, TO_2060 = 631152000.0, 2840140800.0
+"""When readings are recorded. Dates of Excel may be older: none else looks like them then."""
 
 
 def _normal(name: str) -> str:
@@ -364,7 +380,7 @@ def places_called_time(file: TableFile) -> Iterator[int]:
 def is_called_time(column: ColumnHead) -> bool:
     """Return whether a word of a column's name is one for time."""
     words = _normal(column.name).split()
-    return not _WORDS.isdisjoint(words) or "".join(words) in _WORDS
+    return not {*words, "".join(words)}.isdisjoint(_WORDS | _OTHER_WORDS)
 
 
 def values_of(column: ColumnHead) -> Array:
@@ -386,15 +402,18 @@ def is_compact(values: Array) -> bool:
     return len(values) > 0 and bool(np.isfinite(compact_seconds(values)).all())
 
 
-def is_serial(column: ColumnHead, values: Array) -> bool:
-    """Return whether numbers look like serial dates of Excel."""
-    low, high = SERIAL
-    if not len(values) or values.min() < low or values.max() >= high:
-        return False
-    if _normal(column.name) not in _ELAPSED:
-        return True
+def epochs_of(column: ColumnHead, values: Array) -> list[Epoch]:
+    """Return as what the numbers of a column look like times that do not count from 1970."""
     # Seconds from a start are whole numbers, or steps of more than a fraction of a day.
-    return bool((values % 1 != 0).any()) and bool((np.abs(np.diff(values)) < 0.5).all())
+    steps = bool((values % 1 == 0).all()) or bool((np.abs(np.diff(values)) >= 0.5).any())
+    elapsed = steps and _normal(column.name) in _ELAPSED
+    return [
+        epoch
+        for epoch in EPOCHS
+        if len(values) and not (elapsed and epoch.a_second < 1)
+        if epoch.seconds(values.min()) >= FROM_1990 * (epoch.at_1970 != EXCEL_1970)
+        if epoch.seconds(values.max()) <= TO_2060
+    ]
 
 
 def is_elapsed(column: ColumnHead, values: Array) -> bool:
@@ -408,6 +427,9 @@ def going_on(different: Sequence[int]) -> list[int]:
     return [i for i, n in enumerate(different) if 2 * n >= max(different)]
 
 
+MACHINES = "if rows are of several machines, name the column that says so (--node-by)"
+
+
 def shared_times(what: str, rows: int, times: int, most: int) -> tuple[str, ...]:
     """Return a note if rows share their times: so many of one machine have so many, `most` one."""
     if rows < 2 * times or most < 2:
@@ -415,14 +437,12 @@ def shared_times(what: str, rows: int, times: int, most: int) -> tuple[str, ...]
     said = f"{what}{rows:,} rows have {times:,} time{'s' * (times > 1)}, {most:,} of them one"
     lost = "write them in full, or name another column (--time, DATE+CLOCK for two)"
     coarse = "if clocks are so coarse, times of alarms are no more exact"
-    return (f"{said}: if times have lost digits or hours, {lost}; {coarse}",)
+    return (f"{said}: if times have lost digits or hours, {lost}; {MACHINES}; {coarse}",)
 
 
 FORMS = "2026-11-23 10:00, 2026-11-23T10:00:00Z, 23.11.2026 10:00:00 or numbers since 1970"
 
 OTHERWISE = "name another column (--time), or read none (--time none)"
-
-PATTERN = "say how they are written, as in --time-format '%d/%m/%y %H:%M'"
 
 
 def check_passed_over(file: TableFile, called_time: Iterable[int], pattern: str) -> None:
@@ -459,21 +479,29 @@ def check_form(file: TableFile, place: int, form: TimeForm) -> None:
 def not_times(file: TableFile, place: int, pattern: str = "") -> UsageError:
     """Return the error for a column without times."""
     column = file.columns[place]
+    zone = _ZONE.search("".join(column.full[:1]))
+    how = f"as in --time-format {_listed(patterns_of(column.full))}"
+    zone = zone if "%z" not in how else None
+    if zone:
+        how = f"with an offset such as +01:00, or UTC, in place of {zone[1]}"
     return refusal(
         _place(file, place),
         expected=f"times ({pattern})" if pattern else f"times such as {FORMS}",
         got=shown(column.full[0]) if column.full else "no value",
-        hint=f"correct --time-format, or {OTHERWISE}" if pattern else f"{PATTERN}, {OTHERWISE}",
+        hint=f"correct --time-format, or {OTHERWISE}"
+        if pattern
+        else f"{'write them' if zone else 'say how they are written,'} {how}, {OTHERWISE}",
     )
 
 
 def no_time(file: TableFile, place: int, row: int, text: str) -> UsageError:
     """Return the error for a row without a time."""
+    name = file.columns[place].name
     return refusal(
-        f"{file.path}, {file.at(row)}, column {place + 1} ({file.columns[place].name})",
+        f"{file.path}, {file.at(row)}, column {place + 1} ({name})",
         expected=f"a time such as {FORMS}" if text else "a time in each row",
         got=shown(text) if text else "none",
-        hint="write it as the others, or leave the row out",
+        hint=AGAIN if text == name else "write it as the others, or leave the row out",
     )
 
 
@@ -489,16 +517,16 @@ def no_text(file: TableFile, place: int) -> UsageError:
 
 def either_order(file: TableFile, places: Sequence[int], text: str) -> UsageError:
     """Return the error for slashed dates that may all be read in both orders."""
-    day_first, month_first = patterns_of(text)
-    days = readings_of(text)
-    meant = f" ({days[0]} or {days[1]})" if days else ""
+    patterns = patterns_of([text])
+    days = dict.fromkeys(f"{datetime.strptime(text.strip(), each):%d %B}" for each in patterns)
+    meant = f" ({' or '.join(days)})" if len(days) > 1 else ""
     names = "+".join(file.columns[place].name for place in places)
     both = f" (with --time {shlex.quote(names)})" if len(places) > 1 else ""
     return refusal(
         _place(file, places[0]),
         expected="a date in which one number is above 12 and so is the day",
         got=f"only such as {shown(text)}{meant}",
-        hint=f"say which is first: --time-format '{day_first}' or '{month_first}'{both}",
+        hint=f"say which is first: --time-format {_listed(patterns)}{both}",
     )
 
 
@@ -512,26 +540,25 @@ def both_orders(file: TableFile, place: int) -> UsageError:
     )
 
 
-def serial_date(file: TableFile, place: int) -> UsageError:
-    """Return the error for serial dates of a spreadsheet."""
-    first = file.columns[place].full[0]
-    when = datetime.fromtimestamp(float(EXCEL.of_text([first])[0]), UTC)
+def other_epoch(file: TableFile, place: int, epochs: Sequence[Epoch]) -> UsageError:
+    """Return the error for numbers that count time, but not since 1970."""
+    values = values_of(file.columns[place])
+    times = ((each.name, round(each.seconds(float(values[0])))) for each in epochs)
+    dates = [f"{name} ({datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M})" for name, at in times]
+    looks = f", which looks like {' or '.join(dates)}" if dates else ""
+    unit = next(unit for unit, many in UNITS.items() if many == (scale_of(values) or 1.0))
+    excel = "excel, or " * any(epoch.at_1970 == EXCEL_1970 for epoch in epochs)
+    form = f"{excel}{unit} if it counts {unit}" if epochs else "'%Y%m%d%H%M%S%f'"
     return refusal(
         _place(file, place),
         expected=f"times such as {FORMS}",
-        got=f"{first}, which looks like a serial date of Excel ({when:%Y-%m-%d %H:%M})",
-        hint="give --time-format excel, or s if it counts seconds",
+        got=f"{file.columns[place].full[0]}{looks}",
+        hint=f"convert it, or give --time-format {form}",
     )
 
 
-def too_late(file: TableFile, place: int) -> UsageError:
-    """Return the error for numbers since 1970 that would be in a far future."""
-    return refusal(
-        _place(file, place),
-        expected="numbers since 1970, or dates without separators such as 20261123100000",
-        got=file.columns[place].full[0],
-        hint="say how they are written, as in --time-format '%Y%m%d%H%M%S%f'",
-    )
+def _listed(patterns: Sequence[str]) -> str:
+    return " or ".join(f"'{pattern}'" for pattern in patterns or ["%d/%m/%y %H:%M"])
 
 
 def _place(file: TableFile, place: int) -> Place:

@@ -10,17 +10,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from submerge import Array, UsageError
+from submerge import UsageError
+from submerge.history.recording import Recorded
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
 from submerge_files.reader.file_rows import Indices, Span, joined
 from submerge_files.reader.formats.tables import BLOCK_ROWS, TableFile
+from submerge_files.reader.parts import ONLY_MACHINE
+from submerge_files.reader.time_form import MACHINES
 
 SORT_BYTES = 512 << 20
 """Most bytes of one machine's rows and times that are sorted."""
@@ -30,61 +33,88 @@ HOUR_S = 3600.0
 """How far clocks are set back in autumn."""
 
 
+def row_of(number: int) -> str:
+    """Return how errors name a row of any format."""
+    return f"row {number}"
+
+
+@dataclass
 class TimeOrder:
-    """Checks one machine's spans as they come, file after file."""
+    """Refuses rows of a machine that go back in time, or come again in another file.
 
-    def __init__(self) -> None:
-        self._file: TableFile | None = None
-        self._time = -np.inf
-        self._number = 0
-        self._row: Array = np.empty(0)
-        self.coarse = False
+    at : Says where a row is in the file of these, by its number.
+    first, last : The first and the last row so far.
+    coarse : Machines with rows of equal times.
+    """
 
-    def check(self, span: Span, file: TableFile) -> None:
-        """Refuse a span that goes back in time, or repeats the row before it in another file."""
-        times = np.asarray(span.times)
-        if len(times) == 0:
+    at: Callable[[int], str] = row_of
+    first: Recorded | None = None
+    last: Recorded | None = None
+    coarse: set[str] = field(default_factory=set)
+
+    def check(self, recorded: Recorded, at: Callable[[int], str] = row_of) -> None:
+        """Take rows that follow those before."""
+        n, times = len(recorded.rows), recorded.times
+        if times is None or not n:
             return
-        steps = np.diff(times, prepend=self._time)
-        back = np.flatnonzero(steps < 0)
-        if len(back):
-            raise self._back(span, file, int(back[0]))
-        again = self._file is not None and self._file is not file and steps[0] == 0
-        if again and not self.coarse and np.array_equal(self._row, span.rows[0], equal_nan=True):
+        steps = np.diff(times)
+        equal = {recorded.machine} if (steps == 0).any() else set[str]()
+        self.follow(TimeOrder(at, recorded.part(0, 1), recorded.part(n - 1, n), equal))
+        if (steps < 0).any():
+            i = int(np.flatnonzero(steps < 0)[0])
+            raise _back(recorded.part(i, i + 1), at, recorded.part(i + 1, i + 2), at)
+
+    def follow(self, later: TimeOrder) -> None:
+        """Take in rows that come after these."""
+        before, after = self.last, later.first
+        if after is None:
+            return
+        if before is not None and before.machine == after.machine:
+            self._compare(before, after, later.at)
+        self.first, self.last, self.at = self.first or after, later.last, later.at
+        self.coarse |= later.coarse
+
+    def _compare(self, before: Recorded, after: Recorded, at: Callable[[int], str]) -> None:
+        time, previous = _time(after), _time(before)
+        if time < previous:
+            raise _back(before, self.at, after, at)
+        if time > previous:
+            return
+        same = np.array_equal(before.rows, after.rows, equal_nan=True)
+        if same and before.file != after.file and after.machine not in self.coarse:
             raise refusal(
-                f"{file.path}, {file.at(int(span.numbers[0]))}",
+                f"{after.file}, {at(after.first)}",
                 expected="each row once",
-                got=f"that of {iso(times[0])} again ({self._last_place()} of {self._named()})",
+                got=f"that of {iso(time)} again ({self.at(before.first)} of {before.file})",
                 hint="leave one of them out, or let --sort do it",
             )
-        self.coarse |= bool((steps == 0).any())
-        self._file, self._time = file, float(times[-1])
-        self._number, self._row = int(span.numbers[-1]), span.rows[-1]
+        self.coarse.add(after.machine)
 
-    def _back(self, span: Span, file: TableFile, at: int) -> UsageError:
-        times = np.asarray(span.times)
-        inside = at > 0 or self._file is file
-        before = times[at - 1] if at else self._time
-        last = file.at(int(span.numbers[at - 1])) if at else self._last_place()
-        if not inside:
-            last += f" of {self._named()}"
-        hint = "the files overlap: merge them (--sort), or each is a machine (--node-by file)"
-        if inside:
-            hint = "sort the rows, or ask for it (--sort)"
-        if inside and HOUR_S / 2 <= before - times[at] <= HOUR_S:
+
+def _time(row: Recorded) -> float:
+    return float(np.asarray(row.times)[0])
+
+
+def _back(
+    before: Recorded, was_at: Callable[[int], str], after: Recorded, at: Callable[[int], str]
+) -> UsageError:
+    """Return the error for a row with an earlier time than the one before it."""
+    time, previous, last = _time(after), _time(before), was_at(before.first)
+    hint = "the files overlap: merge them (--sort), or each is a machine (--node-by file)"
+    if after.file == before.file:
+        hint = "sort the rows, or ask for it (--sort)"
+        if after.machine == ONLY_MACHINE:
+            hint = f"{MACHINES}; else {hint}"
+        if HOUR_S / 2 <= previous - time <= HOUR_S:
             hint += "; if clocks were set back then, write times in UTC or with their zone"
-        return refusal(
-            f"{file.path}, {file.at(int(span.numbers[at]))}",
-            expected=f"no time before {iso(before)} ({last})",
-            got=iso(times[at]),
-            hint=hint,
-        )
-
-    def _named(self) -> Path:
-        return self._file.path if self._file else Path()
-
-    def _last_place(self) -> str:
-        return self._file.at(self._number) if self._file else ""
+    else:
+        last += f" of {before.file}"
+    return refusal(
+        f"{after.file}, {at(after.first)}",
+        expected=f"no time before {iso(previous)} ({last})",
+        got=iso(time),
+        hint=hint,
+    )
 
 
 def sorted_spans(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from submerge_files.console.units import printable
 
 if TYPE_CHECKING:
     from submerge_files.score.model import Normal
-    from submerge_files.score.run import ScoreOrder
+    from submerge_files.score.run import ScoreRequest
     from submerge_files.score.summary import ScoreSummary
 
 
@@ -107,40 +107,45 @@ def command(
     t2 (Hotelling's T-squared), in a kernel group also linear and anomaly_score; over, over_spe
     and over_t2, the highest share of normal rows that the row passes by the distance (without
     one, SPE), by SPE and by T2 (in a kernel group over_linear too); the top three channels to
-    blame with their shares; how many numbers were filled; alarm_distance and its like, each
+    blame with their shares; how many numbers were filled; alarm_ewma and its like, each
     statistic that alarms are raised by over its limit, if the model has such: above 1 `submerge
     detect` has an alarm. A row that cannot be scored has the reason: lead-in, gaps, too large,
     other state.
     """
+    from submerge_files.console.progress import counting
     from submerge_files.reader.formats.remote_path import path_of
-    from submerge_files.score.run import ScoreOrder, all_files
+    from submerge_files.score.run import ScoreRequest, all_files, score_apart
 
     named = list(map(path_of, files))
-    found = tuple(
-        all_files(named, note=lambda said: click.echo(printable(f"note: {said}"), err=True))
-    )
-    order = ScoreOrder(found, rank, mean, when, as_json, reading)
+    found = all_files(named, note=lambda said: click.echo(printable(f"note: {said}"), err=True))
+
+    def wanted() -> ScoreRequest:
+        normal = _normal(model, at, rank)
+        return ScoreRequest.of(normal, found, mean=mean, when=when, as_json=as_json, **reading)
+
     if dask is None:
-        _here(order, at, model, None if output == "-" else Path(output), plot)
+        inputs = found if model is None else [*found, model]
+        _here(wanted, inputs, None if output == "-" else Path(output), plot)
         return
     at.refuse("--dask")
     if plot is not None:
         raise UsageError("expected no --plot with --dask, got both: leave one of them out")
-    _on_cluster(order, dask, model, output)
+    if model is None:
+        raise UsageError("expected --model FILE with --dask, got none: workers score by a file")
+    with workers_at(dask) as workers, counting("rows scored") as advance:
+        assert workers is not None  # noqa: S101 - there is an address
+        _tell(*score_apart(workers, wanted(), output, advance))
 
 
 def _here(
-    order: ScoreOrder,
-    at: AggregatorOptions,
-    model: Path | None,
-    target: Path | None,
-    plot: Path | None,
+    wanted: Callable[[], ScoreRequest], inputs: list[Path], target: Path | None, plot: Path | None
 ) -> None:
+    """Score files in this process, into one file or standard output."""
     from submerge_files.console.options import check_target as check_picture
     from submerge_files.console.progress import counting
     from submerge_files.score.output import check_target
+    from submerge_files.score.run import written_scores
 
-    inputs = order.files if model is None else (*order.files, model)
     check_target(target, inputs=inputs)
     curves = None
     if plot is not None:
@@ -149,30 +154,15 @@ def _here(
 
         check_picture(plot, inputs=inputs)
         curves = ScoreCurves()
-    normal = _normal(model, at, order.rank)
+    request = wanted()
     # No progress bar between scores on one terminal.
     shown = target is not None or not sys.stdout.isatty()
     with counting("rows read", shown=shown) as advance:
-        summary, remarks = order.carried_out(normal, target, curves=curves, advance=advance)
-    _tell(summary, remarks)
+        found = written_scores(request, target, curves=curves, advance=advance)
+    _tell(*found)
     if curves is not None and plot is not None:
-        curves.draw(plot, normal.limits)
+        curves.draw(plot, request.normal.limits)
         click.echo(f"{'picture':<10} {plot}", err=True)
-
-
-def _on_cluster(order: ScoreOrder, address: str, model: Path | None, output: str) -> None:
-    """Let workers score files, each into a file in the output, which is a folder."""
-    from submerge_files.console.progress import counting
-    from submerge_files.model_file import bytes_of
-    from submerge_files.score.run import score_apart
-
-    if model is None:
-        raise UsageError("expected --model FILE with --dask, got none: workers score by a file")
-    with workers_at(address) as workers, counting("rows scored") as advance:
-        assert workers is not None  # noqa: S101 - there is an address
-        data = bytes_of(model)
-        summary, remarks = score_apart(workers, order, data, model, output, advance)
-    _tell(summary, remarks)
 
 
 def _tell(summary: ScoreSummary, remarks: Iterable[str]) -> None:

@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from submerge import Array, PeerError, Schema, UsageError
+from submerge.client.alarms.detector import AlarmDetector
 from submerge.client.monitor_state import MonitorState
 from submerge.client.node import MONITOR
+from submerge.drill.response import NodeScorer
 from submerge.judge.prepare import Block, in_units
 from submerge.stats.node_mean import READY, OwnMean
-from submerge.stats.residual_scale import ResidualScale
 from submerge_client.checkpoint import state_of
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
@@ -62,22 +63,8 @@ def parsed(text: str) -> Mean:
     return path
 
 
-@dataclass(frozen=True, eq=False)
-class Center:
-    """The mean that rows are measured from.
-
-    own : a mean instead of the model's
-    typical : typical residuals of channels; None if unknown
-    """
-
-    own: OwnMean | None = None
-    typical: ResidualScale | None = None
-    excess: float | None = None
-    notes: tuple[str, ...] = ()
-
-
-def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Center:
-    """Return the mean of a file; if not `whole`, of its first rows."""
+def about_rows(normal: Normal, blocks: Iterable[Block], *, whole: bool = True) -> NodeScorer:
+    """Return what measures rows from the mean of these: of a whole file, or of its first rows."""
     # Filled values do not count: they come from the fleet's model. In feature space only rows
     # without a gap count.
     *lifting, linear = normal.summary.parts
@@ -86,7 +73,7 @@ def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Ce
     off, known = np.zeros(linear.dim), np.zeros(linear.dim)
     lifted = np.zeros(0 if features is None else len(features))
     rows = complete = 0
-    for block in parts:
+    for block in blocks:
         gaps = np.zeros(block.rows.shape, dtype=bool) if block.gaps is None else block.gaps
         off += np.where(gaps, 0.0, block.rows - linear.mean).sum(axis=0)
         known += (~gaps).sum(axis=0)
@@ -104,11 +91,11 @@ def of_rows(normal: Normal, parts: Iterable[Block], *, whole: bool = True) -> Ce
         span_s=0.0,
     )
     # If the mean is of these very rows, they do not vary more about it.
-    return Center(own, excess=1.0 if whole else None)
+    return replace(normal.scorer, own=own, excess=1.0 if whole else None)
 
 
-def of_checkpoint(path: Path, normal: Normal) -> Center:
-    """Return the mean of a client, from the file of its `[client] state`."""
+def state_in(path: Path, normal: Normal) -> MonitorState:
+    """Return the state of a client, from the file of its `[client] state`."""
     schema = normal.schema
     # Imported here: only this option needs protobuf.
     from submerge_proto.kept import records
@@ -116,12 +103,9 @@ def of_checkpoint(path: Path, normal: Normal) -> Center:
     try:
         data = state_of(path).get(MONITOR)
         kept: MonitorState | None = None if data is None else records.unpack(MONITOR, data)
-    except OSError as error:
-        raise UsageError(
-            f"expected a client's checkpoint in {path}, got: {error.strerror}"
-        ) from None
-    except PeerError as error:
-        raise UsageError(f"expected a client's checkpoint in {path}, got: {error}") from None
+    except (OSError, PeerError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"expected a client's checkpoint in {path}, got: {reason}") from None
     if kept is None:
         raise UsageError(
             f"expected a checkpoint of a client that has read rows in {path}, got none"
@@ -131,11 +115,11 @@ def of_checkpoint(path: Path, normal: Normal) -> Center:
             f"expected a checkpoint with the model's schema, {schema.fingerprint[:8]}, in {path},"
             f" got one with {kept.fingerprint[:8]}"
         )
-    return of_state(normal, kept, str(path))
+    return kept
 
 
-def of_machine(normal: Normal, machine: str | None) -> Center:
-    """Return the mean of a machine that was learnt; None is the only one."""
+def of_machine(normal: Normal, machine: str | None) -> NodeScorer:
+    """Return what scores rows of a machine that was learnt; None is the only one."""
     if normal.schema.center == "own" and machine not in normal.states:
         raise refusal(
             "machine",
@@ -144,25 +128,31 @@ def of_machine(normal: Normal, machine: str | None) -> Center:
             hint=f"the model knows {some(list(normal.states)) or 'none'}",
         )
     state = normal.state(*([] if machine is None else [machine]))
-    return Center() if state is None else of_state(normal, state, "the model")
+    return normal.scorer if state is None else of_state(normal, state)
 
 
-def of_state(normal: Normal, state: MonitorState, whence: str) -> Center:
-    """Return the mean of a machine whose state is known."""
+def of_state(
+    normal: Normal,
+    state: MonitorState,
+    whence: str = "",
+    note: Callable[[str], None] = lambda _: None,
+) -> NodeScorer:
+    """Return what scores rows of a machine whose state is known."""
     kept = state.of_schema(normal.schema, normal.channels)
     own = kept.own
-    if own is None or own.ready:
-        return Center(own, kept.residual_scale)
-    few = f"the mean in {whence} is of {own.count} rows, fewer than {READY}"
-    return Center(None, kept.residual_scale, notes=(f"{few}: the client scores with the fleet's",))
+    if own is not None and not own.ready:
+        few = f"the mean in {whence} is of {own.count} rows, fewer than {READY}"
+        note(f"{few}: the client scores with the fleet's")
+        own = None
+    steps = None if kept.resolution is None else kept.resolution.restarted.steps[:, None]
+    scorer = normal.scorer
+    if own is not None and kept.scatter is not None:
+        scorer = replace(scorer, scoring=normal.scoring(kept.scatter))
+    return replace(scorer, own=own, residual_scale=kept.residual_scale, steps=steps)
 
 
-Read = Callable[[int | None], Iterable[Block]]
-"""Reads the first rows of a file, or all."""
-
-
-class Centers:
-    """The means of files."""
+class Means:
+    """What scores the rows of files, each measured from a mean."""
 
     def __init__(self, normal: Normal, mean: Mean | None, note: Callable[[str], None]) -> None:
         center = normal.schema.center
@@ -172,51 +162,49 @@ class Centers:
                 " is about one mean: leave --mean out, or take first:400"
             )
         self._normal, self._mean, self._note = normal, mean, note
-        self._shared: Center | None = None
+        self._shared: NodeScorer | None = None
+        self._kept: MonitorState | None = None
+        # Where each machine has a mean, and none was asked for, it is that of the machine.
+        self._each = mean is None and center == "own"
         if isinstance(mean, Path):
-            self._shared = of_checkpoint(mean, normal)
-            for remark in self._shared.notes:
-                note(remark)
-        elif not (isinstance(mean, FirstRows) or mean == OWN or self._each):
-            self._shared = Center()
+            self._kept = state_in(mean, normal)
+            self._shared = of_state(normal, self._kept, str(mean), note)
+        elif mean in (None, MODEL) and not self._each:
+            self._shared = normal.scorer
 
-    def of(self, path: Path, read: Read) -> tuple[Center, bool]:
-        """Return the mean for a file, and whether it is from elsewhere than from the file."""
-        center, elsewhere = self._of(path, read)
-        if center.typical is None and (state := self._state(path)) is not None:
-            center = replace(center, typical=of_state(self._normal, state, "").typical)
-        return center, elsewhere
+    def of(
+        self, path: Path, read: Callable[[int | None], Iterable[Block]]
+    ) -> tuple[NodeScorer, bool]:
+        """Return what scores a file, and whether its mean is from elsewhere than from the file."""
+        state = self._state(path)
+        if self._each and state is not None:
+            return of_state(self._normal, state, f"the model for {path.name}", self._note), True
+        scorer = self._shared or self._about(path, read)
+        if scorer.residual_scale is None and state is not None:
+            typical = of_state(self._normal, state).residual_scale
+            scorer = replace(scorer, residual_scale=typical)
+        return scorer, self._shared is not None
 
-    def _of(self, path: Path, read: Read) -> tuple[Center, bool]:
-        if self._shared is not None:
-            return self._shared, True
+    def watch(self, path: Path) -> AlarmDetector | None:
+        """Return what compares the scores of a file with the limits of alarms."""
+        return self._normal.watch_of(self._state(path) if self._each else self._kept)
+
+    def _state(self, path: Path) -> MonitorState | None:
+        return self._normal.state(path.name.split(".")[0] or path.name, str(path), ONLY_MACHINE)
+
+    def _about(self, path: Path, read: Callable[[int | None], Iterable[Block]]) -> NodeScorer:
         if self._each:
-            if (state := self._state(path)) is not None:
-                center = of_state(self._normal, state, f"the model for {path.name}")
-                for remark in center.notes:
-                    self._note(remark)
-                return center, True
             self._note(
                 "rows are measured from their own file's mean, which hides a fault in most of a"
                 " file: --mean first:400 takes that of its first rows, --mean model the model's,"
                 " --mean STATE a client's"
             )
         first = self._mean.n if isinstance(self._mean, FirstRows) else None
-        center = of_rows(self._normal, read(first), whole=first is None)
-        if center.own is not None and not center.own.ready:
-            few = counted(center.own.count, "row")
+        scorer = about_rows(self._normal, read(first), whole=first is None)
+        if scorer.own is not None and not scorer.own.ready:
+            few = counted(scorer.own.count, "row")
             self._note(f"the mean of {path.name} is of only {few}, fewer than {READY}")
-        return center, False
-
-    @property
-    def _each(self) -> bool:
-        """Whether each machine has a mean that was not asked for."""
-        return self._mean is None and self._normal.schema.center == "own"
-
-    def _state(self, path: Path) -> MonitorState | None:
-        """Return the state of a file's machine, called as `fit` calls it."""
-        stem = path.name.split(".")[0] or path.name
-        return self._normal.state(stem, str(path), ONLY_MACHINE)
+        return scorer
 
 
 def deviations_of(normal: Normal) -> Array:
@@ -235,10 +223,10 @@ def deviations_of(normal: Normal) -> Array:
     return deviations[: normal.channels]
 
 
-def level_of(normal: Normal, center: Center) -> AnotherLevel:
+def level_of(normal: Normal, scorer: NodeScorer) -> AnotherLevel:
     """Return what compares the level of rows with the one that they are measured from."""
     schema, deviations = normal.schema, deviations_of(normal)
-    width, own = len(deviations), center.own
+    width, own = len(deviations), scorer.own
     mean = normal.summary.parts[-1].mean if own is None else own.rows
     moments = None if normal.learnt is None else normal.learnt.moments
     if moments is not None:

@@ -1,8 +1,7 @@
 """The model that `submerge score` scores with: a saved one, a running fleet's, or an engine's.
 
-Scores are comparable only if they use the same number of directions. A model also holds spare
-directions, which nodes do not score with and which its limits do not include. A model file that
-does not have the number of directions to score with needs --rank.
+Scores are comparable only if they use the same number of directions. A model's spare directions are
+not scored with; a model file without the number of those that are needs --rank.
 """
 
 from __future__ import annotations
@@ -13,17 +12,22 @@ from functools import cached_property
 from pathlib import Path
 
 from submerge import PeerError, Schema, UsageError, loads
+from submerge.client.alarms.detector import AlarmDetector
 from submerge.client.monitor_state import MonitorState
+from submerge.drill.response import NodeScorer
+from submerge.headings import lags_of
+from submerge.history.detection import watching
 from submerge.history.knowledge import Learnt
 from submerge.judge.score import ScoringModel
 from submerge.pca.factor import Factors
+from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.summaries import Subspaces, Summary
+from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
 from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import printable
 from submerge_files.model_file import SavedModel, bytes_of, decoded
-from submerge_files.score.table import lags_of
 
 ZIP = b"PK\x03\x04"
 """How an engine's file begins: `submerge.dumps` writes `.npz`."""
@@ -53,9 +57,31 @@ class Normal:
         return self.schema.width // lags_of(self.schema.names)
 
     @cached_property
-    def scoring(self) -> ScoringModel:
-        """What scores rows."""
-        return ScoringModel(self.shown, self.summary, self.limits, self.channels, self.factors)
+    def scorer(self) -> NodeScorer:
+        """What scores rows, measured from the model's mean."""
+        return NodeScorer(self.scoring(), self.schema)
+
+    def scoring(self, own: OwnScatter | None = None) -> ScoringModel:
+        """Return what scores, by how rows vary at one machine where that is known."""
+        given = self.summary, self.limits, self.channels, self.factors
+        return ScoringModel(self.shown, *given, own)
+
+    @cached_property
+    def watch(self) -> AlarmDetector | None:
+        """What `detect` compares rows with; None without limits of alarms."""
+        return self.watch_of(None)
+
+    def watch_of(self, state: MonitorState | None) -> AlarmDetector | None:
+        """Return the same for a machine whose state is known."""
+        watch = None if self.learnt is None else watching(self.learnt, state=state)
+        return watch if watch is not None and watch.limits.known else None
+
+    @property
+    def watched(self) -> tuple[By, ...]:
+        """The statistics that have a limit of alarms, in their order."""
+        kinds = WITH_FACTORS if self.factors else WITHOUT_FACTORS
+        known = () if self.watch is None else self.watch.limits.known
+        return tuple(each for each in kinds if each in known)
 
     @cached_property
     def states(self) -> Mapping[str, MonitorState]:

@@ -5,7 +5,6 @@ name that ends in .gz is compressed text; one that ends in .parquet is Parquet.
 from __future__ import annotations
 
 import csv
-import errno
 import gzip
 import io
 import json
@@ -23,14 +22,15 @@ import numpy.typing as npt
 
 from submerge import Schema, UsageError
 from submerge.history.detection import TOP, JudgedRows
+from submerge.history.recording import Recorded
 from submerge.judge.prepare import REASONS
 from submerge.stats.block_maxima import By
-from submerge_client.files import atomic_file
+from submerge_client.files import atomic_file, writing_to
 from submerge_client.score_outputs.lines import limits_passed, scored_fields
 from submerge_files.console.units import printable
 from submerge_files.reader.formats.arrow_file import import_pyarrow
 from submerge_files.reader.formats.remote_path import is_remote, written
-from submerge_files.score.table import Carried
+from submerge_files.score.node_file import NodeFile
 
 CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
 """How files of scores begin: no other file is overwritten."""
@@ -44,9 +44,14 @@ Column = npt.NDArray[Any]
 class FileRows(NamedTuple):
     """Consecutive rows of a file that were judged, and what it says of them beside the readings."""
 
-    path: Path
+    file: NodeFile
+    recorded: Recorded
     judged: JudgedRows
-    carried: Carried
+
+    @property
+    def path(self) -> Path:
+        """Of the file, as it was named."""
+        return self.file.path
 
     @property
     def why(self) -> npt.NDArray[np.int8]:
@@ -185,8 +190,10 @@ class JsonScoreLines:
 
 def carried_texts(headings: ScoreHeadings, part: FileRows) -> list[Sequence[str]]:
     """Return what the rows of a block bring along, a list for each of `headings.carried`."""
-    times = part.carried.times or [""] * len(part.why)
-    return [*([times] if headings.timed else []), *part.carried.kept]
+    texts = part.file.texts(part.recorded)
+    if headings.timed and not part.file.timed:
+        return [[""] * len(part.why), *texts]
+    return texts
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> str:
@@ -264,9 +271,11 @@ class ParquetScores:
         pa, headings, n = self._pa, self._headings, len(part.why)
         numbers = np.arange(part.judged.first, part.judged.first + n)
         columns = [pa.array([printable(str(part.path))] * n), pa.array(numbers)]
+        carried = carried_texts(headings, part)
         if headings.timed:
             columns.append(self._times(part))
-        columns += [pa.array([text or None for text in texts]) for texts in part.carried.kept]
+            carried = carried[1:]
+        columns += [pa.array([text or None for text in texts]) for texts in carried]
         # Where each row is among those with a score; null if it has none.
         place = np.where(part.why == 0, np.cumsum(part.why == 0) - 1, -1)
         places = pa.array(place, mask=place < 0)
@@ -279,7 +288,7 @@ class ParquetScores:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _times(self, part: FileRows) -> Any:
-        seconds = part.carried.seconds if part.carried.times else np.full(len(part.why), np.nan)
+        seconds = part.file.seconds(part.recorded)
         missing = np.isnan(seconds)
         micros = np.round(np.where(missing, 0.0, seconds) * 1e6).astype(np.int64)
         return self._pa.array(micros, mask=missing).cast(self._pa.timestamp("us", tz="UTC"))
@@ -370,13 +379,8 @@ def _file(path: Path) -> Iterator[BinaryIO]:
         with written(path) as file:
             yield file
         return
-    try:
-        with atomic_file(path) as file:
-            yield file
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise  # not a mistake of the input: the command line reports it
-        raise UsageError(f"cannot write the scores to {path}: {error.strerror}") from error
+    with writing_to(f"the scores to {path}"), atomic_file(path) as file:
+        yield file
 
 
 def _are_scores(path: Path) -> bool:

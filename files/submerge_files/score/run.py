@@ -1,6 +1,5 @@
-"""Scoring as a stream: files in, scored blocks out. This module does not print or write. Each file
-is a node of its own: its rows are numbered from 1, lags do not reach into another file, and an own
-mean is of this file alone.
+"""Scoring as a stream: files in, scored blocks out. Each file is a node of its own: its rows are
+numbered from 1, lags do not reach into another file, and an own mean is of this file alone.
 """
 
 from __future__ import annotations
@@ -9,21 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from submerge import Array
 from submerge.condition import Condition
 from submerge.errors import UsageError
+from submerge.history.detection import ByModel, RowJudge
 from submerge.judge.prepare import Block, none_left
-from submerge_client.sensors.gather import Lags
-from submerge_files.console.reading_options import condition_of, reading_options
+from submerge_files.console.reading_options import condition_of, in_states, reading_options
+from submerge_files.reader import ReadingOptions
 from submerge_files.reader.formats.remote_path import is_remote, path_of, source_of
 from submerge_files.reader.paths import files_of
-from submerge_files.reader.selection import matching
-from submerge_files.score.mean import Centers, Mean, level_of, level_warning, parsed
-from submerge_files.score.model import Normal, of_bytes
+from submerge_files.score.mean import Mean, Means, level_of, level_warning, parsed
+from submerge_files.score.model import Normal
+from submerge_files.score.node_file import NodeFile, NodeRows, open_node
 from submerge_files.score.output import (
     SUFFIX,
     CsvScoreLines,
@@ -35,51 +32,92 @@ from submerge_files.score.output import (
     check_target,
     open_output,
 )
-from submerge_files.score.rows import RowJudge, kinds_watched, watched_by
 from submerge_files.score.summary import ScoreSummary
-from submerge_files.score.table import (
-    Carried,
-    Columns,
-    ScoredFile,
-    TableOptions,
-    columns_of,
-    open_table,
-)
 from submerge_files.workers import Advance, Task, Workers
 
 if TYPE_CHECKING:
     from submerge_files.score.plot import ScoreCurves
 
-BLOCK = 64
-"""Rows whose features are in memory at once, as on a device."""
+Rows = Callable[..., Iterator[NodeRows]]
 
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """The options of `submerge score`; `--help` describes each.
+    """What `submerge score` is asked for; `--help` describes each option.
 
     mean : None: the model's, or if center = "own" that of each machine or file; else as `Mean`
+    when : Only rows for which it holds have scores, as those in `reading.states`.
+    keep : columns that come along
     allow_missing : whether a channel without a column is a gap in every row
     """
 
+    normal: Normal
+    files: tuple[Path, ...] = ()
     mean: Mean | None = None
     when: Condition | None = None
-    table: TableOptions = field(default_factory=TableOptions)
-    skip: tuple[str, ...] = ()
-    zero_is_missing: bool = False
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    keep: tuple[str, ...] = ()
     allow_missing: bool = False
+    as_json: bool = False
+    remembered: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        normal: Normal,
+        files: Sequence[Path],
+        *,
+        mean: str | None = None,
+        when: str | None = None,
+        keep: tuple[str, ...] = (),
+        allow_missing: bool = False,
+        as_json: bool = False,
+        **reading: Any,
+    ) -> ScoreRequest:
+        """Return what options of a command line ask for."""
+        options, condition, remembered = chosen_rows(normal, reading_options(**reading), when)
+        about, kept = None if mean is None else parsed(mean), tuple(dict.fromkeys(keep))
+        given = (*files,), about, condition, options, kept, allow_missing, as_json, remembered
+        return cls(normal, *given)
 
-class RowBlock(NamedTuple):
-    """Some rows of a file, ready to be prepared.
+    def opened(self, path: Path) -> NodeFile:
+        """Open one file and find the channels of the model in it."""
+        file = open_node(
+            *(path, self.normal.schema, self.reading, self.keep),
+            allow_missing=self.allow_missing,
+            remembered=self.remembered,
+        )
+        if self.when is not None and file.columns.lags == 1:
+            placed, holds = file.columns.placed, self.when.holds
+            file.recordings.note_only(lambda rows: holds(placed(rows)))
+        return file
 
-    lead : rows without a full past
-    rows : (n, channels), those after them, with their lags
-    """
+    def form(self, target: Path | None) -> ScoreForm:
+        """Look at all files before the work, and return how their scores are written."""
+        normal, timed = self.normal, [self.opened(path).timed for path in self.files]
+        headings = ScoreHeadings(
+            normal.schema.names,
+            kernel=len(normal.summary.parts) > 1,
+            factors=bool(normal.factors),
+            alarms=normal.watched,
+            timed=any(timed),
+            kept=self.keep,
+        )
+        if target is not None and target.suffix == SUFFIX:
+            if self.as_json:
+                raise UsageError(
+                    f"--json writes lines of JSON, got {target}: leave one of the two out"
+                )
+            return ParquetScores(headings)
+        if target is not None and not self.as_json and target.suffix in (".json", ".jsonl"):
+            raise UsageError(f"{target} would hold CSV: give --json, or name it .csv")
+        return JsonScoreLines(normal.schema, headings) if self.as_json else CsvScoreLines(headings)
 
-    lead: int
-    rows: Array
-    carried: Carried
+    def check(self, summary: ScoreSummary) -> None:
+        """Refuse files of which no row has a score."""
+        if not summary.scored:
+            none = none_left(summary.rows, summary.reasons, self.when)
+            raise UsageError(f"expected rows that can be scored, got {none}")
 
 
 def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: None) -> list[Path]:
@@ -93,228 +131,124 @@ def all_files(paths: Sequence[Path], *, note: Callable[[str], None] = lambda _: 
     return found
 
 
-def opened(path: Path, normal: Normal, wanted: ScoreRequest) -> tuple[ScoredFile, Columns]:
-    """Open one file and find the channels of the model in it."""
-    file = open_table(path, wanted.table, normal.schema.names)
-    asked = wanted.table.reading.columns or file.names
-    skipped = matching(path, file.names, wanted.skip, "--skip")
-    left = [i for i in matching(path, file.names, asked, "--columns") if i not in skipped]
-    columns = columns_of(file, normal.schema, left, allow_missing=wanted.allow_missing)
-    return file, columns
+def chosen_rows(
+    normal: Normal, reading: ReadingOptions, when: str | None
+) -> tuple[ReadingOptions, Condition | None, str]:
+    """Return how files are read, which rows count, and the condition if it is the model's own."""
+    remembered = normal.learnt.when if when is None and normal.learnt is not None else ""
+    options, rest = in_states(reading, when or remembered or None)
+    return options, condition_of(rest, normal.schema.names), remembered
 
 
 def score(
-    files: Sequence[Path],
-    normal: Normal,
     wanted: ScoreRequest,
     *,
     note: Callable[[str], None],
     warn: Callable[[str], None] = lambda _: None,
-    advance: Callable[[int], None] = lambda _: None,
+    advance: Advance = lambda _: None,
 ) -> Iterator[FileRows]:
     """Score all rows of all files, a block at a time."""
-    # Text and Parquet are streamed; logs, packed `.npy` and long tables' names are held in memory,
-    # one file at a time. Warnings, unlike notes, say that scores may not mean what they seem to.
-    watch = watched_by(normal)
-    centers, far = Centers(normal, wanted.mean, note), dict[Path, tuple[float, str]]()
-    for path in files:
-        file, columns = opened(path, normal, wanted)
-        for remark in (*file.notes, *columns.notes):
+    # Warnings, unlike notes, say that scores may not mean what they seem to.
+    normal, far = wanted.normal, dict[Path, tuple[float, str]]()
+    means = Means(normal, wanted.mean, note)
+    for path in wanted.files:
+        file = wanted.opened(path)
+        for remark in file.notes:
             note(remark)
 
-        def prepared(
-            most: int | None, file: ScoredFile = file, columns: Columns = columns
-        ) -> Iterable[Block]:
-            judge = RowJudge(normal, when=wanted.when)
-            blocks = row_blocks(file, columns, normal, wanted, advance)
-            return (judge.prepare(block.rows) for block in first_rows(blocks, most))
+        def rows(most: int | None = None, file: NodeFile = file) -> Iterator[NodeRows]:
+            for part in file.rows(normal.schema, most):
+                advance(len(part.unscored))
+                yield part
 
-        center, from_elsewhere = centers.of(path, prepared)
-        judge, number = RowJudge(normal, center, wanted.when, watch), 1
-        level = level_of(normal, center)
-        for block in row_blocks(file, columns, normal, wanted, advance):
-            judged = judge.judge(block.rows, number, block.lead)
-            number += len(judged.block.why)
+        def blocks(most: int | None, rows: Rows = rows) -> Iterable[Block]:
+            judge = RowJudge(ByModel(normal.scorer), wanted.when)
+            return (judge.prepare(part.rows, judges=False) for part in rows(most))
+
+        scorer, from_elsewhere = means.of(path, blocks)
+        judge = RowJudge(ByModel(scorer, means.watch(path)), wanted.when)
+        level = level_of(normal, scorer)
+        for part in rows():
+            judged = judge.judge(judge.prepare(part.rows, part.unscored), part.recorded.first)
             if from_elsewhere:
-                level.add(block.rows[judged.block.which - block.lead])
-            yield FileRows(path, judged, block.carried)
+                level.add(part.rows[judged.block.why[part.unscored == 0] == 0])
+            yield FileRows(file, part.recorded, judged)
+        for remark in file.notes:
+            note(remark)
         off = level.far
         if off[0]:
             far[path] = off
     if far:
-        warn(level_warning(far, len(files), normal.schema))
+        warn(level_warning(far, len(wanted.files), normal.schema))
 
 
-def row_blocks(
-    file: ScoredFile,
-    columns: Columns,
-    normal: Normal,
+def written_scores(
     wanted: ScoreRequest,
-    advance: Callable[[int], None],
-) -> Iterator[RowBlock]:
-    """Yield the rows of a file with their lags."""
-    lags = Lags(columns.lags, columns.width)
-    for part in file.blocks(columns.used):
-        n = len(part.rows)
-        most = n if normal.schema.linear else BLOCK
-        for begin in range(0, n, max(most, 1)):
-            rows = columns.placed(part.rows[begin : begin + most])
-            if wanted.zero_is_missing:
-                rows = np.where(rows == 0, np.nan, rows)
-            whole = lags.embed(rows)
-            advance(len(rows))
-            carried = part.carried.part(begin, begin + most)
-            yield RowBlock(len(rows) - len(whole), whole, carried)
+    target: Path | None,
+    *,
+    part: bool = False,
+    curves: ScoreCurves | None = None,
+    advance: Advance = lambda _: None,
+) -> tuple[ScoreSummary, dict[str, None]]:
+    """Score files, or a `part` of them, a line for each row; return the summary, and remarks."""
+    form, normal = wanted.form(target), wanted.normal
+    summary, remarks = ScoreSummary(normal), dict.fromkeys(f"note: {n}" for n in normal.notes)
 
+    def note(text: str) -> None:
+        remarks.setdefault(f"note: {text}")
 
-def first_rows(blocks: Iterator[RowBlock], most: int | None) -> Iterator[RowBlock]:
-    """Yield the first so many rows of a file; all of them for None."""
-    read = 0
-    for block in blocks:
-        n = block.lead + len(block.rows)
-        if most is not None and read + n >= most:
-            yield block._replace(rows=block.rows[: max(most - read - block.lead, 0)])
-            return
-        yield block
-        read += n
+    def warn(text: str) -> None:
+        remarks.setdefault(f"warning: {text}")
 
-
-@dataclass(frozen=True)
-class ScoreOrder:
-    """What `submerge score` is asked for."""
-
-    files: tuple[Path, ...]
-    rank: int | None = None
-    mean: str | None = None
-    when: str | None = None
-    as_json: bool = False
-    reading: dict[str, Any] = field(default_factory=dict)
-
-    def carried_out(
-        self,
-        normal: Normal,
-        target: Path | None,
-        *,
-        needed: bool = True,
-        curves: ScoreCurves | None = None,
-        advance: Callable[[int], None] = lambda _: None,
-    ) -> tuple[ScoreSummary, Iterable[str]]:
-        """Score the files and write a line for each row; return the summary, and remarks."""
-        condition = condition_of(self.when, normal.schema.names)
-        mean = None if self.mean is None else parsed(self.mean)
-        request = ScoreRequest(mean, condition, **_reading(**self.reading))
-        form = self._form(normal, request, target)
-        summary, remarks = ScoreSummary(normal), dict.fromkeys(f"note: {n}" for n in normal.notes)
-
-        def note(text: str) -> None:
-            remarks.setdefault(f"note: {text}")
-
-        def warn(text: str) -> None:
-            remarks.setdefault(f"warning: {text}")
-
-        with open_output(target, form) as write:
-            found = score(self.files, normal, request, note=note, warn=warn, advance=advance)
-            for part in found:
-                write(part)
-                summary.add(part)
-                if curves is not None:
-                    curves.add(part)
-            if needed:
-                # Raised here, so that older scores are not overwritten.
-                check_scored(summary, self.when, normal)
-        return summary, remarks
-
-    def _form(self, normal: Normal, request: ScoreRequest, target: Path | None) -> ScoreForm:
-        """Look at all files before the work, and return how their scores are written."""
-        timed = [opened(path, normal, request)[0].timed for path in self.files]
-        headings = ScoreHeadings(
-            normal.schema.names,
-            kernel=len(normal.summary.parts) > 1,
-            factors=bool(normal.factors),
-            alarms=kinds_watched(normal, watched_by(normal)),
-            timed=any(timed),
-            kept=request.table.keep,
-        )
-        if target is not None and target.suffix == SUFFIX:
-            if self.as_json:
-                raise UsageError(
-                    f"--json writes lines of JSON, got {target}: leave one of the two out"
-                )
-            return ParquetScores(headings)
-        if target is not None and not self.as_json and target.suffix in (".json", ".jsonl"):
-            raise UsageError(f"{target} would hold CSV: give --json, or name it .csv")
-        return JsonScoreLines(normal.schema, headings) if self.as_json else CsvScoreLines(headings)
-
-
-def check_scored(summary: ScoreSummary, when: str | None, normal: Normal) -> None:
-    """Refuse files of which no row has a score."""
-    if not summary.scored:
-        condition = condition_of(when, normal.schema.names)
-        none = none_left(summary.rows, summary.reasons, condition)
-        raise UsageError(f"expected rows that can be scored, got {none}")
-
-
-def _reading(
-    quantity: str = "temperature",
-    keep: tuple[str, ...] = (),
-    columns: str | None = None,
-    time: str | None = None,
-    time_format: str | None = None,
-    long: str | None = None,
-    na: str | None = None,
-    **others: Any,
-) -> dict[str, Any]:
-    """Return the options of reading as the request takes them."""
-    reading = reading_options(columns, time, time_format, long, na=na)
-    table = TableOptions(quantity, reading, tuple(dict.fromkeys(keep)))
-    return {"table": table} | others
+    with open_output(target, form) as write:
+        for some in score(wanted, note=note, warn=warn, advance=advance):
+            write(some)
+            summary.add(some)
+            if curves is not None:
+                curves.add(some)
+        if not part:
+            # Raised here, so that older scores are not overwritten.
+            wanted.check(summary)
+    return summary, remarks
 
 
 def score_apart(
     workers: Workers,
-    order: ScoreOrder,
-    model: bytes,
-    whence: Path,
+    wanted: ScoreRequest,
     folder: str,
     advance: Advance = lambda _: None,
-) -> tuple[ScoreSummary, Iterable[str]]:
-    """Let workers score files by a model file, each into a file in a folder that all can write to.
-
-    There are as many scores as rows: they do not travel. Their bytes are those of one machine.
-    """
-    normal = of_bytes(model, whence, order.rank)
-    summary, remarks = ScoreSummary(normal), dict[str, None]()
-    tasks = [Task(each) for each in zip(order.files, targets_of(order, folder), strict=True)]
-    for counted, said in workers.map(partial(_scored_file, order, model, whence), tasks):
+) -> tuple[ScoreSummary, dict[str, None]]:
+    """Let workers score files, each into a file in a folder: scores do not travel."""
+    summary, remarks = ScoreSummary(wanted.normal), dict[str, None]()
+    tasks = [Task(each) for each in zip(wanted.files, targets_of(wanted, folder), strict=True)]
+    for counted, said in workers.map(partial(_scored_file, wanted), tasks):
         summary.take(counted)
-        remarks |= dict.fromkeys(said)
+        remarks |= said
         advance(counted.rows)
-    check_scored(summary, order.when, normal)
+    wanted.check(summary)
     return summary, remarks
 
 
 def _scored_file(
-    order: ScoreOrder, model: bytes, whence: Path, file: Path, target: str
-) -> tuple[ScoreSummary, list[str]]:
+    wanted: ScoreRequest, file: Path, target: str
+) -> tuple[ScoreSummary, dict[str, None]]:
     """Score one file, and write the scores; return the summary, and remarks."""
     place = path_of(target)
     if not is_remote(place):
         check_target(place, inputs=[file])
-    normal = of_bytes(model, whence, order.rank)
-    summary, remarks = replace(order, files=(file,)).carried_out(normal, place, needed=False)
-    return summary, [*remarks]
+    return written_scores(replace(wanted, files=(file,)), place, part=True)
 
 
-def targets_of(order: ScoreOrder, folder: str) -> Sequence[str]:
+def targets_of(wanted: ScoreRequest, folder: str) -> Sequence[str]:
     """Return where the scores of each file go."""
     if not is_remote(path_of(folder)) and not Path(folder).is_dir():
         raise UsageError(
             f"expected a folder for the scores (-o), got {folder!r}: with --dask each FILE has a"
             " file of scores there; make it where all workers can write"
         )
-    ending = "scores.jsonl.gz" if order.as_json else "scores.csv.gz"
+    ending = "scores.jsonl.gz" if wanted.as_json else "scores.csv.gz"
     found: dict[str, Path] = {}
-    for path in order.files:
+    for path in wanted.files:
         name = f"{path.name.split('.')[0]}.{ending}"
         if name in found:
             raise UsageError(

@@ -10,12 +10,14 @@ import numpy as np
 
 from submerge import Array, UsageError
 from submerge_files.reader.clock_column import clock_of
+from submerge_files.reader.column_ranges import ColumnRanges
 from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.formats.intel_lab import USUAL
 from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.tables import TableFile
 from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.selection import channels_of
+from submerge_files.reader.time_form import DAY_FIRST
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,12 @@ def stacked(paths: Sequence[Path], *, quantity: str = USUAL, skip: Collection[st
 def _read(file: TableFile, options: ReadingOptions) -> Stacked:
     clock, notes, others = clock_of(file, options)
     channels, left_out = channels_of(file, options, {*(clock.places if clock else ()), *others})
-    rows = np.concatenate([span.rows for span in FileReading(file, tuple(channels)).spans()])
+    if clock is not None and clock.either:
+        clock = clock.in_order(DAY_FIRST)  # only whether each row has a time counts
+    rows = np.concatenate([span.rows for span in FileReading(file, tuple(channels), clock).spans()])
     gaps = int(np.isnan(rows).sum())
     said = [f"{gaps} of {rows.size} values missing in {file.path.name}"] if gaps else []
     names = tuple(file.columns[i].name for i in channels)
-    return Stacked(names, rows, (*file.notes, *notes, *left_out, *said))
+    ranges = ColumnRanges(names, "write NA for it", "leave these rows out")
+    ranges.add(rows)
+    return Stacked(names, rows, (*file.notes, *notes, *left_out, *said, *ranges.notes()))

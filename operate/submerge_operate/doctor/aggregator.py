@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from submerge import UsageError
@@ -24,7 +25,7 @@ from submerge_aggregator.store import APPLICATION_ID, FORM
 from submerge_client import clock
 from submerge_client.config.links import Endpoint
 from submerge_client.config.sizes import size_of_report
-from submerge_client.uplink.tls import Tls, identity, tls_of
+from submerge_client.uplink.tls import Tls, identity, served_tls, tls_of
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import size_of
 from submerge_files.console.ways import NoAnswer, UnixSocket
@@ -74,17 +75,12 @@ def run_checks(config: AggregatorConfig) -> Iterator[Finding]:
 
 
 def certificates_of(config: AggregatorConfig) -> list[ShownCertificate]:
-    """Return the certificates that its links show."""
     grpc, mqtt, parent = config.listen.grpc, config.listen.mqtt, config.parent
     found = []
     if grpc is not None:
-        own = grpc.cert is not None
-        tls = Tls(grpc.ca, grpc.cert, grpc.key) if own else Tls(kit=config.kit)
-        bare = None if grpc.insecure else tls
+        tls, host = served_tls(grpc, config.kit), grpc.endpoint.host
         # A certificate that is configured here names the host, not the node.
-        found.append(
-            ShownCertificate("listen.grpc", grpc.endpoint.host, bare, not own, serves=True)
-        )
+        found.append(ShownCertificate("listen.grpc", host, tls, grpc.cert is None, serves=True))
     if config.operators is not None:
         shown = operators_tls(config.operators, grpc, config.kit)
         host = config.operators.endpoint.host
@@ -158,17 +154,13 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
         yield ok("store", f"{path.name} does not exist yet: it will be created")
         return
     try:
-        # Read-only, and no lock is held for longer than the check.
-        sql = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, timeout=0)
-        try:
+        with _opened(path) as sql:
             (owner,) = sql.execute("PRAGMA application_id").fetchone()
             (form,) = sql.execute("PRAGMA user_version").fetchone()
             (verdict,) = sql.execute("PRAGMA quick_check(1)").fetchone()
             rows = 0
             if owner == APPLICATION_ID:
                 (rows,) = sql.execute("SELECT count(*) FROM records").fetchone()
-        finally:
-            sql.close()
     except sqlite3.Error as error:
         if "locked" in str(error):
             hint = "find the process: fuser, or systemctl status submerge-aggregator"
@@ -194,17 +186,11 @@ def store(path: Path, *, running: bool) -> Iterator[Finding]:
 
 def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
     """Check that its addresses are free; if it runs, that it is ready."""
-    grpc, status = config.listen.grpc, config.status.endpoint
     if running:
-        if status is not None:
-            yield _readiness(status)
+        if config.status.endpoint is not None:
+            yield _readiness(config.status.endpoint)
         return
-    places = [] if grpc is None else [("listen.grpc.address", grpc.endpoint)]
-    if status is not None:
-        places.append(("status.address", status))
-    if config.operators is not None:
-        places.append(("operators.address", config.operators.endpoint))
-    for setting, endpoint in places:
+    for setting, endpoint in config.addresses.items():
         try:
             listen(endpoint, setting=setting).close()
         except UsageError as error:
@@ -216,7 +202,6 @@ def places(config: AggregatorConfig, *, running: bool) -> Iterator[Finding]:
 
 
 def _readiness(endpoint: Endpoint) -> Finding:
-    """Ask the running aggregator whether it is ready."""
     # A wildcard address includes this machine's loopback.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)  # noqa: S104
     at = f"http://{f'[{host}]' if ':' in host else host}:{endpoint.port}/readyz"
@@ -256,12 +241,13 @@ def _asked(store: Path, groups: Iterable[str]) -> int:
 def _counted(store: Path) -> int:
     if not store.is_file() or store.is_symlink():
         return 0
-    sql = sqlite3.connect(f"file:{store.absolute()}?mode=ro", uri=True, timeout=0)
-    try:
-        (held,) = sql.execute(OF_HISTORIES).fetchone()
-    finally:
-        sql.close()
-    return int(held)
+    with _opened(store) as sql:
+        return int(sql.execute(OF_HISTORIES).fetchone()[0])
+
+
+def _opened(store: Path) -> closing[sqlite3.Connection]:
+    """Open a store read-only; no lock is held for longer than the check."""
+    return closing(sqlite3.connect(f"file:{store.absolute()}?mode=ro", uri=True, timeout=0))
 
 
 SOON_S = 14 * DAY_S

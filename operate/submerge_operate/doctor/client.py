@@ -63,7 +63,6 @@ def run_checks(config: ClientConfig) -> Iterator[Finding]:
 
 
 def certificates_of(config: ClientConfig) -> list[ShownCertificate]:
-    """Return the certificates that its links show."""
     found = [ShownCertificate("uplink", config.uplink.host, tls_of(config.uplink, config.kit))]
     if config.uplink.scheme == "memory":
         found = []

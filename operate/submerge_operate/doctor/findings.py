@@ -40,7 +40,6 @@ def warning(check: str, message: str, hint: str) -> Finding:
 
 
 def fails(check: str, message: str, hint: str) -> Finding:
-    """Return a finding that keeps the program from working."""
     return Finding(check, "fails", message, hint)
 
 
@@ -92,7 +91,6 @@ SERVER = (
 
 
 def of_schemes(schemes: Sequence[str]) -> list[Need]:
-    """Return the packages for links."""
     needs = [GRPC for scheme in schemes if scheme.startswith("grpc")]
     return needs + [MQTT for scheme in schemes if scheme.startswith("mqtt")]
 

@@ -19,14 +19,13 @@ from submerge.protocol.names import SERVER_DOMAIN
 from submerge.protocol.permission import Permission
 from submerge_client.config.links import Link, UplinkConfig
 from submerge_client.uplink import Came, Heard, Opened, Parted, SendRefused
-from submerge_client.uplink.broker import Broker
+from submerge_client.uplink.broker import broker_of
 from submerge_client.uplink.factory import make_uplink
 from submerge_client.uplink.tls import (
     ParentName,
     Tls,
     alternatives,
     identity,
-    password_of,
     shown_by,
     tls_of,
 )
@@ -150,7 +149,7 @@ def _from_broker(
 
     heard: SimpleQueue[Heard] = SimpleQueue()
     line = BrokerConnection(
-        Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit)),
+        broker_of(link, kit),
         # Not the program's client id: a broker would disconnect the program.
         name=f"submerge:{fleet}:doctor:{node}",
         topics=wanted,

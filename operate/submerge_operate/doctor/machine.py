@@ -24,7 +24,6 @@ PROBE_BYTES = 4096
 
 
 def clock(now: Now) -> Iterator[Finding]:
-    """Check that the clock is plausible and synchronized."""
     installed = Path(submerge.__file__).stat().st_mtime
     if now.wall < installed - 86400.0:
         message = f"it shows {moment(now.wall)}, but this program is of {moment(installed)}"

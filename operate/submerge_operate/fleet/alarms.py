@@ -23,7 +23,6 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet.alarms_table import (
     CAUSE_LINES,
     line_of,
@@ -32,8 +31,15 @@ from submerge_operate.fleet.alarms_table import (
     table_of_nodes,
     value_lines,
 )
-from submerge_operate.fleet.node_places import desired_state_command, when_applied
-from submerge_operate.fleet.watch import WATCH, LiveView, looks, until_interrupted, watch
+from submerge_operate.fleet.node_places import desired_state_command, only_group, when_applied
+from submerge_operate.fleet.watch import (
+    WATCH,
+    LiveView,
+    answered,
+    complain,
+    until_interrupted,
+    watch,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,7 +76,6 @@ def past(at: AggregatorOptions, number: int, wide: bool, as_json: bool) -> None:
 
 
 def _newest(admin: AdminClient, group: str, number: int) -> list[dict[str, Any]]:
-    """Return the newest alarms of a group, page by page."""
     found, before, more = list[dict[str, Any]](), dict[str, str](), True
     while more and len(found) < number:
         page = json.loads(admin.get("past-alarms", group, **before))
@@ -145,15 +150,9 @@ def follow(
     """Show events until Ctrl-C, also where a script's `&` has set SIGINT to be ignored."""
     # For the main thread, as Python's signal handlers are. `look` returns None where no alarm
     # changed since. An aggregator that stops answering is complained of once, and asked again.
-    followed, away = Followed(), False
+    followed = Followed()
     with until_interrupted():
-        for found in looks(look, EVERY_S, wait):
-            if isinstance(found, NoAnswer):
-                if not away:
-                    complain(f"{found} Asking again until it answers")
-                away = True
-                continue
-            away = False
+        for found in answered(look, EVERY_S, wait, complain):
             for event, view in [] if found is None else followed.news(found):
                 show(event, view)
 
@@ -312,7 +311,7 @@ def _listing(
     """Return alarms, without provisional ones that are over unless `of_all` asks for them."""
     head = _group_lines(admin, query)
     known = _alarms(admin, query | ({"open": "1"} if open_only else {}))
-    views = [view for view in known if of_all or view.open or not view.provisional]
+    views = [view for view in known if of_all or view.open or not view.is_quiet]
     table, tail = None, ["no open alarms" if open_only else "no alarms"]
     if views:
         narrow = console_of(wide=wide).width < NARROW
@@ -331,7 +330,6 @@ def _show(listed: Listing, *, wide: bool) -> None:
 
 
 def _drawn(listed: Listing) -> RenderableType:
-    """Return alarms for a terminal that is drawn again."""
     from rich.console import Group
     from rich.text import Text
 
@@ -362,7 +360,7 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
         views, known[0] = _alarms(admin, query), mark
         return views
 
-    follow(look, show, lambda words: click.echo(f"submerge: {words}", err=True))
+    follow(look, show, complain)
 
 
 def _set_verdicts(
@@ -408,11 +406,7 @@ def _outcome(name: str, node: str, verb: str, *, is_open: bool) -> str:
 
 
 def _group_of(admin: AdminClient, name: str, found: list[AlarmView], group: str | None) -> str:
-    groups = sorted({view.group for view in found})
-    if len(groups) == 1:
-        return groups[0]
-    if group is not None:
+    groups = {view.group for view in found}
+    if group is not None and len(groups) != 1:
         return group
-    if groups:
-        raise UsageError(f"expected --group: {name} is in several, {', '.join(groups)}")
-    return admin.group(None)
+    return only_group(groups, name) if groups else admin.group(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from submerge.protocol.alarm_status import CAUSES, MARKS
+from submerge.protocol.alarm_status import CAUSES, MARKS, excess
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
@@ -171,7 +171,7 @@ def status_words(view: NodeView) -> list[str]:
 
 def excess_text(view: AlarmView) -> str:
     """Return the worst score over its limit; nothing if no score was over."""
-    return f"{view.worst:{'.1f' if view.worst < 10 else ',.0f'}}x" if view.worst else ""
+    return f"{excess(view.worst)}x" if view.worst else ""
 
 
 def channels_text(view: AlarmView, between: str = ", ") -> str:
@@ -215,7 +215,6 @@ def duration_text(view: AlarmView) -> str:
 
 
 def marks(view: AlarmView) -> list[str]:
-    """Return what an alarm is marked with, in words."""
     return [words for mark, words in MARKS.items() if getattr(view, mark)]
 
 

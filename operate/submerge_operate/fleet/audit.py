@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,17 +64,13 @@ def command(
 
 def _path_of(at: AggregatorOptions) -> Path:
     from submerge_aggregator.audit import AuditConfig, audit_path
+    from submerge_operate.root_config import beside_store
 
-    if (at.config is None) == (at.store is None):
-        got = "neither" if at.config is None else "both"
-        raise UsageError(f"expected --config FILE or --store PATH of an aggregator, got {got}")
-    if at.config is None:
-        path = audit_path(AuditConfig(), str(at.store))
-    else:
-        from submerge_aggregator.config import load
-
-        config = load(at.config, os.environ)
-        path = audit_path(config.audit, config.store)
+    path = beside_store(
+        at,
+        lambda store: audit_path(AuditConfig(), store),
+        lambda config: audit_path(config.audit, config.store),
+    )
     if path is None:
         raise UsageError("this aggregator has no audit log: [audit] path is empty")
     return path

@@ -30,7 +30,7 @@ from submerge_operate.fleet.node_places import when_applied
 if TYPE_CHECKING:
     from submerge.history.knowledge import Learnt
     from submerge_aggregator.questions.survey import DrillView
-    from submerge_files.drill.files import DrillRequest, FileAnswer
+    from submerge_files.drill.files import FileAnswer
     from submerge_files.score.model import Normal
 
 
@@ -58,10 +58,15 @@ def show_answers(at: AggregatorOptions, plot: Path | None, *, as_json: bool) -> 
         )
     else:
         _print(view)
-    if plot is not None and view.nodes:
+    if view.nodes:
+        _draw(plot, view.channels)
+
+
+def _draw(plot: Path | None, channels: list[dict[str, Any]]) -> None:
+    if plot is not None:
         from submerge_files.drill.plot import draw
 
-        draw(plot, view.channels)
+        draw(plot, channels)
         click.echo(f"picture {plot}", err=True)
 
 
@@ -171,39 +176,36 @@ def _on_files(
     **reading: Any,
 ) -> None:
     from submerge_files import model_file
-    from submerge_files.console.reading_options import condition_of
-    from submerge_files.drill.files import DrillRequest
+    from submerge_files.console.progress import advancing
+    from submerge_files.drill.files import DrillRequest, drill_files
+    from submerge_files.reader import ReadingOptions
     from submerge_files.score.model import of_file
-    from submerge_files.score.run import ScoreRequest
-    from submerge_files.score.table import TableOptions
+    from submerge_files.score.run import ScoreRequest, chosen_rows
 
     saved, normal = model_file.read(model), of_file(model, rank)
-    condition = condition_of(when, normal.schema.names)
-    asked = ScoreRequest(None, condition, TableOptions(quantity), allow_missing=True, **reading)
+    options, condition, remembered = chosen_rows(
+        normal, ReadingOptions(quantity=quantity, **reading), when
+    )
+    asked = ScoreRequest(
+        normal,
+        files,
+        when=condition,
+        reading=options,
+        allow_missing=True,
+        remembered=remembered,
+    )
     request = DrillRequest(
         settings=_settings(at_most, period),
         within=rows,
         reading=asked,
         highest=(saved.learnt or Learnt(saved.model)).highest,
     )
-    answers, notes = _drill(files, normal, saved.model, request)
+    notes = dict.fromkeys(normal.notes)
+    with advancing("drill", len(files) * normal.channels) as advance:
+        answers = list(drill_files(saved.model, request, note=notes.setdefault, advance=advance))
     for note in notes:
         click.echo(printable(f"note: {note}"), err=True)
     _show(answers, normal, at_most, plot, as_json=as_json)
-
-
-def _drill(
-    files: tuple[Path, ...], normal: Normal, model: Any, request: DrillRequest
-) -> tuple[list[FileAnswer], dict[str, None]]:
-    from submerge_files.console.progress import advancing
-    from submerge_files.drill.files import drill_files
-
-    notes = dict.fromkeys(normal.notes)
-    with advancing("drill", len(files) * normal.channels) as advance:
-        answers = list(
-            drill_files(files, normal, model, request, note=notes.setdefault, advance=advance)
-        )
-    return answers, notes
 
 
 def _show(
@@ -216,7 +218,6 @@ def _show(
 ) -> None:
     from submerge.drill.drill import FOUND
     from submerge.drill.merged import in_units, merged
-    from submerge_files.drill.table import print_table
 
     together = merged([each.channels for each in answers])
     channels = in_units(together, normal.schema)
@@ -235,11 +236,7 @@ def _show(
             f"Within {_span(within)} rows, in {_span(tries)} tries a file, at {at_most}:"
             f" {normal.about}"
         )
-    if plot is not None:
-        from submerge_files.drill.plot import draw
-
-        draw(plot, channels)
-        click.echo(f"picture {plot}", err=True)
+    _draw(plot, channels)
 
 
 def _span(numbers: list[int]) -> str:

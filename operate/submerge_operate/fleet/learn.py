@@ -7,7 +7,6 @@ import json
 
 import click
 
-from submerge.errors import UsageError
 from submerge_files.console.admin_client import AdminClient, AdminGroup, confirm, say_back
 from submerge_files.console.options import (
     AggregatorOptions,
@@ -15,7 +14,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_operate.fleet.node_places import desired_state_command, when_applied
+from submerge_operate.fleet.node_places import desired_state_command, only_group, when_applied
 
 
 @click.group(cls=AdminGroup, epilog="Example: submerge nodes learn pause pump-3 --config root.toml")
@@ -88,7 +87,5 @@ def _set_paused(
 def _group_of(admin: AdminClient, node: str) -> str:
     """Return the group that a node is known in: by its reports, or by an alarm of it."""
     views = [json.loads(admin.get(what, node=node)) for what in ("nodes", "alarms")]
-    groups = sorted({str(each["group"]) for listed in views for each in listed})
-    if len(groups) > 1:
-        raise UsageError(f"expected --group: {node} is in several, {', '.join(groups)}")
-    return groups[0] if groups else admin.group(None)
+    groups = [str(each["group"]) for listed in views for each in listed]
+    return only_group(groups, node) if groups else admin.group(None)

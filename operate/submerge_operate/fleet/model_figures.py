@@ -59,7 +59,6 @@ def contents(learnt: Learnt) -> Contents:
 
 
 def contents_text(found: Contents) -> str:
-    """Return it as text, one line."""
     merges = f"a {found.merges}" if found.merges == "whole scatter" else found.merges
     said = [f"{merges} to merge further" if found.merges else "the model alone"]
     if found.origin:
@@ -163,11 +162,6 @@ class Figures:
 def figures(named: SavedModel, *, shown: int | None = None, now: float | None = None) -> Figures:
     model, schema = named.model, named.schema
     now = time.time() if now is None else now
-    units = (
-        [""] * schema.width
-        if isinstance(schema.channels, int)
-        else [channel.unit for channel in schema.channels]
-    )
     parts = () if model.summary is None else model.summary.parts
     summary, kernel = parts[-1] if parts else None, None
     if len(parts) > 1:
@@ -183,7 +177,7 @@ def figures(named: SavedModel, *, shown: int | None = None, now: float | None = 
         age_s=max(0.0, now - model.created),
         expires_s=model.expires,
         expired=now > model.expires,
-        channels=tuple(zip(schema.names, units, strict=True)),
+        channels=tuple((each.name, each.unit) for each in schema.named),
         scaled=schema.scaling is not None,
         center=schema.center,
         half_life_s=schema.half_life,
@@ -206,7 +200,6 @@ def figures(named: SavedModel, *, shown: int | None = None, now: float | None = 
 
 
 def figures_text(found: Figures) -> str:
-    """Return the figures as text, a line each."""
     expiry = "EXPIRED: nodes still score with it, and report it" if found.expired else "not expired"
     p50, p99, most = (ago(seconds) for seconds in found.staleness_s)
     scaling = "scaled" if found.scaled else "in their own units"
@@ -343,7 +336,6 @@ def compare_summaries(
 
 
 def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> ModelComparison:
-    """Compare two subspaces of the same vectors."""
     # O(dim k^2). Angles as `scipy.linalg.subspace_angles` finds them, exact to rounding whether
     # small or large.
     held = min(first.rank, second.rank)
@@ -398,7 +390,6 @@ def as_dict(found: ModelComparison | None, lines: tuple[str, ...]) -> dict[str, 
 
 
 def _plain(found: ModelComparison) -> dict[str, Any]:
-    """A comparison with null for what is infinite."""
     content = asdict(found)
     for name in ("shift", "variance_ratios"):
         content[name] = [x if np.isfinite(x) else None for x in content[name]]
@@ -431,7 +422,7 @@ def comparison_text(
         ("mean", "shifted most, in standard deviations of the first:"),
         *(("", f"{found.shift[j]:>+8.3g}  {name_text(names[j])}") for j in shifted),
     ]
-    return "\n".join(f"{name:<10} {value}" for name, value in said)
+    return _aligned(said)
 
 
 def _separation_text(found: ModelComparison) -> str:
@@ -455,7 +446,6 @@ def _list(numbers: tuple[float, ...]) -> str:
 
 
 def _vectors(schema: Schema) -> Schema:
-    """Return what decides the meaning of a schema's vectors."""
     return replace(schema, center="fleet", half_life=None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -103,12 +103,12 @@ def find(admin: AdminClient, node: str, group: str | None) -> FoundNode:
     views = json.loads(admin.get("nodes", **query))
     here = [str(view["group"]) for view in views if view["rows"] or view["sealed"]]
     if here:
-        return FoundNode(node, _only(here, node), "", None)
+        return FoundNode(node, only_group(here, node), "", None)
     placed = [
         each for each in nodes_below(admin, groups).nodes if each.under and each.view.node == node
     ]
     if placed:
-        _only([each.view.group for each in placed], node)
+        only_group([each.view.group for each in placed], node)
         last = min(placed, key=_silent_s)  # a node that has moved is where it was heard last
         return FoundNode(node, last.view.group, last.under, last.view)
     # One that is forgotten is in no list, and a ban or a quarantine may be all that there is.
@@ -117,7 +117,7 @@ def find(admin: AdminClient, node: str, group: str | None) -> FoundNode:
     ]
     if not left:
         raise UsageError(f"no group has a node {node}, here or below ({', '.join(groups)})")
-    return FoundNode(node, _only(left, node), "", None)
+    return FoundNode(node, only_group(left, node), "", None)
 
 
 def order(
@@ -145,11 +145,12 @@ def order(
     return answer, f"; the order is on its way to {found.under}"
 
 
-def _only(groups: list[str], node: str) -> str:
-    if len(set(groups)) > 1:
-        several = ", ".join(sorted(set(groups)))
-        raise UsageError(f"expected --group: {node} is in several, {several}")
-    return groups[0]
+def only_group(groups: Iterable[str], name: str) -> str:
+    """Return the one group among some that a node, or an alarm, is in; UsageError for several."""
+    first, *others = sorted(set(groups))
+    if others:
+        raise UsageError(f"expected --group: {name} is in several, {', '.join([first, *others])}")
+    return first
 
 
 def _silent_s(placed: tuple[str, NodeView]) -> float:

@@ -24,9 +24,10 @@ from submerge_files.console.options import (
     json_option,
 )
 from submerge_files.console.units import moment
-from submerge_operate.pki.issuance import span
+from submerge_operate.pki.issued import span
 
 if TYPE_CHECKING:
+    from submerge_aggregator.config import AggregatorConfig
     from submerge_aggregator.operators.tokens import Token
 
 PRIVATE = 0o600
@@ -150,20 +151,16 @@ def revoke(at: AggregatorOptions, name: str, as_json: bool) -> None:
 
 
 def _path_of(at: AggregatorOptions) -> Path:
-    from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
+    from submerge_aggregator.operators.config import tokens_path
+    from submerge_operate.root_config import beside_store
 
-    if (at.config is None) == (at.store is None):
-        got = "neither" if at.config is None else "both"
-        raise UsageError(f"expected --config FILE or --store PATH of an aggregator, got {got}")
-    if at.config is None:
-        return tokens_path(OperatorsConfig(), Path(str(at.store)))
-    from submerge_aggregator.config import load
+    def of_config(config: AggregatorConfig) -> Path:
+        if config.operators is None and config.page is None:
+            only = "only `submerge aggregator page` takes its tokens"
+            click.echo(f"note: {at.config} has neither [operators] nor [page]: {only}", err=True)
+        return tokens_path(config.operators, config.store)
 
-    config = load(at.config, os.environ)
-    if config.operators is None and config.page is None:
-        only = "only `submerge aggregator page` takes its tokens"
-        click.echo(f"note: {at.config} has neither [operators] nor [page]: {only}", err=True)
-    return tokens_path(config.operators, config.store)
+    return beside_store(at, lambda store: tokens_path(None, store), of_config)
 
 
 def _read(path: Path) -> Sequence[Token]:

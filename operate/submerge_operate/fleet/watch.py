@@ -88,6 +88,27 @@ def looks(
         wait(every_s)
 
 
+def answered(
+    look: Callable[[], Content],
+    every_s: float,
+    wait: Callable[[float], object],
+    complain: Callable[[str], None],
+) -> Iterator[Content]:
+    """Yield what each look finds; an aggregator that stops answering is complained of once."""
+    away = False
+    for found in looks(look, every_s, wait):
+        if not isinstance(found, NoAnswer):
+            away = False
+            yield found
+        elif not away:
+            away = True
+            complain(f"{found} Asking again until it answers")
+
+
+def complain(words: str) -> None:
+    click.echo(f"submerge: {words}", err=True)
+
+
 def differences(
     before: Mapping[str, Part] | None, after: Mapping[str, Part]
 ) -> list[tuple[str, Part | None]]:
@@ -101,14 +122,7 @@ def differences(
 
 def _print(view: LiveView[Content], wait: Callable[[float], object]) -> None:
     before: Content | None = None
-    away = False
-    for found in looks(view.look, WATCH_S, wait):
-        if isinstance(found, NoAnswer):
-            if not away:
-                click.echo(f"submerge: {found} Asking again until it answers", err=True)
-            away = True
-            continue
-        away = False
+    for found in answered(view.look, WATCH_S, wait, complain):
         for line in view.lines(before, found):
             click.echo(line)
         before = found

@@ -195,7 +195,6 @@ class Hearing:
         self.messages = 0
 
     def describe(self, topic: str, payload: bytes | bytearray) -> None:
-        """Take a message of the subscriptions of descriptions."""
         if is_description(topic) and len(self._described) < MOST_DESCRIBED:
             with suppress(MalformedMessage):
                 self._described += self._descriptions.take(topic, payload)

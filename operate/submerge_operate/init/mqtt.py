@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import re
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import click
 
 from submerge import UsageError
 from submerge_client.config.links import Link
@@ -112,7 +109,7 @@ class _Ears:
         subscriptions: Sequence[str],
         handle: Callable[[MQTTMessage], Iterable[RebirthRequest]],
     ) -> None:
-        from submerge_client.sensors.mqtt.listener import KINDS, BrokerListener
+        from submerge_client.sensors.mqtt.readings import KINDS, BrokerListener
 
         self._link, self._handle = link, handle
         self._tally = ProblemTally(self._note, *KINDS)
@@ -147,16 +144,20 @@ class _Ears:
         shown: Callable[[], str] | None = None,
     ) -> None:
         """Wait until there is no news for a while, or for the longest time; show how it goes."""
+        from rich.console import Console
+
         begun = last = time.monotonic()
-        known = news()
-        with _Progress(shown) as progress:
+        known, console = news(), Console(stderr=True)
+        console.quiet = shown is None or not console.is_terminal
+        with console.status("") as status:
             while (now := time.monotonic()) < begun + longest_s:
                 if now >= last + quiet_s and (known or not waits):
                     break
                 time.sleep(LOOK_S)
                 if news() != known:
                     known, last = news(), now
-                progress.show(begun, longest_s)
+                said = "" if shown is None else shown()
+                status.update(f"listening, {now - begun:.0f} of at most {longest_s:.0f} s: {said}")
 
     def _take(self, message: MQTTMessage) -> Iterable[RebirthRequest]:
         self.messages += 1
@@ -168,26 +169,6 @@ class _Ears:
         elif not what.startswith("subscribed"):
             self._why = self._why or str(facts.get("why") or facts.get("error") or what)
         self._known.set()
-
-
-class _Progress:
-    """A line on a terminal that changes while the body runs."""
-
-    def __init__(self, shown: Callable[[], str] | None) -> None:
-        self._shown = shown if sys.stderr.isatty() else None
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown is not None:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-    def show(self, begun: float, longest_s: float) -> None:
-        if self._shown is not None:
-            passed = time.monotonic() - begun
-            line = f"\rlistening, {passed:.0f} of at most {longest_s:.0f} s: {self._shown()}\x1b[K"
-            click.echo(line, nl=False, err=True)
 
 
 def _unreachable(link: Link, why: str) -> UsageError:

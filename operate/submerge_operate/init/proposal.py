@@ -12,7 +12,7 @@ from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.tomlfile import channel_table, quoted, schema_lines
 from submerge_client.sensors.mqtt.decoder import HeardField
 from submerge_client.sensors.mqtt.descriptions import DescribedField
-from submerge_files.console.units import in_words, name_text
+from submerge_files.console.units import in_words, name_text, names_text
 
 
 @dataclass(frozen=True)
@@ -159,10 +159,9 @@ def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
     """Yield a line for each reason, with the names that it has."""
     names = dict[str, list[str]]()
     for each in left_out:
-        names.setdefault(each.why, []).append(name_text(each.name))
+        names.setdefault(each.why, []).append(each.name)
     for why, named in names.items():
-        more = f" and {len(named) - MOST_LEFT_OUT} more" if len(named) > MOST_LEFT_OUT else ""
-        yield f"  {why}: {', '.join(named[:MOST_LEFT_OUT])}{more}"
+        yield f"  {why}: {names_text(named, MOST_LEFT_OUT)}"
 
 
 # choose(): which fields that were heard or described should be channels, and why others not.
@@ -240,7 +239,6 @@ def choose(
     *,
     with_states: bool,
 ) -> Choice:
-    """Return what should be channels."""
     found, left_out, states = list[FoundChannel](), list[OmittedField](), dict[str, float]()
     for name in sorted({*fields, *described, *retained, *words}, key=_by_device):
         field, description = fields.get(name), described.get(name)

@@ -69,7 +69,6 @@ def hosts_of(texts: tuple[str, ...] | list[str]) -> tuple[str, ...]:
 def alternative_names(
     hosts: tuple[str, ...], uris: tuple[str, ...] = ()
 ) -> x509.SubjectAlternativeName:
-    """Return hosts and URIs as a certificate's extension."""
     addresses = ((host, _address(host)) for host in hosts)
     names: list[x509.GeneralName] = [
         x509.DNSName(host) if ip is None else x509.IPAddress(ip) for host, ip in addresses
@@ -180,7 +179,6 @@ class Authority:
 
     @property
     def fleet(self) -> str:
-        """The fleet whose nodes it signs."""
         return fleet_of(self.certificate)
 
     @property
@@ -206,7 +204,6 @@ class Authority:
         now: datetime,
         lasts: timedelta,
     ) -> Certified:
-        """Return a new key and certificate of a node."""
         # It begins a day before `now`, but not before the authority: such a chain would not be
         # valid. It ends with the authority at the latest. Without a permission it is one as they
         # were before there were roles.
@@ -263,7 +260,6 @@ def certificate_of(pem: bytes) -> x509.Certificate:
 
 
 def fleet_of(authority: x509.Certificate) -> str:
-    """Return the fleet whose nodes an authority signs."""
     names = authority.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     if not names:
         raise UsageError("expected an authority made by `submerge pki init`, got another")

@@ -5,24 +5,26 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from submerge.errors import UsageError
 from submerge.protocol.names import is_reserved
+from submerge.protocol.permission import Permission
 from submerge.protocol.settings import check_names
 from submerge_files.console.admin_client import console_of
-from submerge_files.console.options import FILE, FOLDER, default_option, flag_option
+from submerge_files.console.options import FILE, default_option, flag_option
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import duration, span_text
 from submerge_operate.fleet.nodes_table import ORDINARY
 from submerge_operate.pki import issuance
-from submerge_operate.pki.authority import certificate_of, fleet_of
+from submerge_operate.pki.authority import Authority, certificate_of, fleet_of, hosts_of
 from submerge_operate.pki.directory import (
     PUBLIC,
     PkiDirectory,
@@ -32,20 +34,16 @@ from submerge_operate.pki.directory import (
 )
 from submerge_operate.pki.issuance import (
     AS_JSON,
-    DIRECTORY,
     GROUP,
+    HOST,
     LASTS,
-    PASSPHRASE,
     ROLE,
     SERVERS,
-    KitRequest,
-    as_dict,
     left,
-    open_pki,
     permission_of,
-    renewed,
+    pki_options,
 )
-from submerge_operate.pki.issued import SOON, Entry, groups_of, role_of, state_of, timestamp
+from submerge_operate.pki.issued import SOON, Entry, span, state_of, timestamp
 
 HEAD = """\
 # Made by `submerge pki acl`: a block for each kit, by its role and groups. Make it again after
@@ -74,7 +72,8 @@ def acl_text(entries: Iterable[Entry], revoked: Collection[str]) -> str:
             why = "revoked" if entry.node in revoked else "a word of topics, and no node's name"
             blocks.append(f"# {entry.node} is {why}.\n")
             continue
-        role = "none: a kit from before roles" if entry.permission is None else _said(entry)
+        groups = f"groups {' '.join(entry.groups)}" if entry.groups else "all groups"
+        role = f"{entry.role}, {groups}" if entry.role else "none: a kit from before roles"
         lines = [f"# role {role}", f"user {entry.node}"]
         lines += [f"topic {rule}" for rule in rules_of(entry)]
         blocks.append("\n".join(lines) + "\n")
@@ -88,30 +87,29 @@ def roster_text(entries: Iterable[Entry], revoked: Collection[str]) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("node", "role", "groups"))
     for entry in entries:
-        if entry.permission is not None and entry.node not in revoked:
-            table.writerow((entry.node, entry.permission.role, " ".join(entry.permission.groups)))
+        if entry.role and entry.node not in revoked:
+            table.writerow((entry.node, entry.role, " ".join(entry.groups)))
     return text.getvalue()
 
 
 def rules_of(entry: Entry) -> Iterator[str]:
     """Yield what a node may write and read: `write submerge/v1/+/score/pump-3`."""
-    permission = entry.permission
-    if permission is None or permission.role in ("client", "aggregator"):
+    if entry.role in ("", "client", "aggregator"):
         yield from _as_child(entry)
-    if permission is None or permission.role == "aggregator":
+    if entry.role in ("", "aggregator"):
         # All below its own name: messages of its children, and its answers.
         yield f"readwrite {PREFIX}/{entry.node}/#"
     yield f"read {PREFIX}/+/hello"
-    for group in _groups(entry):
+    for group in entry.groups or ("+",):
         yield f"read {PREFIX}/+/model/{group}"
-    if permission is None or permission.role == "reader":
+    if entry.role in ("", "reader"):
         yield from SPECIAL.get(entry.node, ())
 
 
 def _as_child(entry: Entry) -> Iterator[str]:
     """Yield what a node needs that reports: over its parent, its scores and its alarms."""
     node = entry.node
-    for group in _groups(entry):
+    for group in entry.groups or ("+",):
         yield f"write {PREFIX}/+/up/{node}/join/{group}"
         yield f"write {PREFIX}/+/up/{node}/report/{group}"
         yield f"write {PREFIX}/+/up/{node}/drill/{group}"
@@ -127,29 +125,19 @@ def _as_child(entry: Entry) -> Iterator[str]:
     yield f"write homeassistant/sensor/{node}/+/config"
 
 
-def _groups(entry: Entry) -> tuple[str, ...]:
-    return (entry.permission.groups if entry.permission is not None else ()) or ("+",)
-
-
-def _said(entry: Entry) -> str:
-    if entry.permission is None or not entry.permission.groups:
-        return "" if entry.permission is None else f"{entry.permission.role}, all groups"
-    return f"{entry.permission.role}, groups {' '.join(entry.permission.groups)}"
-
-
 FOR_BROKER = 0o640
 """Mosquitto warns of a file that everybody can read; its group is Mosquitto's."""
 
 
 @click.command(epilog="Example: submerge pki acl --out /etc/mosquitto/acl --roster roster.csv")
-@DIRECTORY
+@pki_options(signs=False)
 @click.option("--out", type=FILE, help="Where to write it.  [default: standard output]")
 @click.option(
     "--roster",
     type=FILE,
     help="Also write a list for aggregators ([listen] roster): node, role, groups.",
 )
-def acl(directory: Path, out: Path | None, roster: Path | None) -> None:
+def acl(pki: PkiDirectory, out: Path | None, roster: Path | None) -> None:
     """Write Mosquitto's access control list: a block for each kit, by its role and groups.
 
     A client writes below its own name, and reads answers to itself and models of its groups. An
@@ -157,7 +145,6 @@ def acl(directory: Path, out: Path | None, roster: Path | None) -> None:
     without a role have what deploy/mosquitto/acl grants all nodes. Revoked nodes have nothing.
     Write it again after `issue`, `renew` and `revoke`, and send Mosquitto SIGHUP.
     """
-    pki = open_pki(directory)
     record, revoked = pki.record(), pki.revocations().nodes
     entries = [record[node] for node in sorted(record)]
     text = acl_text(entries, revoked)
@@ -175,7 +162,7 @@ LONGEST_WHY = 200
 
 @click.command(epilog="Example: submerge pki revoke pump-3 --why 'stolen from the north gate'")
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
-@DIRECTORY
+@pki_options()
 @click.option(
     "--serial",
     "serials",
@@ -184,15 +171,9 @@ LONGEST_WHY = 200
     help="One certificate, by its serial number; may be repeated. Its node may have a new one.",
 )
 @click.option("--why", default="", help="For people: it is written beside each line.")
-@PASSPHRASE
 @AS_JSON
 def revoke(
-    nodes: tuple[str, ...],
-    directory: Path,
-    serials: tuple[str, ...],
-    why: str,
-    passphrase_file: Path | None,
-    as_json: bool,
+    pki: PkiDirectory, nodes: tuple[str, ...], serials: tuple[str, ...], why: str, as_json: bool
 ) -> None:
     """Shut out each NODE: all certificates with its name.
 
@@ -206,7 +187,7 @@ def revoke(
     Without NODE and --serial both files are written again, for example after you edited the
     list.
     """
-    pki, at = open_pki(directory, passphrase_file), issuance.now()
+    at = issuance.now()
     for node in nodes:
         check_names(node)
     if len(why) > LONGEST_WHY or not why.isprintable():
@@ -252,94 +233,53 @@ def _expect_known(nodes: Iterable[str], known: Collection[str]) -> None:
             )
 
 
-class IssuedKits(NamedTuple):
-    """Kits, and the authority that has signed them; `serial`: of a single kit; empty for a list."""
+class ShownKits(NamedTuple):
+    """Kits, each with its file, and the fleet and the end of the authority that has signed them."""
 
     fleet: str
     until: datetime
-    entries: list[Entry]
-    place: Callable[[str], Path]
-    serial: str = ""
+    kits: list[tuple[Entry, Path]]
     revoked: Collection[str] = ()
 
-    def as_dict(self, at: datetime) -> dict[str, object]:
-        """Return all fields for JSON."""
-        return {
-            "fleet": self.fleet,
-            "authority": {
-                "until": timestamp(self.until),
-                "left_s": (self.until - at).total_seconds(),
-                "state": state_of(self.until, at) or "holds",
-            },
-            "kits": [
-                as_dict(entry, self.place(entry.node), at) | {"revoked": entry.node in self.revoked}
-                for entry in self.entries
-            ],
-        }
+
+def of_all(pki: PkiDirectory) -> ShownKits:
+    authority, record = certificate_of(pki.certificate()), pki.record()
+    kits = [(record[node], pki.kit(node)) for node in sorted(record)]
+    revoked = pki.revocations().nodes
+    return ShownKits(fleet_of(authority), authority.not_valid_after_utc, kits, revoked)
 
 
-def of_all(pki: PkiDirectory) -> IssuedKits:
-    authority = certificate_of(pki.certificate())
-    entries = pki.record()
-    return IssuedKits(
-        fleet_of(authority),
-        authority.not_valid_after_utc,
-        [entries[node] for node in sorted(entries)],
-        pki.kit,
-        revoked=pki.revocations().nodes,
-    )
-
-
-def of_kit(path: Path) -> IssuedKits:
-    """Return one kit, from its file."""
-    kit = read_contents(path)
-    return IssuedKits(kit.fleet, kit.ends, [kit.entry], lambda _: path, kit.entry.serial)
-
-
-def print_kits(shown: IssuedKits, at: datetime) -> None:
+def print_kits(shown: ShownKits, at: datetime, *, with_serial: bool) -> None:
     from rich.text import Text
 
     console = console_of(wide=False)
     ends = f"{shown.until:%Y-%m-%d} ({left(shown.until, at)})"
     console.print(Text(f"fleet {shown.fleet}, its authority until {ends}"))
-    if not shown.entries:
+    entries = [entry for entry, _ in shown.kits]
+    if not entries:
         console.print("no node has a kit yet: submerge pki issue NODE")
         return
 
     def state(entry: Entry) -> str:
         return "revoked" if entry.node in shown.revoked else entry.state(at)
 
-    def groups(entry: Entry) -> str:
-        if entry.permission is None:
-            return "-"
-        return " ".join(groups_of(entry.permission)) or "all"
-
     def time_left(entry: Entry) -> str:
         return "-" if state(entry) == "ended" else left(entry.until, at)
 
     # A long name may take a second line, but is never cut.
-    long = any(len(entry.node) > ORDINARY for entry in shown.entries)
+    long = any(len(entry.node) > ORDINARY for entry in entries)
     columns: list[Column[Entry]] = [
         Column("node", lambda entry: entry.node, folds=long),
-        Column("role", lambda entry: role_of(entry.permission) or "-"),
-        Column("groups", groups, folds=True),
+        Column("role", lambda entry: entry.role or "-"),
+        Column("groups", lambda e: " ".join(e.groups) or ("all" if e.role else "-"), folds=True),
         Column("hosts", lambda entry: " ".join(entry.hosts) or "-", folds=True),
         Column("until", lambda entry: f"{entry.until:%Y-%m-%d}"),
         Column("left", time_left, right=True),
         Column("state", state),
     ]
-    console.print(table(shown.entries, columns))
-    if shown.serial:
-        console.print(Text(f"serial {shown.serial}"))
-
-
-HOST = click.option(
-    "--host",
-    "hosts",
-    multiple=True,
-    metavar="NAME_OR_IP",
-    help="A name or address by which others connect to it; may be repeated.",
-)
+    console.print(table(entries, columns))
+    if with_serial:
+        console.print(Text(f"serial {entries[0].serial}"))
 
 
 @click.group(epilog="Example: submerge pki init && submerge pki issue pump-3")
@@ -359,27 +299,21 @@ command.add_command(acl)
 
 
 @command.command(epilog="Example: submerge pki init --fleet plant-2")
-@DIRECTORY
+@pki_options()
 @default_option("--fleet", "default", "The fleet's name, for people.")
 @default_option(
     "--lasts",
     "10y",
     "How long it is valid (m is minutes); no certificate of a node ends later.",
-    type=issuance.span,
+    type=span,
     metavar="DURATION",
 )
-@PASSPHRASE
 @AS_JSON
-def init(
-    directory: Path, fleet: str, lasts: timedelta, passphrase_file: Path | None, as_json: bool
-) -> None:
+def init(pki: PkiDirectory, fleet: str, lasts: timedelta, as_json: bool) -> None:
     """Make the authority of a fleet, in a directory of its own.
 
     Its key is encrypted only if you give a passphrase; otherwise the file's mode protects it.
     """
-    pki = open_pki(directory, passphrase_file)
-    from submerge_operate.pki.authority import Authority
-
     at = issuance.now()
     authority = Authority.create(fleet, now=at, lasts=lasts)
     pki.create(authority, at)
@@ -387,7 +321,7 @@ def init(
         made = {"fleet": fleet, "until": timestamp(authority.until), "key": str(pki.key)}
         click.echo(json.dumps(made | {"kits": str(pki.kits), "crl": str(pki.crl)}))
         return
-    plain = "" if passphrase_file else ", and it is not encrypted"
+    plain = "" if pki.is_encrypted else ", and it is not encrypted"
     click.echo(
         f"{pki.key}: keep it here, and a copy under lock; its owner can act as any node of"
         f" fleet {fleet}{plain}. The authority ends on {timestamp(authority.until)}."
@@ -400,21 +334,19 @@ def init(
 
 @command.command(epilog="Example: submerge pki issue root --host root.example.org --host 10.0.0.5")
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@DIRECTORY
+@pki_options()
 @HOST
 @ROLE
 @GROUP
 @LASTS
-@PASSPHRASE
 @AS_JSON
 def issue(
+    pki: PkiDirectory,
     nodes: tuple[str, ...],
-    directory: Path,
     hosts: tuple[str, ...],
     role: str | None,
     groups: tuple[str, ...],
     lasts: timedelta,
-    passphrase_file: Path | None,
     as_json: bool,
 ) -> None:
     """Make a kit for each NODE: DIR/kits/NODE.kit.
@@ -424,12 +356,9 @@ def issue(
     itself is a reader: --role reader --host NAME; then no node takes it for a parent. Children
     check an aggregator's own name, and its hosts only while their own kits have no role.
     """
-    pki = open_pki(directory, passphrase_file)
-    from submerge_operate.pki.authority import hosts_of
-
     at = issuance.now()
     allowed = permission_of(role or "", groups, hosts=hosts)
-    wanted = [KitRequest(node, hosts_of(hosts), lasts, allowed) for node in dict.fromkeys(nodes)]
+    wanted = [Entry(node, hosts_of(hosts), lasts, allowed) for node in dict.fromkeys(nodes)]
     with pki.issuing() as entries:
         for node in nodes:
             if node in entries:
@@ -447,7 +376,7 @@ def issue(
 
 @command.command(epilog="Example: submerge pki renew --all --within 20d")
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
-@DIRECTORY
+@pki_options()
 @flag_option("--all", "All nodes that have a kit.", "all_nodes")
 @click.option(
     "--within",
@@ -462,15 +391,14 @@ def issue(
 @flag_option("--reinstate", "Also a node that is revoked: its old certificates stay so.")
 @click.option(
     "--lasts",
-    type=issuance.span,
+    type=span,
     metavar="DURATION",
     help="How long it is valid: 90d, 1y, 10m (minutes).  [default: as the one before]",
 )
-@PASSPHRASE
 @AS_JSON
 def renew(
+    pki: PkiDirectory,
     nodes: tuple[str, ...],
-    directory: Path,
     all_nodes: bool,
     within: float | None,
     hosts: tuple[str, ...],
@@ -479,7 +407,6 @@ def renew(
     every_group: bool,
     reinstate: bool,
     lasts: timedelta | None,
-    passphrase_file: Path | None,
     as_json: bool,
 ) -> None:
     """Make new kits in place of those that end soon: a new key, the same name, hosts and role.
@@ -494,14 +421,11 @@ def renew(
     _check_renewal(nodes, hosts, all_nodes=all_nodes, others=(role, groups, every_group, reinstate))
     if within is None and all_nodes:
         within = SOON.total_seconds()
-    pki = open_pki(directory, passphrase_file)
-    from submerge_operate.pki.authority import hosts_of
-
     at, moved = issuance.now(), hosts_of(hosts)
     with pki.issuing() as entries:
         _check_known(nodes, entries)
         if reinstate:
-            issuance.reinstate(pki, nodes, entries, at=at)
+            _reinstate(pki, nodes, entries, at=at)
         out = pki.revocations().nodes if all_nodes else ()
         names = [node for node in entries if node not in out] if all_nodes else nodes
         listed = [entries[node] for node in dict.fromkeys(names)]
@@ -509,22 +433,58 @@ def renew(
         left = [entry for entry in listed if entry not in due]
         wanted = []
         for entry in due:
-            allowed = renewed(entry.permission, role, groups, every_group=every_group)
+            allowed = _renewed(entry, role, groups, every_group=every_group)
             # Another role than a server's has no hosts.
             kept = entry.hosts if role is None or role in SERVERS else ()
-            wanted.append(KitRequest(entry.node, moved or kept, lasts or entry.lasts, allowed))
+            wanted.append(Entry(entry.node, moved or kept, lasts or entry.lasts, allowed))
         made = issuance.make(pki, wanted, entries, at=at)
     if as_json:
         issuance.print_json(pki, at, {"renewed": made, "left": left})
         return
-    issuance.print_lines(pki, "renewed", made, at)
+    for what, kits in {"renewed": made, "left": [] if all_nodes else left}.items():
+        for entry in kits:
+            click.echo(f"{what} {issuance.line_of(entry, pki.kit(entry.node), at)}")
     if all_nodes and left and within is not None:
         # One line, as a nightly run leaves nearly all: a list would hide the renewed ones.
         click.echo(f"left as they are: {len(left)}, with {span_text(within)} or more to go")
-    issuance.print_lines(pki, "left", () if all_nodes else left, at)
-    issuance.note_without_role(made)
+    names = [entry.node for entry in made if not entry.role]
+    if names:
+        click.echo(
+            f"without a role, as before: {len(names)}, the first is {names[0]}:"
+            f" submerge pki renew {names[0]} --role ROLE gives it one",
+            err=True,
+        )
     if not listed:
         click.echo(f"no node has a kit in {pki.path} yet")
+
+
+def _renewed(
+    before: Entry, role: str | None, groups: Sequence[str], *, every_group: bool
+) -> Permission | None:
+    """Return the permission of a new kit in place of an older one; both are kept by default."""
+    if groups and every_group:
+        raise UsageError("expected --group or --every-group, got both")
+    if role is None and not before.role:
+        if groups or every_group:
+            raise UsageError("a kit without a role has no groups: add --role")
+        return None
+    kept = () if every_group else before.groups
+    return permission_of(role or before.role, groups or kept, hosts=())
+
+
+def _reinstate(
+    pki: PkiDirectory, nodes: Iterable[str], entries: Mapping[str, Entry], *, at: datetime
+) -> None:
+    """Take nodes off the list of what is revoked; certificates that they were given stay on it."""
+    revoked = pki.revocations()
+    for node in nodes:
+        if node not in revoked.nodes:
+            raise UsageError(f"{node} is not revoked: leave out --reinstate")
+        revoked = revoked.reinstating(node).adding(
+            serials=entries[node].serials,
+            comment=f"{timestamp(at)} of {node}, reinstated with a new certificate",
+        )
+    pki.revoke(revoked, pki.authority(), entries, at=at)
 
 
 def _check_known(nodes: Sequence[str], entries: Mapping[str, Entry]) -> None:
@@ -547,15 +507,15 @@ def _check_renewal(
 
 @command.command(epilog="Example: submerge pki retire pump-3")
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@DIRECTORY
+@pki_options(signs=False)
 @AS_JSON
-def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
+def retire(pki: PkiDirectory, nodes: tuple[str, ...], as_json: bool) -> None:
     """Make no more kits for a NODE that is out of use.
 
     Its kit here is deleted, and `renew --all` skips it. Its certificate stays valid until it
     ends: for a node that is lost or stolen use `submerge pki revoke NODE`.
     """
-    pki, at = open_pki(directory), issuance.now()
+    at = issuance.now()
     with pki.issuing() as entries:
         for node in nodes:
             if node not in entries:
@@ -576,26 +536,33 @@ def retire(nodes: tuple[str, ...], directory: Path, as_json: bool) -> None:
 
 @command.command(epilog="Example: submerge pki show")
 @click.argument("kit", required=False, type=FILE, metavar="[FILE.kit]")
-@click.option(
-    "--dir",
-    "directory",
-    type=FOLDER,
-    help=f"The authority's directory.  [default: {issuance.PKI}]",
-)
+@pki_options(signs=False)
 @AS_JSON
-def show(kit: Path | None, directory: Path | None, as_json: bool) -> None:
+@click.pass_context
+def show(ctx: click.Context, pki: PkiDirectory, kit: Path | None, as_json: bool) -> None:
     """Show which nodes have a kit, and until when; or the contents of one kit.
 
     For one kit it also checks that its key and its authority belong to its certificate. Days
     are UTC. Serial numbers and times of day are in --json.
     """
-    if kit is not None and directory is not None:
+    if kit is not None and ctx.get_parameter_source("directory") is ParameterSource.COMMANDLINE:
         raise UsageError("--dir is for all kits of an authority, got a file as well")
-    pki = open_pki(directory or issuance.PKI)
-
     at = issuance.now()
-    found = of_kit(kit) if kit is not None else of_all(pki)
-    if as_json:
-        click.echo(json.dumps(found.as_dict(at)))
+    if kit is None:
+        shown = of_all(pki)
     else:
-        print_kits(found, at)
+        entry, fleet, ends = read_contents(kit)
+        shown = ShownKits(fleet, ends, [(entry, kit)])
+    if not as_json:
+        print_kits(shown, at, with_serial=kit is not None)
+        return
+    authority = {
+        "until": timestamp(shown.until),
+        "left_s": (shown.until - at).total_seconds(),
+        "state": state_of(shown.until, at) or "holds",
+    }
+    kits = [
+        issuance.as_dict(each, path, at) | {"revoked": each.node in shown.revoked}
+        for each, path in shown.kits
+    ]
+    click.echo(json.dumps({"fleet": shown.fleet, "authority": authority, "kits": kits}))

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -28,8 +27,8 @@ from cryptography.x509.oid import NameOID
 from submerge import UsageError
 from submerge.protocol.permission import Permission
 from submerge_aggregator.admission.roster import parse_revoked as read_revoked
-from submerge_client.files import atomic_file, sync_folder
-from submerge_client.kit import HEAD, read_kit
+from submerge_client.files import atomic_file, sync_folder, writing_to
+from submerge_client.kit import HEAD, read_kit, unfit
 from submerge_operate.pki import issued
 from submerge_operate.pki.authority import (
     Authority,
@@ -58,7 +57,7 @@ def text_of(certified: Certified, authority: Authority) -> bytes:
         f"node: {certified.node}",
         f"fleet: {authority.fleet}",
         f"until: {timestamp(certified.until)}",
-        *_allowed(certified.permission),
+        *(() if certified.permission is None else _allowed(certified.permission)),
     )
     text = "".join(f"{line}\n" for line in head).encode()
     return text + certified.key + certified.certificate + authority.pem
@@ -73,35 +72,29 @@ def read_contents(path: Path) -> KitContents:
         authority = x509.load_pem_x509_certificate(kit.authority)
         (named,) = own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     except (ValueError, TypeError) as error:
-        raise _unfit(path, str(error)) from error
+        raise unfit(path, str(error)) from error
     if key.public_key() != own.public_key():
-        raise _unfit(path, "a key that is not its certificate's")
+        raise unfit(path, "a key that is not its certificate's")
     try:
         own.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature) as error:
-        raise _unfit(path, "an authority that has not signed its certificate") from error
+        raise unfit(path, "an authority that has not signed its certificate") from error
     node = str(named.value)
     if node != kit.node:
-        raise _unfit(path, f"a certificate of {node}, but a head of {kit.node}")
+        raise unfit(path, f"a certificate of {node}, but a head of {kit.node}")
     until = own.not_valid_after_utc
     lasts = until - own.not_valid_before_utc
     try:
         permission = Permission.of(uris_in(own))
     except UsageError as error:
-        raise _unfit(path, str(error)) from error
-    entry = Entry(node, hosts_in(own), serial_of(own), until, lasts, permission)
+        raise unfit(path, str(error)) from error
+    entry = Entry(node, hosts_in(own), lasts, permission, serial_of(own), until)
     return KitContents(entry, fleet_of(authority), authority.not_valid_after_utc)
 
 
-def _allowed(permission: Permission | None) -> Iterator[str]:
-    """Yield lines of the head on role and groups; a kit without a role has none."""
-    if permission is not None:
-        yield f"role: {permission.role}"
-        yield f"groups: {' '.join(permission.groups) or 'all'}"
-
-
-def _unfit(path: Path, got: str) -> UsageError:
-    return UsageError(f"expected a kit, as `submerge pki issue` writes it, got {got} in {path}")
+def _allowed(permission: Permission) -> tuple[str, str]:
+    """Return lines of the head on role and groups."""
+    return f"role: {permission.role}", f"groups: {' '.join(permission.groups) or 'all'}"
 
 
 PRIVATE, PUBLIC = 0o600, 0o644
@@ -109,29 +102,19 @@ PRIVATE, PUBLIC = 0o600, 0o644
 
 def replace_file(path: Path, data: bytes, mode: int) -> None:
     """Write a file, whole or not at all. It keeps the owner of the file that it replaces."""
-    try:
-        with atomic_file(path, mode=mode) as file:
-            with suppress(FileNotFoundError, PermissionError):
-                # A node's user keeps owning its kit when root renews it.
-                before = path.stat()
-                os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.write(data)
-    except OSError as error:
-        raise unwritable(path, error) from error
-
-
-def unwritable(path: Path, error: OSError) -> Exception:
-    """Return the error for a path that cannot be written."""
-    if error.errno == errno.ENOSPC:
-        return error  # not a mistake of the input: the command line reports it
-    return UsageError(f"cannot write {path}: {error.strerror}")
+    with writing_to(str(path)), atomic_file(path, mode=mode) as file:
+        with suppress(FileNotFoundError, PermissionError):
+            # A node's user keeps owning its kit when root renews it.
+            before = path.stat()
+            os.fchown(file.fileno(), before.st_uid, before.st_gid)
+        file.write(data)
 
 
 class PkiDirectory:
     """The directory of an authority; `passphrase`: of its key, None if that is not encrypted."""
 
     def __init__(self, path: Path, passphrase: bytes | None = None) -> None:
-        self.path = path
+        self.path, self.is_encrypted = path, passphrase is not None
         self.kits = path / "kits"
         self.key = path / "ca.key"
         self._passphrase = passphrase
@@ -152,21 +135,18 @@ class PkiDirectory:
                 f"{self.key} exists without ca.pem: take that from a backup, or, if"
                 f" `submerge pki init` was interrupted, remove {self.path} and start again"
             )
-        try:
+        with writing_to(str(self.path)):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(self.path.iterdir()):
                 raise UsageError(f"expected a new or an empty directory, got {self.path}")
             self.path.chmod(0o700)
             self.kits.mkdir(mode=0o700)
-        except OSError as error:
-            raise unwritable(self.path, error) from error
         replace_file(self.key, authority.key_pem(self._passphrase), PRIVATE)
         replace_file(self._record, issued.record_text({}), PUBLIC)
         self.revoke(RevocationList(), authority, {}, at=at)
         replace_file(self._certificate, authority.pem, PUBLIC)
 
     def authority(self) -> Authority:
-        """Return the authority, with its key."""
         return Authority.read(self._read(self._certificate), self._read(self.key), self._passphrase)
 
     def certificate(self) -> bytes:
@@ -202,20 +182,16 @@ class PkiDirectory:
     def put(self, certified: Certified, authority: Authority) -> Path:
         """Write a node's kit, replacing an older one; return its path."""
         path = self.kit(certified.node)
-        try:
+        with writing_to(str(self.kits)):
             self.kits.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise unwritable(self.kits, error) from error
         replace_file(path, text_of(certified, authority), PRIVATE)
         return path
 
     def discard(self, node: str) -> None:
         """Delete a node's kit, if it exists."""
         path = self.kit(node)
-        try:
+        with writing_to(str(path)):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(path, error) from error
 
     def revocations(self) -> RevocationList:
         """Return what is revoked; nothing in a directory from before there was a list."""

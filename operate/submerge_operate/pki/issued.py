@@ -10,48 +10,84 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+import click
+
 from submerge import UsageError
 from submerge.protocol.names import is_reserved
 from submerge.protocol.permission import GROUP_URI, ROLE_URI, Permission
 from submerge.protocol.settings import check_names
+from submerge_files.console.units import duration, span_text
 
 SOON = timedelta(days=30)
 """Time before its end from which a certificate is shown as `soon`, and renewed."""
 
 VERSION = 2
 
+SHORTEST_S, LONGEST_S = 1.0, 100 * 365 * 86400.0
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def span(text: str) -> timedelta:
+    """Return the validity of a certificate: `90d`, `1y`, `10m`."""
+    seconds = duration(text)
+    if not SHORTEST_S <= seconds <= LONGEST_S:
+        raise click.BadParameter(f"expected from {span_text(SHORTEST_S)} to 100y, got {text!r}")
+    return timedelta(seconds=int(seconds))
+
 
 class Entry(NamedTuple):
-    """A node's newest certificate.
+    """A node's certificate: its newest one, or one that is asked for.
 
     hosts : Names and addresses of a server; none for a client.
-    serial : In hexadecimal digits.
     lasts : The requested time from its start to its end, also for the next certificate.
     permission : Its role and groups; None: it was made before there were roles.
+    serial, until : In hexadecimal digits, and its end; of one that is asked for there are none.
     past : Serial numbers and ends of its earlier certificates that have not ended yet.
     """
 
     node: str
     hosts: tuple[str, ...]
-    serial: str
-    until: datetime
     lasts: timedelta
     permission: Permission | None = None
+    serial: str = ""
+    until: datetime = NEVER
     past: tuple[tuple[str, datetime], ...] = ()
 
-    def earlier(self, now: datetime) -> tuple[tuple[str, datetime], ...]:
-        """Return `past` of the certificate that replaces this one now."""
-        mine = (*self.past, (self.serial, self.until))
-        return tuple((serial, until) for serial, until in mine if until > now)
+    @property
+    def role(self) -> str:
+        """Its role; empty for a kit from before there were roles."""
+        return "" if self.permission is None else self.permission.role
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups in which its role holds; empty for all."""
+        return () if self.permission is None else self.permission.groups
 
     @property
     def serials(self) -> tuple[str, ...]:
         """The serial numbers of all its certificates that are known, the newest last."""
         return (*(serial for serial, _ in self.past), self.serial)
 
+    def earlier(self, now: datetime) -> tuple[tuple[str, datetime], ...]:
+        """Return `past` of the certificate that replaces this one now."""
+        mine = (*self.past, (self.serial, self.until))
+        return tuple((serial, until) for serial, until in mine if until > now)
+
     def state(self, now: datetime) -> str:
         """Return `ended`, `soon`, or an empty string."""
         return state_of(self.until, now)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the record and `--json` say of it alike."""
+        return {
+            "hosts": self.hosts,
+            "serial": self.serial,
+            "until": timestamp(self.until),
+            "role": self.role,
+            "groups": self.groups,
+        }
 
 
 def state_of(until: datetime, now: datetime) -> str:
@@ -69,27 +105,13 @@ def record_text(entries: Mapping[str, Entry]) -> bytes:
     """Return a record as JSON, sorted by name."""
     kits = {
         node: {
-            "hosts": entry.hosts,
-            "serial": entry.serial,
-            "until": timestamp(entry.until),
+            **entry.facts,
             "lasts_s": entry.lasts.total_seconds(),
-            "role": role_of(entry.permission),
-            "groups": groups_of(entry.permission),
             "past": [[serial, timestamp(until)] for serial, until in entry.past],
         }
         for node, entry in sorted(entries.items())
     }
     return (json.dumps({"version": VERSION, "kits": kits}, indent=1) + "\n").encode()
-
-
-def role_of(permission: Permission | None) -> str:
-    """Return a role; empty for a kit from before there were roles."""
-    return "" if permission is None else permission.role
-
-
-def groups_of(permission: Permission | None) -> tuple[str, ...]:
-    """Return the groups of a permission; empty for all."""
-    return () if permission is None else permission.groups
 
 
 def parse_record(data: bytes, whence: str) -> dict[str, Entry]:
@@ -125,7 +147,6 @@ def check_new(nodes: Iterable[str], known: Iterable[str]) -> None:
 
 
 def check_node(node: str) -> None:
-    """Refuse what is no node's name."""
     check_names(node)
     if is_reserved(node):
         raise UsageError(f"{node} is a word of MQTT topics: choose another name for the node")
@@ -135,21 +156,17 @@ def _entry(node: str, fields: dict[str, Any]) -> Entry:
     check_names(node)
     if not all(isinstance(host, str) for host in fields["hosts"]):
         raise ValueError(f"hosts of {node}")
+    role, groups = fields.get("role", ""), fields.get("groups", ())
+    uris = (f"{ROLE_URI}{role}", *(f"{GROUP_URI}{group}" for group in groups))
     return Entry(
         node,
         tuple(fields["hosts"]),
+        timedelta(seconds=fields["lasts_s"]),
+        Permission.of(uris) if role else None,
         str(fields["serial"]),
         _time(fields["until"]),
-        timedelta(seconds=fields["lasts_s"]),
-        _permission(fields),
         tuple((str(serial), _time(until)) for serial, until in fields.get("past", ())),
     )
-
-
-def _permission(fields: dict[str, Any]) -> Permission | None:
-    role, groups = fields.get("role", ""), fields.get("groups", ())
-    uris = (f"{ROLE_URI}{role}", *(f"{GROUP_URI}{group}" for group in groups))
-    return Permission.of(uris) if role else None
 
 
 def _time(text: str) -> datetime:

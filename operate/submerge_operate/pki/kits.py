@@ -13,45 +13,46 @@ from typing import NamedTuple
 import click
 
 from submerge import UsageError
-from submerge.protocol.permission import Permission
 from submerge_files.console.options import FILE, flag_option
 from submerge_operate.pki import issuance
+from submerge_operate.pki.authority import hosts_of
+from submerge_operate.pki.directory import PkiDirectory
 from submerge_operate.pki.issuance import (
     AS_JSON,
-    DIRECTORY,
     LASTS,
-    PASSPHRASE,
-    KitRequest,
     check_serving,
-    open_pki,
     permission_of,
+    pki_options,
 )
-from submerge_operate.pki.issued import Entry, check_node, groups_of, role_of
+from submerge_operate.pki.issued import Entry, check_node
 
 COLUMNS = ("node", "hosts", "role", "groups")
 
 
-class ListedNode(NamedTuple):
-    """What a list says of a node.
+class NodeList(NamedTuple):
+    """The kits that a list asks for, in its order; nodes whose role it names; ignored columns.
 
-    hosts : None for a client.
-    permission : An aggregator's if the list has hosts and no role, else a client's.
-    named : Whether the list names its role; a list from before there were roles names none.
+    Without a role an entry is an aggregator's if it has hosts, else a client's: a list from before
+    there were roles names none.
     """
 
-    hosts: tuple[str, ...]
-    permission: Permission
-    named: bool
-
-
-class NodeList(NamedTuple):
-    """What is said of each node, in the order of the list; ignored columns."""
-
-    nodes: dict[str, ListedNode]
+    nodes: dict[str, Entry]
+    named: set[str]
     ignored: list[str]
 
+    def wanted(self, entry: Entry) -> Entry:
+        """Return what the list asks of a node that has a kit; without a role, its own stays."""
+        listed = self.nodes[entry.node]
+        allowed = listed.permission if entry.node in self.named else entry.permission
+        return entry._replace(hosts=listed.hosts, permission=allowed)
 
-def read_nodes(path: Path) -> NodeList:
+    def differs(self, entry: Entry) -> bool:
+        """Return whether it says something else of a node than its kit."""
+        kits = (entry, self.wanted(entry))
+        return len({(frozenset(e.hosts), e.role, frozenset(e.groups)) for e in kits}) > 1
+
+
+def read_nodes(path: Path, lasts: timedelta) -> NodeList:
     """Return the nodes in a file: columns `node` and `role`, `hosts` and `groups` with blanks."""
     try:
         text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a byte order mark
@@ -78,7 +79,7 @@ def read_nodes(path: Path) -> NodeList:
             f"{path}, line {line}: expected a heading with a column `node`, comma-separated,"
             f" got {got}"
         )
-    found: dict[str, ListedNode] = {}
+    found = NodeList({}, set(), [each or "(unnamed)" for each in heading if each not in COLUMNS])
     seen: dict[str, str] = {}
     for line, cells in rows:
         if len(cells) > len(heading):
@@ -95,27 +96,28 @@ def read_nodes(path: Path) -> NodeList:
                 raise UsageError(f"expected each node once, got {node}, and {twin}")
         except UsageError as error:
             raise UsageError(f"{path}, line {line}, column node: {error}") from error
-        found[node] = _listed(fields, f"{path}, line {line}, column")
-    if not found:
+        found.nodes[node] = _listed(fields, lasts, f"{path}, line {line}, column")
+        if fields.get("role"):
+            found.named.add(node)
+    if not found.nodes:
         raise UsageError(f"expected nodes in {path}, got only a heading")
-    return NodeList(found, [name or "(unnamed)" for name in heading if name not in COLUMNS])
+    return found
 
 
-def _listed(fields: dict[str, str], at: str) -> ListedNode:
-    """Return what a line says of its node; `at` is for errors."""
-    from submerge_operate.pki.authority import hosts_of
-
-    role = fields.get("role", "")
+def _listed(fields: dict[str, str], lasts: timedelta, at: str) -> Entry:
+    """Return the kit that a line asks for; `at` is for errors."""
     try:
         hosts = hosts_of(fields.get("hosts", "").split())
     except UsageError as error:
         raise UsageError(f"{at} hosts: {error}") from error
     try:
-        permission = permission_of(role, fields.get("groups", "").split(), hosts=hosts)
-        check_serving(fields["node"], hosts, permission)
+        groups = fields.get("groups", "").split()
+        allowed = permission_of(fields.get("role", ""), groups, hosts=hosts)
+        wanted = Entry(fields["node"], hosts, lasts, allowed)
+        check_serving(wanted)
     except UsageError as error:
         raise UsageError(f"{at} role or groups: {error}") from error
-    return ListedNode(hosts, permission, named=bool(role))
+    return wanted
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -132,19 +134,11 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 @click.command(epilog="Example: submerge pki kits nodes.csv")
 @click.argument("file", type=FILE, metavar="NODES.csv")
-@DIRECTORY
+@pki_options()
 @LASTS
 @flag_option("--renew", "Also renew kits with another role, other groups or hosts than the list.")
-@PASSPHRASE
 @AS_JSON
-def command(
-    file: Path,
-    directory: Path,
-    lasts: timedelta,
-    renew: bool,
-    passphrase_file: Path | None,
-    as_json: bool,
-) -> None:
+def command(pki: PkiDirectory, file: Path, lasts: timedelta, renew: bool, as_json: bool) -> None:
     """Make a kit for each node of NODES.csv that has none.
 
     Columns: `node`; `hosts` of nodes with children, `role` and `groups` (see `submerge pki issue
@@ -153,28 +147,23 @@ def command(
     checked before anything is made. Run it again when nodes were added. `submerge pki renew` is
     for nodes that have a kit.
     """
-    pki = open_pki(directory, passphrase_file)
-
-    listed = read_nodes(file)
+    listed = read_nodes(file, lasts)
     if listed.ignored:
         click.echo(f"{file}: ignored columns: {', '.join(listed.ignored)}", err=True)
     at = issuance.now()
     with pki.issuing() as entries:
         out = pki.revocations().nodes
-        left = [entries[node] for node in listed.nodes if node in entries and node not in out]
-        moved = [entry for entry in left if _differs(entry, listed.nodes[entry.node])]
-        wanted = [
-            KitRequest(node, each.hosts, lasts, each.permission)
-            for node, each in listed.nodes.items()
-            if node not in entries and node not in out
-        ]
+        nodes = [each for node, each in listed.nodes.items() if node not in out]
+        left = [entries[each.node] for each in nodes if each.node in entries]
+        moved = [entry for entry in left if listed.differs(entry)]
+        wanted = [each for each in nodes if each.node not in entries]
         if renew:
             left = [entry for entry in left if entry not in moved]
-            wanted += [_as_listed(entry, listed.nodes[entry.node]) for entry in moved]
+            wanted += map(listed.wanted, moved)
             moved = []
         made = issuance.make(pki, wanted, entries, at=at)
     for entry in moved:
-        click.echo(_note(entry, listed.nodes[entry.node]), err=True)
+        click.echo(_note(entry, listed.wanted(entry)), err=True)
     for node in listed.nodes:
         if node in out:
             click.echo(f"{node} is revoked, and gets no kit: take it out of the list", err=True)
@@ -190,37 +179,20 @@ def command(
         click.echo(f"no longer there: {gone} (submerge pki renew NODE makes a new one)")
 
 
-def _differs(entry: Entry, listed: ListedNode) -> bool:
-    """Return whether a list says something else of a node than its kit."""
-    if set(listed.hosts) != set(entry.hosts):
-        return True
-    if not listed.named:
-        return False  # a list from before there were roles
-    return role_of(entry.permission) != listed.permission.role or set(
-        groups_of(entry.permission)
-    ) != set(listed.permission.groups)
-
-
-def _as_listed(entry: Entry, listed: ListedNode) -> KitRequest:
-    """Return the kit that a list asks for; a line without a role leaves the role as it is."""
-    permission = listed.permission if listed.named else entry.permission
-    return KitRequest(entry.node, listed.hosts, entry.lasts, permission)
-
-
-def _note(entry: Entry, listed: ListedNode) -> str:
+def _note(entry: Entry, wanted: Entry) -> str:
     """Return a note that a node's kit has other hosts, or another role, than the list."""
     node, options, kept = entry.node, [], []
-    if set(listed.hosts) != set(entry.hosts):
-        if not listed.hosts:
+    if set(wanted.hosts) != set(entry.hosts):
+        if not wanted.hosts:
             return f"{node} keeps its hosts, {' '.join(entry.hosts)}: the list has none"
         kept.append(f"hosts, {' '.join(entry.hosts) or 'none'}")
-        options += [f"--host {host}" for host in listed.hosts]
-    if listed.named and listed.permission != entry.permission:
-        groups = " ".join(groups_of(entry.permission)) or "all"
-        kept.append(f"role, {role_of(entry.permission) or 'none'} in groups {groups}")
-        options.append(f"--role {listed.permission.role}")
-        options += [f"--group {group}" for group in listed.permission.groups]
-        if not listed.permission.groups and groups_of(entry.permission):
+        options += [f"--host {host}" for host in wanted.hosts]
+    if wanted.permission != entry.permission:
+        groups = " ".join(entry.groups) or "all"
+        kept.append(f"role, {entry.role or 'none'} in groups {groups}")
+        options.append(f"--role {wanted.role}")
+        options += [f"--group {group}" for group in wanted.groups]
+        if not wanted.groups and entry.groups:
             options.append("--every-group")
     return (
         f"{node} keeps its {' and its '.join(kept)}: for those in the list,"

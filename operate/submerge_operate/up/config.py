@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from submerge_aggregator.config import (
     AggregatorConfig,
     AggregatorTiming,
     GroupConfig,
+    HistoryConfig,
     StatusConfig,
 )
 from submerge_aggregator.downlink.config import ListenConfig
-from submerge_aggregator.history.config import HistoryConfig
 from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
@@ -126,22 +126,13 @@ class BoxConfig(Section, frozen=True, kw_only=True):
     @property
     def client(self) -> ClientConfig:
         """The settings of the part that reads sensors."""
+        both = {each.name for each in fields(ClientConfig)} & {each.name for each in fields(self)}
         return ClientConfig(
-            node=self.node,
-            group=self.group,
+            **{name: getattr(self, name) for name in both - {"kit"}},
             parent=self.root,
             state=self.folder / "client.state",
             uplink=UplinkConfig(url=f"memory://{self.root}"),
-            schema=self.schema,
-            sensor=self.sensor,
-            summary=self.summary,
             timing=ClientTiming(report_every_s=OFTEN_S),
-            learn=self.learn,
-            alarms=self.alarms,
-            gaps=self.gaps,
-            scores=self.scores,
-            share_values=self.share_values,
-            log=self.log,
         )
 
     @property

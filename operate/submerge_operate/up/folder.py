@@ -55,14 +55,8 @@ def check_addresses(config: AggregatorConfig) -> None:
     # With a store, its lock says more: the same machine may run already.
     if config.store.exists():
         return
-    if config.listen.grpc is not None:
-        listen(config.listen.grpc.endpoint, setting="listen.grpc.address").close()
-    if config.status.endpoint is not None:
-        listen(config.status.endpoint, setting="status.address").close()
-    if config.operators is not None:
-        listen(config.operators.endpoint, setting="operators.address").close()
-    if config.page is not None and config.page.address is not None:
-        listen(config.page.endpoint, setting="page.address").close()
+    for setting, endpoint in config.addresses.items():
+        listen(endpoint, setting=setting).close()
 
 
 def check_name(state: Path, node: str) -> None:

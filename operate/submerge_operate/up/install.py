@@ -181,7 +181,6 @@ class UnitFolder(NamedTuple):
 
     @property
     def systemctl(self) -> tuple[str, ...]:
-        """The command that it is managed with."""
         return ("systemctl", "--user") if self.user else ("systemctl",)
 
 

@@ -17,11 +17,12 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
-from submerge.protocol.alarm_status import Alarm, Deviation
+from submerge.protocol.alarm_status import MARKS, Alarm, Deviation
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions import survey
 from submerge_client.agent import Agent, NewestValues
+from submerge_client.alarms.event import facts
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.logs import say
 from submerge_files.console.units import ago, figure, name_text
@@ -296,9 +297,9 @@ def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
         }
         for each in alarm.deviations
     ]
-    fields = {"id": alarm.name, "began": alarm.began, "cause": alarm.cause}
-    fields |= {"worst": _short(alarm.worst), "provisional": alarm.provisional}
-    return fields | {"top": dict(alarm.top), "channels": channels}
+    known = facts(alarm, "")
+    shown = {name: known[name] for name in ("id", "began", "cause", "worst", *MARKS, "top")}
+    return shown | {"channels": channels}
 
 
 def _in_unit(value: float, unit: str) -> str:
@@ -364,7 +365,6 @@ class Arrivals:
         self.never: tuple[str, ...] = ()
 
     def look(self, rows: int, now: float) -> None:
-        """Take the number of rows so far."""
         if rows != self._rows:
             self._rows, self._at = rows, now
 
@@ -437,7 +437,6 @@ class Telling:
         self._alarms: dict[str, bool] | None = None  # open or not, by name; None before any look
 
     async def run(self) -> None:
-        """Write lines until cancelled."""
         loop = asyncio.get_running_loop()
         due = loop.time() + FIRST_S
         while True:

@@ -110,7 +110,6 @@ MOST_SHOWN = 10
 
 
 def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None]) -> None:
-    """Accept what fits one of the patterns, and say so."""
     folder = config.folder
     heard, accepted = read(folder / HEARD), read(folder / ACCEPTED)
     known = {*config.schema.names, *(each.name for each in accepted)}
@@ -161,7 +160,6 @@ class Pace:
         self.wait_s = FIRST_S
 
     def slow_down(self) -> None:
-        """Wait for twice as long."""
         self.wait_s = min(2 * self.wait_s, LONGEST_S)
 
 

@@ -31,6 +31,7 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Model
 from submerge.protocol.summaries import Piece, Subspaces, Summary, summary_of
 from submerge.stats.moments import Moments
+from submerge.stats.resolution import Resolution
 from submerge.stats.stuck import Habits, RunLengths
 from submerge_proto.files import chunks
 from submerge_proto.files.chunks import MOST_MACHINES, ascending
@@ -262,13 +263,13 @@ NO_ORDERS = DesiredState("machine", 0)
 """In place of what an operator wants of a node: a file holds no orders. A machine may have a name
 that no node can have."""
 
-OF_CHANNELS = ("own", "run_lengths", "habits", "residual_scale", "offset")
+OF_CHANNELS = ("own", "run_lengths", "habits", "residual_scale", "offset", "resolution")
 """What must have the width of the schema, or of its channels."""
 
 NOT_NEGATIVE = frozenset(
     (
         *("weight", "scatter", "error", "learnt", "squares", "count", "span_s"),
-        *("run", "longest", "at_lowest", "at_highest"),
+        *("run", "longest", "at_lowest", "at_highest", "step", "before", "seen"),
     )
 )
 """Numbers of channels that are counts, times or sums of squares."""
@@ -367,7 +368,7 @@ def _fields(held: Any) -> Sequence[str]:
     """Return the names of the numbers in a part; "" where it is one array."""
     if held is None:
         return ()
-    if isinstance(held, Habits | RunLengths):
+    if isinstance(held, Habits | RunLengths | Resolution):
         return held._fields
     if isinstance(held, np.ndarray):
         return ("",)

@@ -14,12 +14,14 @@ from submerge.client.alarms.detector import DetectorState
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.new_level import NewLevel
 from submerge.client.monitor_state import MonitorState
+from submerge.pca.own_scatter import KAPPAS, WIDEST, OwnScatter
 from submerge.protocol.alarm_status import REMEMBERED
 from submerge.protocol.messages import Model
 from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
 from submerge.stats.residual_scale import ResidualScale
+from submerge.stats.resolution import Resolution
 from submerge.stats.stuck import Habits, RunLengths
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
@@ -40,12 +42,15 @@ from submerge_proto.wire.fields import (
 
 T = TypeVar("T")
 
-Known = TypeVar("Known", Habits, RunLengths)
+Known = TypeVar("Known", Habits, RunLengths, Resolution)
 
-HABITS = "weight", "mean", "scatter", "error", "learnt", "others", "others_then", "stuck"
-RUN_LENGTHS = "last", "lowest", "highest", "run", "longest", "at_lowest", "at_highest"
+COLUMNS: dict[type[Any], tuple[str, ...]] = {
+    Habits: ("weight", "mean", "scatter", "error", "learnt", "others", "others_then", "stuck"),
+    RunLengths: ("last", "lowest", "highest", "run", "longest", "at_lowest", "at_highest"),
+    Resolution: ("last", "step", "before", "seen"),
+}
 """Names of columns in records, in their order there: bytes on disks, which never change. So far the
-fields of `Habits` and `RunLengths` are called the same."""
+fields are called the same."""
 
 _FLOATS = floats("a value")
 
@@ -76,8 +81,8 @@ RESIDUAL_SCALE = form(
 )
 
 
-def _columns(value: Habits | RunLengths) -> Iterable[pb.Column]:
-    fields = HABITS if isinstance(value, Habits) else RUN_LENGTHS
+def _columns(value: Habits | RunLengths | Resolution) -> Iterable[pb.Column]:
+    fields = COLUMNS[type(value)]
     return (pb.Column(name=name, values=_FLOATS.made(getattr(value, name))) for name in fields)
 
 
@@ -90,7 +95,7 @@ def _columns_of(messages: Any, none: Callable[[int], Known]) -> Known | None:
     if not len(messages):
         return None
     known = none(len(messages[0].values) // 8)
-    fields = HABITS if isinstance(known, Habits) else RUN_LENGTHS
+    fields = COLUMNS[type(known)]
     for each in messages:
         if each.name in fields:
             known = known._replace(**{each.name: _column(each, getattr(known, each.name))})
@@ -116,7 +121,7 @@ def _model_of(message: wire.Model) -> Model:
 
 MODEL = replace(forms.MODEL, read=_model_of)
 
-STATISTICS: tuple[By, ...] = "spe", "t2", "linear", "channel", "distance", "smoothed"
+STATISTICS: tuple[By, ...] = "spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"
 """Names in records: bytes on disks, which never change. Any other is refused."""
 
 
@@ -228,6 +233,40 @@ def _shape(mean: OwnMean) -> tuple[int, int]:
     return len(mean.rows), 0 if mean.features is None else len(mean.features)
 
 
+def _triangle() -> Part[Any]:
+    """Return how a symmetric matrix is the bytes of its upper triangle."""
+
+    def made(value: Any) -> bytes:
+        return bytes(_FLOATS.made(value[np.triu_indices(len(value))]))
+
+    def read(sent: bytes) -> Any:
+        numbers = _FLOATS.read(sent)
+        dim = round((2 * len(numbers) + 0.25) ** 0.5 - 0.5)
+        if dim * (dim + 1) // 2 != len(numbers) or not 0 < dim <= WIDEST:
+            raise PeerError(f"{len(numbers)} numbers are no scatter's triangle", kind="shape")
+        sums = np.zeros((dim, dim))
+        sums[np.triu_indices(dim)] = numbers
+        if (np.diag(sums) < 0).any():
+            raise PeerError("a scatter must not be negative", kind="range")
+        return sums + np.triu(sums, 1).T
+
+    return Part(made, read)
+
+
+def _scatter(sums: Any, weight: float, evidence: Any) -> OwnScatter:
+    if len(evidence) != len(KAPPAS):
+        evidence = np.zeros(len(KAPPAS))  # another version has others: it begins again
+    return OwnScatter(sums, weight, np.zeros_like(sums), evidence=tuple(evidence.tolist()))
+
+
+SCATTER = form(
+    pb.OwnScatter,
+    _scatter,
+    sums=_triangle(),
+    weight=finite("weight"),
+    evidence=Part(lambda value: _FLOATS.made(np.array(value)), _FLOATS.read),
+)
+
 MONITOR = form(
     pb.NodeMonitor,
     _monitor,
@@ -242,4 +281,6 @@ MONITOR = form(
     residual_scale=RESIDUAL_SCALE.maybe,
     level=_LEVEL.maybe,
     offset=or_empty(floats("an offset")),
+    resolution=_of_channels(Resolution.none),
+    scatter=SCATTER.maybe,
 )

@@ -158,6 +158,7 @@ class Alarm(_message.Message):
         CAUSE_CHANNEL: _ClassVar[Alarm.Cause]
         CAUSE_DISTANCE: _ClassVar[Alarm.Cause]
         CAUSE_SMOOTHED: _ClassVar[Alarm.Cause]
+        CAUSE_EWMA: _ClassVar[Alarm.Cause]
     CAUSE_UNSPECIFIED: Alarm.Cause
     CAUSE_SPE: Alarm.Cause
     CAUSE_T2: Alarm.Cause
@@ -166,6 +167,7 @@ class Alarm(_message.Message):
     CAUSE_CHANNEL: Alarm.Cause
     CAUSE_DISTANCE: Alarm.Cause
     CAUSE_SMOOTHED: Alarm.Cause
+    CAUSE_EWMA: Alarm.Cause
     class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         VERDICT_UNSPECIFIED: _ClassVar[Alarm.Verdict]

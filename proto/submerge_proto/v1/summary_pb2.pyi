@@ -70,7 +70,7 @@ class ScoreSketches(_message.Message):
     def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., maxima: _Optional[_Union[BlockMaxima, _Mapping]] = ..., distance: _Optional[bytes] = ...) -> None: ...
 
 class BlockMaxima(_message.Message):
-    __slots__ = ("spe", "t2", "linear", "longest", "channel", "distance", "smoothed", "block_s", "lengths")
+    __slots__ = ("spe", "t2", "linear", "longest", "channel", "distance", "smoothed", "block_s", "lengths", "ewma")
     SPE_FIELD_NUMBER: _ClassVar[int]
     T2_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +80,7 @@ class BlockMaxima(_message.Message):
     SMOOTHED_FIELD_NUMBER: _ClassVar[int]
     BLOCK_S_FIELD_NUMBER: _ClassVar[int]
     LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    EWMA_FIELD_NUMBER: _ClassVar[int]
     spe: bytes
     t2: bytes
     linear: bytes
@@ -89,7 +90,8 @@ class BlockMaxima(_message.Message):
     smoothed: bytes
     block_s: float
     lengths: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., longest: _Optional[int] = ..., channel: _Optional[bytes] = ..., distance: _Optional[bytes] = ..., smoothed: _Optional[bytes] = ..., block_s: _Optional[float] = ..., lengths: _Optional[_Iterable[int]] = ...) -> None: ...
+    ewma: bytes
+    def __init__(self, spe: _Optional[bytes] = ..., t2: _Optional[bytes] = ..., linear: _Optional[bytes] = ..., longest: _Optional[int] = ..., channel: _Optional[bytes] = ..., distance: _Optional[bytes] = ..., smoothed: _Optional[bytes] = ..., block_s: _Optional[float] = ..., lengths: _Optional[_Iterable[int]] = ..., ewma: _Optional[bytes] = ...) -> None: ...
 
 class Counts(_message.Message):
     __slots__ = ("learnt", "withheld", "lost", "moved")

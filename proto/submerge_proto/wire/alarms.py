@@ -15,6 +15,7 @@ from typing import Any
 
 from submerge import PeerError
 from submerge.protocol.alarm_status import (
+    CAUSES,
     MARKS,
     MOST_ALARMS,
     TOP,
@@ -109,15 +110,7 @@ def channel(value: str) -> str:
 
 _CAUSE: Part[Cause] = choice(
     "cause",
-    {
-        "spe": pb.Alarm.CAUSE_SPE,
-        "t2": pb.Alarm.CAUSE_T2,
-        "linear": pb.Alarm.CAUSE_LINEAR,
-        "channel": pb.Alarm.CAUSE_CHANNEL,
-        "stuck": pb.Alarm.CAUSE_STUCK,
-        "distance": pb.Alarm.CAUSE_DISTANCE,
-        "smoothed": pb.Alarm.CAUSE_SMOOTHED,
-    },
+    {cause: pb.Alarm.Cause.Value(f"CAUSE_{cause.upper()}") for cause in CAUSES},
     unknown="spe",
 )
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ ROUNDING = 1e-5
 NOISE = 1e-9
 """Of the energy of all channels: errors of columns that were computed in float32. A channel that is
 constant has no energy, and its entries in a column are 1e-8, and not 0."""
+
+AnySummary = TypeVar("AnySummary", Subspace, WholeScatter)
 
 TINY = 1e-300
 """Squares near zero have large rounding errors."""
@@ -125,19 +128,10 @@ def check_channels(energies: Array, held: Array, energy: float, bound: float) ->
 def saturated(subspace: Subspace) -> Subspace:
     """Return a subspace that passes all checks of a receiver, if it can be mended."""
     subspace = _with_energy(subspace)
-    if not subspace.weight < LARGEST:
-        subspace = subspace.faded(WITHIN * LARGEST / subspace.weight)
-    factor = factor_within(subspace)
-    if factor != 1:
-        energies = subspace.channel_energies
-        subspace = replace(
-            subspace,
-            mean=subspace.mean * factor,
-            sigma=subspace.sigma * factor,
-            energy=subspace.energy * factor**2,
-            spectral_bound=subspace.spectral_bound * factor**2,
-            channel_energies=None if energies is None else energies * factor**2,
-        )
+    if within_sizes(subspace) is not subspace:
+        # Factors round: an energy at the edge of what is forgiven would fall beyond it.
+        energy = max(subspace.energy, _held(subspace.sigma))
+        subspace = within_sizes(replace(subspace, energy=energy))
     # Of the columns as they travel. Last: a factor may have taken digits from tiny numbers.
     return _with_channels(subspace, np.asarray(subspace.basis.T, dtype=np.float32))
 
@@ -164,7 +158,19 @@ def _with_channels(subspace: Subspace, rows: Storage) -> Subspace:
     return subspace if agreed is energies else replace(subspace, channel_energies=agreed)
 
 
-def factor_within(summary: Subspace | WholeScatter) -> float:
+def within_sizes(summary: AnySummary) -> AnySummary:
+    """Return a summary that passes `check_sizes`; itself if it does."""
+    if not summary.weight < LARGEST:
+        summary = summary.faded(WITHIN * LARGEST / summary.weight)
+    factor = _factor_within(summary)
+    if factor == 1:
+        return summary
+    # Smaller readings are squares that have faded, with the weight as it was.
+    smaller = summary.faded(factor**2)
+    return replace(smaller, mean=summary.mean * factor, weight=summary.weight)
+
+
+def _factor_within(summary: Subspace | WholeScatter) -> float:
     """Return by what factor all readings are taken as smaller, so that they are within bounds."""
     largest = float(np.abs(summary.mean).max())
     square = _square(summary.energy, summary.weight, summary.mean)

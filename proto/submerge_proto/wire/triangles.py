@@ -27,14 +27,12 @@ from submerge_proto.wire.columns import (
     flushed,
 )
 from submerge_proto.wire.sizes import (
-    LARGEST,
     ROUNDING,
-    WITHIN,
     check_channels,
     check_numbers,
     check_sizes,
     consistent,
-    factor_within,
+    within_sizes,
 )
 
 MOST_WHOLE = 1 << 12
@@ -96,21 +94,7 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> W
 
 def saturated_whole(whole: WholeScatter) -> WholeScatter:
     """Return a whole scatter that passes all checks of a receiver; itself if it does."""
-    whole = _with_energy(whole)
-    if not whole.weight < LARGEST:
-        whole = whole.faded(WITHIN * LARGEST / whole.weight)
-    factor = factor_within(whole)
-    if factor != 1:
-        energies = whole.channel_energies
-        whole = replace(
-            whole,
-            # A triangle is of the scatter over its energy, which stays as it is.
-            held=whole.held * factor**2 if whole.held.ndim == 2 else whole.held,
-            mean=whole.mean * factor,
-            energy=whole.energy * factor**2,
-            spectral_bound=whole.spectral_bound * factor**2,
-            channel_energies=None if energies is None else energies * factor**2,
-        )
+    whole = within_sizes(_with_energy(whole))
     if whole.channel_energies is None:
         return whole
     energies = consistent(

@@ -140,7 +140,7 @@ def test_another_configuration_is_named_as_the_cause(tmp_path, house):
     path = configuration(tmp_path)
     text = path.read_text()
     for old, new, why in (
-        ("rank = 2", "rank = 1", "another model: has the configuration changed"),
+        ("rank = 2", "rank = 1", "another model: has the configuration or submerge changed"),
         ("mote-5", "mote-9", "its schema is another"),
         (f"groups.{GROUP}", "groups.other", "no such group"),
     ):

@@ -12,7 +12,7 @@ import pytest
 
 from submerge.features import RandomFourier
 from submerge.jobs.job import Leaver
-from submerge_aggregator.http import admin, admin_jobs
+from submerge_aggregator.http import admin
 from submerge_aggregator.jobs import board as board_module
 from submerge_aggregator.jobs.record import unpacked
 from submerge_aggregator.operators.access import OperatorAccess
@@ -115,7 +115,7 @@ def test_an_order_that_makes_no_sense_opens_nothing(house, fleet, recorded, orde
 
 
 def test_an_order_is_not_read_without_end(house, fleet, monkeypatch):
-    monkeypatch.setattr(admin_jobs, "MOST_ORDER_BYTES", 50)
+    monkeypatch.setattr(admin, "MOST_ORDER_BYTES", 50)
     answer = asked(house, {**KMEANS, "settings": {"clusters": 3, "seed": 10**17}})
 
     assert 400 == answer.status

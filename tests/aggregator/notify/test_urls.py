@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from submerge import UsageError
-from submerge_aggregator.notify.config import AppriseConfig
+from submerge_aggregator.config import AppriseConfig
 from submerge_aggregator.notify.urls import MOST_BYTES, SecretUrl, read_urls
 from submerge_client.config.tomlfile import decoded
 

@@ -69,11 +69,11 @@ def test_options_reach_the_program(submerge, house):
     ran = submerge("model", "export", house / "pump.model", *words, "-o", house / "small.c")
     said, text = json.loads(ran.out), (house / "small.c").read_text()
 
-    assert (["distance"], ["distance", "smoothed"]) == (said["scores"], said["alarms_by"])
+    assert (["distance"], ["ewma"]) == (said["scores"], said["alarms_by"])
     assert "typedef float pump3_real" in text
     assert "limits     at most 1 false per day" in text
     weekly = recipe_of(model_file.read(house / "pump.model")).alarm.limits
-    assert said["limits"]["distance"] < weekly["distance"]
+    assert said["limits"]["ewma"] < weekly["ewma"]
 
 
 def test_an_older_program_is_written_over_and_nothing_else(submerge, house):

@@ -133,5 +133,5 @@ def test_the_page_shows_python_that_runs(recipe: Recipe, tmp_path, monkeypatch, 
     exec(compile(code.removeprefix("python\n"), "export.md", "exec"), {})  # noqa: S102
 
     said = capsys.readouterr().out
-    assert (1, 19) == (said.count("False"), said.count("True"))
+    assert (0, 20) == (said.count("False"), said.count("True"))
     assert 20 == said.count("'flow'")

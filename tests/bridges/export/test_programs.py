@@ -112,8 +112,9 @@ def test_alarm_rows_are_those_of_the_product(pump, recipe, run, within, tmp_path
 def test_a_row_on_its_limit_is_counted(pump, recipe, run, within, tmp_path):
     """A limit that is a row's own statistic: whatever a program says there, it is near."""
     rows = rounded(pump_files.bad_day()[840:860], within)
-    limit = float(exported.by_product(pump, recipe, rows).statistics["distance"][10])
-    alarm = replace(recipe.alarm, limits={"distance": limit}, calm={"distance": limit / 2})
+    free = replace(recipe, alarm=replace(recipe.alarm, limits={}))
+    limit = float(exported.by_product(pump, free, rows).statistics["ewma"][10])
+    alarm = replace(recipe.alarm, limits={"ewma": limit}, calm={"ewma": limit / 2})
     on_it = replace(recipe, alarm=alarm)
     found = agreement(on_it, exported.by_product(pump, on_it, rows), run(on_it, rows, tmp_path),
                       within=within)  # fmt: skip
@@ -268,7 +269,7 @@ def test_the_page_shows_c_that_runs(recipe, tmp_path):
         subprocess.run(line.split(), cwd=tmp_path, check=True)
     found = subprocess.run([tmp_path / "main"], check=True, stdout=subprocess.PIPE, text=True)
 
-    assert re.fullmatch(r"distance \d+\.\d, alarm 0, blame flow\n", found.stdout)
+    assert re.fullmatch(r"distance \d+\.\d, alarm 1, blame flow\n", found.stdout)
 
 
 @needs_node
@@ -277,7 +278,7 @@ def test_the_page_shows_javascript_that_runs(recipe, tmp_path):
     """The module in Node.js, and its text in a function node of Node-RED."""
     (tmp_path / "pump.mjs").write_text(javascript(recipe))
     found = run_in_node(block("js", "import"), tmp_path)
-    assert {"status": "scored", "alarm": False, "blame": "flow"} == found
+    assert {"status": "scored", "alarm": True, "blame": "flow"} == found
 
     node = javascript(recipe).rstrip().rpartition("\n")[0] + "\n" + block("js", "msg.payload")
     rows = pump_files.bad_day()[835:850].tolist()
@@ -307,7 +308,10 @@ def odd_machines() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("what", odd_machines())
 @pytest.mark.parametrize("single", [False, True])
 def test_odd_machines_have_the_same_alarms(what, single, tmp_path):
-    """What factors leave of a channel is a small difference of large numbers, also in float."""
+    """What factors leave of a channel is a small difference of large numbers, also in float.
+
+    A program does not know by what step a channel moves that stood still, and blames it more.
+    """
     rows = odd_machines()[what]
     saved = exported.fitted(rows, tuple(f"c{i}" for i in range(rows.shape[1])))
     recipe, rng = recipe_of(saved), np.random.default_rng(2)
@@ -317,4 +321,5 @@ def test_odd_machines_have_the_same_alarms(what, single, tmp_path):
                       run_c(recipe, wild, tmp_path, single=single),
                       within=1e-5 if single else 1e-9)  # fmt: skip
 
-    assert (0, 0, 0) == (found.differ, found.opened, found.blamed)
+    assert (0, 0) == (found.differ, found.opened)
+    assert found.blamed == 0 or what == "a channel that stands still"

@@ -67,7 +67,7 @@ def test_it_scores_as_the_product(pump: SavedModel):
     recipe = recipe_of(pump)
 
     check(pump, recipe, pump_files.bad_day()[700:1000])
-    assert ("distance", "channel", "smoothed") == recipe.alarm.kinds
+    assert ("channel", "ewma") == recipe.alarm.kinds
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_one_statistic(pump: SavedModel):
     """A recipe of one score has that score, and the alarms that follow from it alone."""
     recipe = recipe_of(pump)
 
-    assert (("distance",), ("distance", "smoothed")) == (
+    assert (("distance",), ("ewma",)) == (
         recipe.only("distance").scores,
         recipe.only("distance").alarm.kinds,
     )

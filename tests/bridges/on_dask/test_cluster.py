@@ -14,10 +14,8 @@ import submerge.dask
 from submerge import UsageError
 from submerge.history.settings import FitSettings
 from submerge_bridges.on_dask.cluster import Cluster
-from submerge_files.fit.apart import FitApart
 from submerge_files.reader import ReadingOptions, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
-from submerge_files.stretches import stretches_of
 from support.commands import shell
 from support.six_channels import EPOCH, NAMES, PERIOD, SCALE, normal
 from support.workers import assert_alike, file_bytes, on_workers, plain
@@ -57,8 +55,7 @@ def test_a_lost_worker_changes_nothing(dask_client: Any, machines: list[Path]):
             killed.append(pids[0])
             os.kill(pids[0], signal.SIGKILL)
 
-    parts = stretches_of(recordings)
-    lost = FitApart(cluster, parts, recordings.channels, settings, kill_one).run()
+    lost = on_workers(recordings, settings, cluster, kill_one)
     dask_client.wait_for_workers(2, timeout=60)
 
     assert killed
@@ -114,6 +111,27 @@ def test_a_frame_an_array_and_a_bag_are_learnt_and_scored(dask_client: Any):
     # Rows are judged together up to the end of a partition: blame is the same but for that.
     assert [list(a.channels)[:1] for a in expected] == [list(a.channels)[:1] for a in found]
     assert [a.worst for a in expected] == pytest.approx([a.worst for a in found], rel=0.01)
+
+
+def test_rows_in_a_state_are_learnt_and_judged(dask_client: Any, tmp_path: Path):
+    """Of a collection, of which a partition may have none, and of files: as in memory."""
+    dd = pytest.importorskip("dask.dataframe")
+    table, day = frame(), frame(600, 1)
+    day.iloc[300:400, 4] += 4 * SCALE[4]
+    for each in table, day:
+        each["State"] = ["STOP" if i % 50 < 10 or i < 200 else "RUN" for i in range(len(each))]
+        each.loc[each["State"] == "STOP", NAMES] = 0.0
+    table.to_parquet(tmp_path / "table.parquet")
+    here = submerge.Model.fit(table, when="State == RUN")
+    ways = dd.from_pandas(table, npartitions=20), str(tmp_path / "table.parquet")
+    one, other = (submerge.dask.fit(x, client=dask_client, when="State == RUN") for x in ways)
+
+    assert repr(here) == repr(one) == repr(other)
+    assert 1 == len(here.detect(day))
+    days = dd.from_pandas(day, npartitions=6)
+    (found,) = submerge.dask.detect(one, days, client=dask_client)
+    assert found.worst == pytest.approx(here.detect(day)[0].worst, rel=0.01)
+    pd.testing.assert_frame_equal(here.score(day), submerge.dask.score(one, days).compute())
 
 
 def test_commands_take_the_address_of_a_scheduler(

@@ -11,16 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import UsageError
-from submerge.condition import Condition
+from submerge.condition import Condition, InState
 from submerge.errors import NothingLearnt
 from submerge.history import chunk_keys
 from submerge.history.fit import Fitted
 from submerge.history.recording import TimeSpan
-from submerge.history.settings import FitSettings
+from submerge.history.settings import SOON, FitSettings
 from submerge_files import stretches
+from submerge_files.detect.run import DetectRequest, as_object, detect
 from submerge_files.fit import apart
+from submerge_files.model_file import learnt_of
 from submerge_files.reader import ReadingOptions, open_recordings
-from support.six_channels import EPOCH, NAMES, PERIOD, normal
+from support.six_channels import EPOCH, NAMES, PERIOD, SCALE, normal
 from support.workers import WorkersHere, assert_alike, file_bytes, on_workers, plain
 
 pa = pytest.importorskip("pyarrow")
@@ -112,6 +114,33 @@ def test_so_it_does_of_several_machines_a_state_and_excluded_spans(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("small_tasks")
+def test_rows_in_some_states_are_learnt_and_judged_alike(tmp_path: Path):
+    """A column of text says which: chunks are of the rows that are left, wherever they are read."""
+    rows = normal(1200)
+    rows[1000:1060, 4] += 9 * SCALE[4]
+    times = (EPOCH * 1e6 + PERIOD * 1e6 * np.arange(1200)).astype("M8[us]")
+    columns = {name: rows[:, i] for i, name in enumerate(NAMES)}
+    modes = ["off" if i % 7 == 0 else "on" for i in range(1200)]
+    for number in range(2):
+        table = pa.table({"time": times, "mode": modes} | columns)
+        part = table.slice(600 * number, 600)
+        pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=100)
+    files = [tmp_path / f"{number}.parquet" for number in range(2)]
+    on = (InState("mode", "==", "on"),)
+    alone, spread = both(files, FitSettings(rank=2), states=on)
+    assert_alike(alone, spread)
+    assert alone.first.rows == modes.count("on")
+
+    recordings = open_recordings(files, ReadingOptions(states=on))
+    request = DetectRequest(learnt_of(alone), SOON)
+    found = [detect(recordings, request, workers=each) for each in (None, WorkersHere())]
+    assert found[0].seen.rows == found[1].seen.rows == modes.count("on")
+    told = [[as_object(alarm) for alarm in each.alarms] for each in found]
+    assert told[0]
+    assert told[0] == told[1]
+
+
+@pytest.mark.usefixtures("small_tasks")
 def test_so_it_does_of_text(tmp_path: Path):
     """A CSV is read from its start by each task that needs it."""
     path = tmp_path / "rows.csv"
@@ -129,7 +158,7 @@ def test_so_it_does_of_text(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, r"expected no time before .*; sort the rows"),
+        ({}, r"expected no time before .* sort the rows"),
         ({"sort": True}, "expected rows in the order of time.*got --sort"),
         ({"time": "none"}, "expected more rows than channels, got 1 rows"),
     ],

@@ -13,7 +13,6 @@ import pytest
 from submerge import UsageError
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import Deviation
-from submerge_client.alarms import ndjson
 from submerge_client.alarms.event import alarm_of, sentence, stamp
 from submerge_client.alarms.journal import Journal
 from submerge_client.alarms.ndjson import File, LineSink, Stream, write_whole
@@ -182,7 +181,7 @@ def test_what_a_full_disk_cut_short_is_written_again(place, monkeypatch):
     place.lines.update(())
     with monkeypatch.context() as patched:
         write = os.write
-        patched.setattr(ndjson.os, "write", lambda fd, data: write(fd, data[:20]))
+        patched.setattr(os, "write", lambda fd, data: write(fd, data[:20]))
         for _ in range(3):
             place.lines.update(HISTORY[1])
     place.lines.update(HISTORY[1])
@@ -196,7 +195,7 @@ def test_what_only_lacks_its_line_break_is_not_written_again(place, monkeypatch)
     place.lines.update(())
     with monkeypatch.context() as patched:
         write = os.write
-        patched.setattr(ndjson.os, "write", lambda fd, data: write(fd, data[:-1]))
+        patched.setattr(os, "write", lambda fd, data: write(fd, data[:-1]))
         place.lines.update(HISTORY[1])
     for state in HISTORY[1:]:
         place.lines.update(state)

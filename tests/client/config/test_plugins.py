@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from submerge_aggregator.notify.config import NotifyConfig
+from submerge_aggregator.config import NotifyConfig
 from submerge_client.alarms.factory import journal_of, line_sinks, names_of
 from submerge_client.config.alarms import AlarmsConfig
 from submerge_client.config.plugins import plugin, plugins

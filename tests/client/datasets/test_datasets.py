@@ -6,7 +6,6 @@ import gzip
 import io
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis.extra.numpy as arrays
@@ -30,16 +29,6 @@ def matrices(elements: st.SearchStrategy[float] = readings) -> st.SearchStrategy
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("datasets")
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
 
 
 def read(path: Path) -> np.ndarray:
@@ -218,7 +207,9 @@ def test_a_first_row_with_numbers_and_text_is_a_header_but_said(file) -> None:
         ("a.csv", " \n\n", "a.csv: expected rows of numbers", "got an empty file"),
         ("a.gz", gzipped(b""), "a.gz: expected rows of numbers", "got an empty file"),
         ("a.dat", b"1 2\n\x00 3\n", "a.dat: expected UTF-8 text or .npy", "a zero byte"),
-        ("a.dat", b"1 2\n" * 20_000 + b"1 \x002\n", "a.dat, line 20001: ", "a zero byte"),
+        ("a.dat", b"1 2\n" * 20_000 + b"1 \x002\n", "a.dat, line 20001: ", "got zero bytes"),
+        ("a.gz", gzipped(b"a.csv".ljust(257, b"\0") + b"ustar\x0000"), "a tar archive", "unpack"),
+        ("a.dat", b"1 2\n3 4\n" + b"\0" * 99, "a.dat: expected text", "leave them out (tr -d"),
         ("a.csv", "°C,b\n1,2\n".encode("latin-1"), "a.csv, line 1: ", "byte 0xb0 is not UTF-8"),
         ("a.csv", b"a,b\n1,\xff\n", "a.csv, line 2: ", "byte 0xff is not UTF-8"),
         ("a.csv", "a,b\n1,2\n".encode("utf-16"), "a.csv: expected a table", "UTF-16 text; save it"),

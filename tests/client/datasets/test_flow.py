@@ -7,7 +7,6 @@ import io
 import math
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +16,6 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge_client.datasets import Flow, text
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 
 from submerge import Channel, Schema
 from submerge.stats.score_limits import Limits
+from submerge_client.config.alarms import AlarmsConfig
 from submerge_client.score_outputs.lines import ScoredBlock
 from submerge_client.score_outputs.metrics import ScoreMetrics
 from submerge_client.sensors.influx.line_protocol import ParsedLine, parse
@@ -36,9 +37,10 @@ def outlet() -> Iterator[MetricOutlet]:
     os.close(into)
 
 
-def metrics(outlet, scored, *, alarms=(), **settings) -> list[ParsedLine]:
+def metrics(outlet, scored, *, alarms=(), provisional=False) -> list[ParsedLine]:
     """What stands on standard output after these scores."""
-    scores = ScoreMetrics(SCHEMA, node="n", group="g", outlet=outlet, **settings)
+    sends = AlarmsConfig(provisional=provisional).sends
+    scores = ScoreMetrics(SCHEMA, node="n", group="g", outlet=outlet, sends=sends)
     scores.write(ScoredBlock(scored, SCHEMA, 10, 99.0, alarms))
     scores.close()
     return [parse(line) for line in os.read(outlet.end, 1 << 16).splitlines()]

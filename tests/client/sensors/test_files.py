@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,6 @@ from submerge_client.config.tomlfile import decoded
 from submerge_client.sensors.files import BEHIND_S, TOGETHER_S, FileReplay
 
 nan = np.nan
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str, str], Path]:
-    def write(name: str, content: str) -> Path:
-        path = tmp_path / name
-        path.write_text(content)
-        return path
-
-    return write
 
 
 def replay(channels: Sequence[str], *, paths: Sequence[Path], **chosen: Any) -> FileReplay:

@@ -74,7 +74,7 @@ def test_a_missing_extra_is_named(module, config, extra, monkeypatch) -> None:
     for name in [n for n in sys.modules if n.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    for name in ("host", "mqtt.readings", "mqtt.listener"):
+    for name in ("host", "mqtt.readings"):
         monkeypatch.delitem(sys.modules, f"submerge_client.sensors.{name}", raising=False)
 
     with pytest.raises(UsageError) as caught:

@@ -34,7 +34,7 @@ def test_a_fault_is_found_by_its_distance(dim):
         table.passes(150)
     model, monitor = table.hosts["r"].model, table.hosts["c"].node._ingest.monitor
     assert model.rank == max(1, dim - 1)
-    assert {"distance", "smoothed"} <= monitor.detector.limits.known.keys()
+    assert {"ewma"} <= monitor.detector.limits.known.keys()
     faulty = rng.standard_normal((30, dim)) @ mixed.T + 5
     faulty[:, 0] += 20 * np.linalg.norm(mixed[0])
     table.step("c", Reading(faulty))
@@ -42,4 +42,4 @@ def test_a_fault_is_found_by_its_distance(dim):
     causes = {
         alarm.cause for host in "cd" for alarm in table.hosts[host].node._ingest.monitor.alarms
     }
-    assert causes <= {"distance", "smoothed", "channel"}
+    assert causes <= {"ewma", "channel"}

@@ -331,6 +331,21 @@ def test_by_provisional_limits_a_later_break_is_found(center, restarts, stays):
     assert now.squares[4] / now.weight[4] < 2.5 * scale.squares[4] / scale.weight[4]
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_rows_of_a_provisional_alarm_that_keep_to_no_level_are_learnt_sooner(keeps):
+    """What comes and goes on the first days is no fault; what stays at a level is withheld."""
+    node = Beginner("own")
+    node.passes(300)
+    node.calms()
+    learnt, rng = node.learnt(), np.random.default_rng(8)
+    for _ in range(35):
+        node.off[4] = 20.0 if keeps else rng.uniform(-40, 40)
+        node.passes(4)
+
+    assert node.monitor.detector.log.open is not None
+    assert (node.learnt() - learnt < 10) is keeps
+
+
 def test_what_is_accepted_is_learnt():
     """The alarm is over, rows are learnt, and the mean is theirs ten readings later."""
     node = Node().settled()

@@ -12,24 +12,23 @@ from submerge.client.monitor import MOST_ROWS
 from submerge.client.recent_rows import BLAMED, recent_readings, recent_statistics
 from submerge.judge.prepare import prepare
 from submerge.schema import Scaling
+from support import oracle
 from support.drilled import ALONE, DIM, EPOCH, SCHEMA, SETTINGS, SixChannels, draw
 
 ROW_S = 600.0
 
 
 def test_scores_are_those_that_limits_are_for():
-    """Of k of the last m rows: the k-th largest; oldest first, and when they came."""
+    """Of the moving average; oldest first, and when they came."""
     client = SixChannels()
     monitor = client.intake.monitor
     task, found = monitor.drill_task(), recent_statistics(monitor)
-    k, m = SETTINGS.alarms.after, SETTINGS.alarms.of
     distances = task.model.score(task.rows).even["distance"]
 
-    expected = [sorted(distances[max(0, i - m + 1) : i + 1])[-k:] for i in range(MOST_ROWS)]
-    expected = [each[0] if len(each) == k else 0.0 for each in expected]
-    assert expected == pytest.approx(found.values["distance"])
+    averages = oracle.ewma(distances.tolist(), task.limits["ewma"])
+    assert averages == pytest.approx(found.values["ewma"])
     assert task.limits == {kind: limit for kind, limit in found.limits.items() if limit is not None}
-    assert {"distance", "smoothed", "channel"} >= set(found.values)
+    assert {"ewma", "channel"} >= set(found.values)
     last = EPOCH + client.steady
     assert [last - ROW_S * i for i in reversed(range(MOST_ROWS))] == pytest.approx(found.at)
     assert (1, False) == (found.version, found.provisional)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from submerge import Channel, Schema, UsageError
 from submerge.drill.detection import Spans, spans
 from submerge.drill.drill import BLIND, FOUND, LARGEST, SIZED, Drill, held, most_alike, shape
-from submerge.drill.response import DirectResponse, DrillModel, QuadraticResponse
+from submerge.drill.response import DirectResponse, NodeScorer, QuadraticResponse
 from submerge.features import FeatureMap, Gaussian, RandomFourier
 from submerge.judge.score import ScoringModel
 from submerge.protocol.settings import AlarmSettings
@@ -23,7 +23,7 @@ from support import oracle_drill
 
 DIM, ALONE = 6, 3
 RULE = AlarmSettings(after=5, of=8, period_s=60.0)
-LIMITS = {"distance": 16.0, "smoothed": 14.0, "channel": 8.0}
+LIMITS = {"ewma": 14.0, "channel": 8.0}
 CAUSES = np.random.default_rng(0).standard_normal((2, DIM))
 CAUSES[:, ALONE] = 0
 
@@ -36,7 +36,7 @@ def draw(n: int, seed: int = 1, lags: int = 1) -> np.ndarray:
     return np.hstack([once[lags - 1 - lag : rows - lag] for lag in range(lags)])
 
 
-def a_model(lags: int = 1, features: FeatureMap | None = None) -> DrillModel:
+def a_model(lags: int = 1, features: FeatureMap | None = None) -> NodeScorer:
     """What a node scores with that has read 2000 rows."""
     names = [f"x{i}{'' if lag == 0 else f'-{lag}'}" for lag in range(lags) for i in range(DIM)]
     schema = Schema(tuple(Channel(name) for name in names))
@@ -53,10 +53,10 @@ def a_model(lags: int = 1, features: FeatureMap | None = None) -> DrillModel:
     own = OwnMean(rows.mean(axis=0), None if schema.linear else lifted.mean(axis=0), 2e3, 2000, 9e4)
     typical = np.square(scoring.scorer.statistics(rows, lifted, own).errors).mean(axis=0)
     scale = ResidualScale(typical, np.full(DIM, 2e3), READY_S)
-    return DrillModel(scoring, schema, own, scale)
+    return NodeScorer(scoring, schema, own, scale)
 
 
-def a_drill(model: DrillModel, rows: np.ndarray, **changes: object) -> Drill:
+def a_drill(model: NodeScorer, rows: np.ndarray, **changes: object) -> Drill:
     given = {"after": 5, "of": 8, "noise": np.random.default_rng(5).normal(size=4000)}
     given["tried"] = spans(len(rows), 20)
     return Drill(model, rows, **{"limits": LIMITS, **given, **changes})
@@ -125,8 +125,7 @@ QUIET = a_drill(
     MODEL,
     ROWS,
     limits={
-        "distance": float(HIGHEST["distance"].max()),
-        "smoothed": float(HIGHEST["distance"].max()),
+        "ewma": float(HIGHEST["distance"].max()),
         "channel": float(HIGHEST["channel"].max()),
     },
 )
@@ -149,7 +148,7 @@ def test_a_channel_that_is_independent_of_the_rest_is_blind():
 
 def test_a_fault_that_no_size_shows_has_no_smallest_size():
     """With limits that no score reaches."""
-    deaf = a_drill(MODEL, ROWS, limits={"distance": 1e12})
+    deaf = a_drill(MODEL, ROWS, limits={"ewma": 1e12})
 
     assert deaf.answer(0).bias == math.inf
     assert deaf.share("bias", 0, LARGEST) == 0.0

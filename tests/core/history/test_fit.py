@@ -83,8 +83,8 @@ def test_every_block_of_a_history_has_a_maximum(period: float):
     blocks = int(10_000 * period / maxima.length_s)
     if period > 600:
         blocks = 10_000 // round(maxima.length_s / period)
-    assert blocks - 2 <= maxima.distance.n <= blocks
-    assert maxima.distance.n == maxima.longest
+    assert blocks - 2 <= maxima.ewma.n <= blocks
+    assert maxima.ewma.n == maxima.longest
 
 
 def test_the_rank_is_chosen_or_as_configured():
@@ -131,7 +131,7 @@ def test_a_fault_is_left_out_whole(start: int, rows: int, timed: bool):
     assert start + rows <= end + 2
     assert end - begin < rows + 5 * unit / (PERIOD if timed else 1)
     limits, least = (watching(learnt_of(each)).limits for each in (fitted, clean))
-    assert limits.known["distance"] < 1.5 * least.known["distance"]
+    assert limits.known["ewma"] < 1.5 * least.known["ewma"]
     assert not fitted.raised(limits)[1]
 
 
@@ -260,7 +260,7 @@ def test_provisional_limits_are_of_all_rows_of_all_machines(pieces: int):
     first, second = (fitted.states[name].detector.highest for name in ("m0", "m1"))
 
     assert first == second
-    assert 2000 < first.rows["distance"] <= 2200
+    assert 2000 < first.rows["ewma"] <= 2200
 
 
 def test_a_fault_is_found_at_its_rows_and_named():

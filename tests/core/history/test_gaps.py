@@ -143,5 +143,5 @@ def test_limits_are_those_of_the_complete_history(kind):
         fitted = fit(lambda parts=parts: parts, NAMES)
         limits.append(watching(learnt_of(fitted)).limits)
 
-    for by in ("distance", "smoothed", "channel"):
+    for by in ("ewma", "channel"):
         assert limits[0].known[by] == pytest.approx(limits[1].known[by], rel=0.35)

@@ -8,7 +8,8 @@ import pytest
 from submerge import PeerError, UsageError
 from submerge.features import Gaussian, Landmarks
 from submerge.jobs.kind import PhaseDown
-from submerge.jobs.kinds.landmark_job import LandmarkSettings, LandmarksJob, stage_of
+from submerge.jobs.kinds.kpca.stages import stage_of
+from submerge.jobs.kinds.landmark_job import LandmarkSettings, LandmarksJob
 from submerge.jobs.local_run import run_here
 from submerge.jobs.points import JobPoints, node_id
 from support import kernels, oracle_kpca

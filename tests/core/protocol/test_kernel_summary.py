@@ -107,7 +107,7 @@ def test_fading_fades_both():
 def test_scores_are_those_of_features_and_of_readings():
     """SPE and T2 in feature space, and SPE of the rows, each as the slow functions have it."""
     known, rows = summary(curved(400)), curved(20, seed=5)
-    of, t2, linear, distance, _ = SUMMARIES.scorer(known, 8).statistics(rows, RING.lift(rows))
+    of, t2, linear, distance, *_ = SUMMARIES.scorer(known, 8).statistics(rows, RING.lift(rows))
 
     shown = known.features.truncated(4)
     np.testing.assert_allclose(of, spe(RING.lift(rows), shown), atol=1e-9)

@@ -16,6 +16,7 @@ from submerge.stats.block_maxima import (
     NONE,
     BlockMaxima,
     BlockMaximaTally,
+    drawn,
     enough,
     limit,
     pooled,
@@ -197,3 +198,72 @@ def test_a_tally_goes_on_where_it_was():
 
     assert tally.maxima == again.maxima
     assert 700 == again.blocks
+
+
+# -- of one machine, drawn to its group's ---------------------------------------------------
+
+
+def blocks(rng: np.random.Generator, n: int, size: float = 1.0) -> np.ndarray:
+    return size * rng.gumbel(10.0, 1.0, n).clip(0.1)
+
+
+def sketch(*values: np.ndarray) -> QuantileSketch:
+    return QuantileSketch.of(np.concatenate(values), FINE)
+
+
+def test_a_machine_that_is_its_group_has_the_limit_of_the_group():
+    """Also as one of two: its maxima say nothing that the group's do not."""
+    rng = np.random.default_rng(0)
+    own, other = blocks(rng, 400), blocks(rng, 390)
+
+    for group in (sketch(own), sketch(own, other)):
+        assert limit(group, 0.01) == drawn(group, sketch(own), 0.01)
+    assert limit(sketch(own, other), 0.01) == drawn(sketch(own, other), empty(FINE), 0.01)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_quiet_machine_has_lower_limits_and_a_loud_one_higher(seed):
+    """Until the loud one alone raises most alarms of a group, each is held to its own."""
+    rng = np.random.default_rng(seed)
+    rest = [blocks(rng, 300) for _ in range(10)]
+    quiet, loud = blocks(rng, 300, 0.3), blocks(rng, 300, 3.0)
+    group = sketch(*rest, quiet, loud)
+    usual = limit(group, 0.01)
+
+    assert drawn(group, sketch(quiet), 0.01) < usual < drawn(group, sketch(loud), 0.01)
+    for own, size in ((quiet, 0.3), (loud, 3.0)):
+        found = drawn(group, sketch(own), 0.01)
+        assert (blocks(rng, 20_000, size) > found).mean() < 0.02
+
+
+def test_a_young_machine_is_held_to_its_group():
+    """Three blocks of its own, and none of them high, do not say that it is quiet."""
+    rng = np.random.default_rng(0)
+    group = sketch(*(blocks(rng, 300) for _ in range(12)))
+
+    young = drawn(group, sketch(blocks(rng, 3)), 0.01)
+
+    assert 0.9 * limit(group, 0.01) < young <= 1.1 * limit(group, 0.01)
+
+
+@given(st.integers(0, 999), st.integers(1, 200), st.floats(0.005, 0.2))
+def test_limits_rise_as_the_promise_is_rarer(seed, n, share):
+    rng = np.random.default_rng(seed)
+    group, own = sketch(blocks(rng, 600)), sketch(blocks(rng, n))
+
+    assert drawn(group, own, share) > drawn(group, own, 2 * share) * (1 - 1e-6)
+
+
+def test_machines_that_differ_raise_together_what_is_promised():
+    """Forty whose scores differ by factors: realised on blocks that come after."""
+    rng = np.random.default_rng(1)
+    sizes = np.exp(rng.normal(0.0, 0.7, 40))
+    seen = [blocks(rng, 336, size) for size in sizes]
+    group = sketch(*seen)
+
+    over = [
+        (blocks(rng, 20_000, size) > drawn(group, sketch(each), 1 / 168)).mean()
+        for size, each in zip(sizes, seen, strict=True)
+    ]
+
+    assert 0.4 < 168 * np.mean(over) < 1.5

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from submerge.client.alarms.detector import DetectorState
+from submerge.stats.quantile_sketch import FINE, empty
 from submerge_files import model_file
 from submerge_files.detect.run import detect, request_of
 from submerge_files.reader import ReadingOptions
@@ -98,7 +99,7 @@ def test_score_shows_what_it_alarms_on(here: Path, run: Run, form: str):
     columns = [name for name in lines[0] if name.startswith("alarm_")]
     near = [max(float(line[name]) for name in columns) for line in lines]
 
-    assert {"alarm_distance", "alarm_smoothed"} <= {*columns}
+    assert {"alarm_ewma", "alarm_channel"} <= {*columns}
     over = [row for row, each in enumerate(near, 1) if each > 1]
     assert alarm["began"]["row"] == over[0] < over[-1] <= alarm["ended"]["row"]
     assert 3 < max(near) <= alarm["worst"]  # of single rows
@@ -195,6 +196,19 @@ def test_a_model_without_limits_takes_none_from_what_is_judged(here: Path, run: 
     assert "no alarm limits, since its history is of 400 rows: fit more of them" in done.err
 
 
+def test_a_model_of_an_earlier_version_has_a_note(here: Path, run: Run):
+    """It has limits of the distance, which nothing is compared with any more, and none of ewma."""
+    learnt = model_file.read(here / "pump.model").learnt
+    maxima = learnt.model.maxima
+    earlier = replace(maxima, distance=maxima.ewma, smoothed=maxima.ewma, ewma=empty(FINE))
+    model_file.save(
+        here / "earlier.model", replace(learnt, model=replace(learnt.model, maxima=earlier))
+    )
+
+    assert "an earlier version made the model" in run("detect bad.csv --model earlier.model").err
+    assert "an earlier version" not in run("detect bad.csv --model pump.model").err
+
+
 def test_rows_are_numbered_as_in_their_file(here: Path, run: Run):
     """Also where those of two machines alternate, or where they are sorted."""
     lines = (here / "bad.csv").read_text().splitlines()
@@ -231,20 +245,24 @@ def test_a_picture_of_rows_without_times_counts_rows(here: Path):
 
     def period_of(file: str) -> float:
         asked = request_of([file], Path("pump.model"), ReadingOptions(), "1 false per week", None)
-        return detect(asked).period_s
+        return detect(*asked).period_s
 
     assert (0.0, 60.0) == (period_of("untimed.csv"), period_of("good.csv"))
 
 
-def test_machines_with_less_than_a_day_each_have_no_limits(here: Path, run: Run):
-    """Their own means are not settled by then: that is said, and no fault is passed over."""
+def test_machines_with_less_than_a_day_each_have_provisional_limits(here: Path, run: Run):
+    """Their own means are not settled by then: the rate is said, and no fault is passed over."""
     for seed, name in enumerate(("north", "south")):
         write(here / f"{name}.csv", readings(900, seed))
-    run("fit north.csv south.csv --node-by file -o young.model")
-    done = run("detect bad.csv --model young.model")
+    fitted = run("fit north.csv south.csv --node-by file -o young.model")
+    (here / "later").mkdir()
+    write(here / "later" / "north.csv", bad_day())
+    done = run("detect later/north.csv --node-by file --model young.model")
 
-    assert (2, "") == (done.status, done.out)
-    assert "expected a history of more than a day of each machine" in done.err
+    assert "provisional: about 1 false alarm in " in fitted.out
+    assert 3 == done.status
+    assert "provisional: flow" in done.out
+    assert "provisional: about 1 false alarm in " in done.out + done.err
 
 
 def test_files_without_times_have_rows(here: Path, run: Run):

@@ -15,9 +15,9 @@ from submerge.judge.prepare import prepare
 from submerge.judge.score import ScoringModel, score
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.block_maxima import BlockMaxima, statistics
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
-from submerge.stats.smoothing import smoothed
+from submerge.stats.smoothing import ewma
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.model_file import save
 from submerge_proto.wire import codec
@@ -48,13 +48,11 @@ def a_model(*, hours: int = 3000) -> Model:
     summary, factors = SUMMARIES.directions(held), SUMMARIES.factors(held)
     scoring = ScoringModel(SUMMARIES, summary, None, WIDTH, factors)
     scores = score(prepare(draw(HOUR * hours, 3), SCHEMA, fill=None), scoring).distance
-    levels = statistics(scores[None], 8, 5)[0], smoothed(scores)[7:]
-    highest = [each[: HOUR * (hours - 1)].reshape(-1, HOUR).max(axis=1) for each in levels]
+    highest = ewma(scores)[: HOUR * (hours - 1)].reshape(-1, HOUR).max(axis=1)
     maxima = BlockMaxima(
         *3 * [empty(FINE)],
         longest=hours,
-        distance=QuantileSketch.of(highest[0], FINE),
-        smoothed=QuantileSketch.of(highest[1], FINE),
+        ewma=QuantileSketch.of(highest, FINE),
     )
     model = Model(
         *("g", 17, SCHEMA.canonical, SCHEMA.fingerprint, summary, None),
@@ -131,6 +129,25 @@ def test_a_rate_that_is_higher_finds_smaller_faults(folder: Path, drill: Callabl
     assert all(
         a > b for a, b in zip(found["1 false per week"], found["1 false per hour"], strict=True)
     )
+
+
+def test_rows_in_another_state_are_not_tried(
+    folder: Path, drill: Callable[..., Ran], tmp_path: Path
+):
+    """A column of text says which: the answer is that of the others alone."""
+    head, *lines = (folder / "pump-0.csv").read_text().splitlines()
+    running = tmp_path / "running.csv"
+    running.write_text("\n".join([head, *lines[:300]]) + "\n")
+    states = ["RUN"] * 300 + ["STOP"] * 100
+    mixed = [f"{line},{state}" for line, state in zip(lines, states, strict=True)]
+    (tmp_path / "all.csv").write_text("\n".join([f"{head},State", *mixed]) + "\n")
+    asked = ("--rows", "30", "--json")
+    found = [
+        json.loads(drill(path, *asked, *more).out)["channels"]
+        for path, more in ((running, ()), (tmp_path / "all.csv", ("--when", "State == RUN")))
+    ]
+
+    assert found[0] == found[1]
 
 
 def test_it_draws_a_picture(folder: Path, drill: Callable[..., Ran]):

@@ -8,7 +8,7 @@ import pytest
 from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
 from submerge.history.recording import Recorded
-from submerge.history.settings import SOON, FitSettings
+from submerge.history.settings import SOON
 from submerge_files.fit.run import drill
 from support.six_channels import EPOCH, PERIOD, SCALE, learnt, normal, recorded
 
@@ -17,7 +17,7 @@ def test_a_channel_that_goes_its_own_way_is_blind():
     rows = normal(5000)
     rows[:, 4] = np.random.default_rng(1).normal(size=5000) * SCALE[4]
     seen: list[int] = []
-    found = drill(learnt(recorded(rows)), FitSettings(), advance=seen.append)
+    found = drill(learnt(recorded(rows)), advance=seen.append)
     ((name, text),) = found.as_text()
 
     assert ["c4"] == [each["channel"] for each in found.channels if each["blind"]]
@@ -30,7 +30,7 @@ def test_a_channel_that_goes_its_own_way_is_blind():
 def test_sizes_are_in_units_and_found_by_detection():
     """A bias of twice the size that is said raises an alarm on later rows."""
     fitted = learnt(recorded(normal(20_000)))
-    found = drill(fitted, FitSettings())
+    found = drill(fitted)
     for i, each in enumerate(found.channels):
         rows = normal(2000, 1)
         rows[1000:, i] += 2 * each["bias"]["median"]
@@ -46,7 +46,7 @@ def test_machines_have_their_own_level():
     times = EPOCH + PERIOD * np.arange(4000)
     parts = [Recorded(f"m{i}", normal(4000, i) + 50 * i * SCALE, times, f"{i}") for i in range(2)]
     fitted = learnt(parts)
-    found = drill(fitted, FitSettings())
+    found = drill(fitted)
 
     assert 1 == fitted.newest.machine
     assert len(fitted.newest.rows) <= 4000
@@ -63,7 +63,7 @@ def test_why_there_is_no_drill_is_said(rows: np.ndarray, said: str):
     """Too few rows, or so many channels that the report would not come soon."""
     names = [f"c{i}" for i in range(rows.shape[1])]
     fitted = fit(lambda: recorded(rows), names)
-    ((name, text),) = drill(fitted, FitSettings()).as_text()
+    ((name, text),) = drill(fitted).as_text()
 
     assert "drill" == name
     assert text.startswith("none: ")

@@ -115,7 +115,7 @@ def test_a_model_is_not_learnt_again(run: Run, monkeypatch: pytest.MonkeyPatch):
     """The same configuration, by what the model says alone."""
     learnt = run("client init --from history.csv").out
     run("fit history.csv -o plant.model --no-drill")
-    monkeypatch.delattr("submerge_files.fit.learnt_settings.fit")
+    monkeypatch.delattr("submerge_files.fit.learnt_settings.learnt")
 
     assert learnt == run("client init --from plant.model").out.replace("plant.model", "history.csv")
 

@@ -155,7 +155,7 @@ def test_headings_of_two_levels_are_joined(bad, pandas: ModuleType):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda bad: bad.rename(columns={"pressure": "presure"}), "is 'presure' meant"),
+        (lambda bad: bad.rename(columns={"pressure": "presure"}), "did you mean 'presure'"),
         (lambda bad: bad.set_axis([*"abcd"], axis=1), "it has a, b, c, d"),
         (lambda bad: bad.astype({"flow": str}), "expected a column of numbers, got"),
         (lambda bad: bad[::-1], "row 1: expected no time before .*; sort the rows by time"),
@@ -201,7 +201,7 @@ def test_of_several_columns_of_times_the_one_that_goes_on_is_read(pandas: Module
     frame = bad.reset_index().assign(start=bad.index[0])
     frame = frame[["start", "time", *NAMES]]
 
-    with pytest.warns(UserWarning, match="column start is"):
+    with pytest.warns(UserWarning, match="column start holds times too and is left out"):
         model = submerge.Model.fit(frame)
 
     assert 60.0 == model.period_s

@@ -188,7 +188,7 @@ MISTAKES = {
         "a.csv",
         "plant 7\nmade today\n1,2\n3,4\n5,6\n7,8\n",
         {},
-        "line 3: expected 1 fields",
+        "line 3: expected 1 field as",
         "if lines stand above its headings, remove them",
     ),
     "clocks set back": (
@@ -232,7 +232,7 @@ MISTAKES = {
         {},
         "column 1 (date): expected times such as",
         "got 45000.5, which looks like a serial date of Excel (2023-03-15 12:00)",
-        "give --time-format excel, or s if it counts seconds",
+        "give --time-format excel",
     ),
     "serial times": (
         "a.csv",
@@ -244,7 +244,7 @@ MISTAKES = {
         "a.csv",
         "time,a,b\n20260302140500123,1,2\n20260302140600123,3,4\n",
         {},
-        "got 20260302140500123; say how they are written",
+        "got 20260302140500123; convert it, or give --time-format",
         "'%Y%m%d%H%M%S%f'",
     ),
     "other format": (

@@ -19,9 +19,11 @@ from submerge_files.reader import (
     Recordings,
     open_recordings,
     parts,
+    recordings,
     time_order,
 )
 from submerge_files.reader.column_ranges import FOLDED, ColumnRanges
+from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.formats import tables
 
 START = 1_795_428_000.0
@@ -242,6 +244,29 @@ def test_a_machine_for_each_value_of_a_column(tmp_path: Path) -> None:
     assert ["p", "p", "q", "q"] == [block.machine for block in blocks]
     assert [10, 11, 10, 11] == [block.rows[0, 1] for block in blocks]
     assert all((np.diff(block.times) > 0).all() for block in blocks)
+
+
+@pytest.mark.parametrize(("held", "passes"), [(1 << 22, 1), (150, 3), (30, 7)])
+def test_a_file_of_many_machines_is_read_once_for_all_that_can_be_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int, passes: int
+) -> None:
+    """Seven machines of ten rows, two channels and times; with room for none each is read alone."""
+    lines = [f"2026-11-23 10:00:{i:02},m{m},{m},{i}\n" for i in range(10) for m in range(7)]
+    (tmp_path / "a.csv").write_text("time,unit,a,b\n" + "".join(lines))
+    read = opened(tmp_path / "a.csv", node_by="unit")
+    monkeypatch.setattr(recordings, "MOST_HELD", held)
+    seen = []
+    spans = FileReading.spans
+    monkeypatch.setattr(FileReading, "spans", lambda self: seen.append(1) or spans(self))
+
+    blocks = list(read.rows())
+
+    assert passes == len(seen)
+    assert [f"m{m}" for m in range(7)] == [block.machine for block in blocks]
+    for m, block in enumerate(blocks):
+        np.testing.assert_array_equal([[m, i] for i in range(10)], block.rows)
+        assert (np.diff(block.times) > 0).all()
+    assert [block.rows.shape for block in read.looks()] == [(10, 0)] * 7
 
 
 def test_a_machine_for_each_file(tmp_path: Path) -> None:

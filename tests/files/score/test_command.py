@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import submerge as core
 from submerge import Channel, Schema, Subspace, hotelling, spe
 from submerge.features import Gaussian, RandomFourier
+from submerge.headings import lags_of
 from submerge.pca.factor import Precision
 from submerge.pca.missing import fill, shrunk
 from submerge.pca.reconstruct import Reconstruction
@@ -24,7 +25,6 @@ from submerge.stats.score_limits import Limits
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console import progress
 from submerge_files.console.curves import MOST_POINTS, Highest
-from submerge_files.score.table import lags_of
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA as HOUSE_SCHEMA
 from support.house import House

@@ -36,9 +36,9 @@ def uneven(rows: np.ndarray) -> np.ndarray:
 def both(folder: Path, files: list[str], model: Path) -> tuple[list[JudgedRows], list[JudgedRows]]:
     paths, judged, notes = [folder / name for name in files], Judged(), list[str]()
     by_file = ReadingOptions(node_by="file")
-    request = request_of([*map(str, paths)], model, by_file, "1 false per week", None)
-    detect(request, judged)  # type: ignore[arg-type]
-    scored = score(paths, of_file(model, None), ScoreRequest(), note=notes.append)
+    rows, request = request_of([*map(str, paths)], model, by_file, "1 false per week", None)
+    detect(rows, request, judged)  # type: ignore[arg-type]
+    scored = score(ScoreRequest(of_file(model, None), (*paths,)), note=notes.append)
     return [part.judged for part in scored], judged.each
 
 
@@ -74,6 +74,6 @@ def test_statistics_and_blame_are_those_of_detect(
         of_detect = np.concatenate([each.over[kind] for each in judged])
         first = slice(AT_ONCE if kind == "channel" else rows)
         np.testing.assert_allclose(of_score[first], of_detect[first], rtol=1e-9)
-    assert {"distance", "smoothed"} <= judged[0].over.keys() == scored[0].over.keys()
+    assert {"ewma"} <= judged[0].over.keys() == scored[0].over.keys()
     blamed = np.concatenate([part.scores.blame() for part in scored])[:AT_ONCE]
     np.testing.assert_allclose(blamed, judged[0].scores.blame(), rtol=1e-9, atol=1e-12)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from submerge import hotelling, spe
 from submerge.client.alarms.detector import DetectorState
 from submerge.client.monitor_state import MonitorState
+from submerge.history.recording import Recorded
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.node_mean import OwnMean
 from submerge_files.score.mean import deviations_of
 from submerge_files.score.model import of_file
-from submerge_files.score.run import RowBlock, first_rows
-from submerge_files.score.table import Carried
+from submerge_files.score.node_file import first_rows
 from support.commands import shell
 from support.pump_files import readings, write
 from support.score_files import (
@@ -179,18 +179,15 @@ def test_a_channel_varies_as_its_readings_do(tmp_path, factors):
     assert (DIM,) == found.shape
 
 
-@given(st.lists(st.integers(0, 9), max_size=8), st.integers(0, 3), st.integers(1, 40))
-def test_the_first_rows_are_the_same_however_a_file_is_cut(sizes, lead, most):
-    """Rows without a full past count, too."""
+@given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 40))
+def test_the_first_rows_are_the_same_however_a_file_is_cut(sizes, most):
+    """No row more, and none less."""
     n = sum(sizes)
     cut = np.split(np.arange(n), np.cumsum(sizes)[:-1]) if sizes else []
-    blocks = []
-    for part in cut:
-        whole = part[part >= lead]
-        blocks.append(RowBlock(len(part) - len(whole), whole[:, None] * 1.0, Carried()))
-    found = [row for block in first_rows(iter(blocks), most) for row in block.rows[:, 0]]
+    parts = (Recorded("m", part[:, None] * 1.0, None, "x.csv", 1) for part in cut)
+    found = [row for part in first_rows(parts, most) for row in part.rows[:, 0].tolist()]
 
-    assert list(range(min(lead, n), min(n, most))) == [int(row) for row in found]
+    assert list(range(min(n, most))) == found
 
 
 @pytest.mark.slow

@@ -86,13 +86,14 @@ def test_json_has_them_as_keys(submerge, tmp_path):
     """A row that cannot be scored has them, too."""
     path = text(tmp_path / "x.csv")
     with path.open("a") as file:
-        file.write("last,,,,,,,\n")
+        file.write(f"last,{ISO[49]},,,,,,\n")
     ran = submerge(path, "--keep", "batch", "--json")
     lines = [json.loads(line) for line in ran.out.splitlines()]
 
     assert [*lines[0]][:5] == ["file", "row", "time", "batch", "spe"]
     assert (ISO[3], BATCHES[3]) == (lines[3]["time"], lines[3]["batch"])
-    assert {"file": str(path), "row": 51, "batch": "last", "unscored": "gaps"} == lines[50]
+    last = {"file": str(path), "row": 51, "time": ISO[49], "batch": "last", "unscored": "gaps"}
+    assert last == lines[50]
 
 
 def test_a_file_without_times_has_no_column_of_them(submerge, tmp_path):
@@ -166,6 +167,50 @@ def test_a_log_of_motes_has_the_times_of_its_epochs(submerge, tmp_path):
     assert [f"2004-03-31T03:{i:02}:11.500000Z" for i in range(50)] == [
         line["time"] for line in lines
     ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_in_another_state_have_a_line_without_a_score(submerge, tmp_path, kind):
+    """A column of text is compared as in `fit`; a row without a state is in none that is known."""
+    states = [["RUN", "STOP", "RUN", ""][i % 4] for i in range(len(ROWS))]
+    columns = {"State": states} | dict(zip(NAMES, ROWS.T.tolist(), strict=True))
+    path = tmp_path / f"x.{kind}"
+    if kind == "parquet":
+        parquet.write_table(pa.table(columns), path)
+    else:
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([[*columns], *zip(*columns.values(), strict=True)])
+    all_rows = table(submerge(path, "--skip", "State").out)
+    running = table(submerge(path, "--when", "State == RUN", "--keep", "State").out)
+    both = table(submerge(path, "--when", f"{NAMES[0]} > 20 and State != STOP").out)
+    none = submerge(path, "--when", "State == RUNS")
+
+    expected = ["" if state == "RUN" else "other state" for state in states]
+    assert (expected, states) == (
+        [line["unscored"] for line in running],
+        [line["State"] for line in running],
+    )
+    assert [x["spe"] for x in all_rows][::2] == [x["spe"] for x in running][::2]
+    inside = (ROWS[:, 0] > 20) & np.array([state == "RUN" for state in states])
+    assert inside.tolist() == [not line["unscored"] for line in both]
+    assert (2, True) == (none.status, "expected rows where State == RUNS (--when)" in none.err)
+
+
+def test_lags_reach_into_rows_of_another_state(submerge, tmp_path):
+    """They are what was read before, as on a client."""
+    names = [*"abc", *(f"{name}-1" for name in "abc")]
+    schema = Schema(tuple(map(Channel, names)))
+    rows, lagged = some_rows(20)[:, :3], np.hstack([some_rows(401, 7)[1:, :3]] * 2)
+    kept(tmp_path / "m.model", schema, summary=learnt(schema, lagged))
+    with (tmp_path / "x.csv").open("w", newline="") as file:
+        lines = ([*row, "off" if i == 8 else "on"] for i, row in enumerate(rows.tolist()))
+        csv.writer(file).writerows([[*"abc", "mode"], *lines])
+    all_rows = table(submerge("x.csv").out)
+    on = table(submerge("x.csv", "--when", "mode == on").out)
+
+    why = ["lead-in", *[""] * 7, "other state", *[""] * 11]
+    assert why == [line["unscored"] for line in on]
+    assert all_rows[:8] + all_rows[9:] == on[:8] + on[9:]
 
 
 def test_a_channel_that_is_called_like_a_time_is_a_channel(submerge, tmp_path):

@@ -248,10 +248,17 @@ def test_states_are_written_in_words(states, more, said):
 
 @pytest.mark.parametrize(
     ("worst", "said"),
-    [(0.0, "-"), (1.04, "1.0x"), (9.96, "10.0x"), (12.3, "12x"), (4321, "4,321x")],
+    [
+        (0.0, "-"),
+        (1.04, "1.04x"),
+        (9.96, "9.96x"),
+        (12.3, "12.3x"),
+        (999.6, "over 1,000x"),
+        (1e21, "over 1,000x"),
+    ],
 )
 def test_how_far_over_is_rounded_for_people(worst, said):
-    """A stuck channel is over nothing."""
+    """A stuck channel is over nothing; above a thousand times, more is no information."""
     table = table_of([view(worst=worst)], now=EPOCH)
     (cells,) = [list(each.cells) for each in table.columns if each.header == "over"]
 

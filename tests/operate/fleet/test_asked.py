@@ -8,7 +8,7 @@ import json
 from rich.console import Console
 
 from submerge_client.replies import Blamed, KindScores, RecentReply
-from submerge_operate.fleet.node_questions import new_rows, setting_lines, table_of
+from submerge_operate.fleet.nodes import new_rows, rows_table, setting_lines
 
 
 def reply(at: list[float], **fields: object) -> RecentReply:
@@ -30,7 +30,7 @@ def reply(at: list[float], **fields: object) -> RecentReply:
 
 def drawn(said: RecentReply, most: int | None = None) -> str:
     console = Console(file=io.StringIO(), width=100)
-    console.print(table_of(said, most=most))
+    console.print(rows_table(said, most=most))
     return console.file.getvalue()
 
 

@@ -7,7 +7,7 @@ show.
 from __future__ import annotations
 
 import stat
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +26,7 @@ PERMISSIONS = st.builds(
 
 
 def entry(node, permission) -> Entry:
-    return Entry(node, (), "0", datetime(2026, 3, 1, tzinfo=UTC), timedelta(1), permission)
+    return Entry(node, (), timedelta(1), permission)
 
 
 def may(permission, action, topic, *, node="pump-1") -> bool:

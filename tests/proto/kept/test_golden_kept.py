@@ -16,6 +16,7 @@ import pytest
 
 from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.stats import block_maxima
+from submerge.stats.resolution import Resolution
 from submerge.stats.stuck import Habits, RunLengths
 from submerge_aggregator.store import FORM
 from submerge_proto.kept import aggregator as kept_by_aggregator
@@ -102,8 +103,8 @@ def test_what_was_read_is_written_alike(file):
 
 def test_each_field_that_is_kept_has_a_name_on_the_disk():
     """One name each: a field that is renamed, or new, without a name would be lost in silence."""
-    assert list(Habits._fields) == list(monitor.HABITS)
-    assert list(RunLengths._fields) == list(monitor.RUN_LENGTHS)
+    for kind in (Habits, RunLengths, Resolution):
+        assert kind._fields == monitor.COLUMNS[kind]
     assert list(block_maxima.KINDS) == list(monitor.STATISTICS)
 
 
@@ -247,6 +248,7 @@ ENUMS = {
         5,
         6,
         7,
+        8,
     },  # an alarm: spe, t2, linear, stuck, channel, ...
     ("checkpoint", "1.17.2.11"): {1, 2},  # accepted, rejected
     ("quarantined", "2.2"): {1, 2, 3, 4},  # operator, shrunk, equivocated twice, unreadable
@@ -275,9 +277,9 @@ STRINGS = {
         *("last", "lowest", "highest", "run", "longest", "at_lowest", "at_highest"),
     },
     # Kinds of scores: limits that are frozen, peaks of hours, and what is spared.
-    ("lookout", "3.3.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed"},
-    ("lookout", "3.8.1.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed"},
-    ("lookout", "3.8.3.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed"},
+    ("lookout", "3.3.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"},
+    ("lookout", "3.8.1.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"},
+    ("lookout", "3.8.3.1"): {"spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"},
 }
 """Texts in records that a program may hold as names of its own. They stay as they are."""
 

@@ -21,6 +21,7 @@ from submerge.aggregator.rows.pool import Row, Sealed
 from submerge.aggregator.upward import Lineage
 from submerge.client.incarnation import Checkpoint
 from submerge.client.pending_finals import Past
+from submerge.pca.own_scatter import KAPPAS, OwnScatter
 from submerge.protocol.history import History
 from submerge.protocol.machine import Drop, Flush, Forget, PushHistory, Reading, SetQuarantine
 from submerge.protocol.messages import Counts, Incarnation, Left, Pin
@@ -30,6 +31,7 @@ from submerge.stats.stuck import RunLengths
 from submerge_proto.files.learnt import packed, unpacked
 from submerge_proto.kept import records
 from submerge_proto.kept.aggregator import history_from
+from submerge_proto.kept.monitor import SCATTER
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
 from support import golden_learnt, histories
@@ -639,6 +641,22 @@ def test_what_a_later_version_knows_of_channels_is_passed_over():
 
     expected = monitor_of(a_model()).run_lengths._replace(run=RunLengths.none(6).run)
     assert reported(expected) == reported(back.run_lengths)
+
+
+def test_evidence_of_another_version_begins_again():
+    """It weighs the fleet otherwise; what is known of the rows stays."""
+    own = OwnScatter(np.eye(3), 40.0, np.zeros((3, 3)), evidence=(1.0,) * len(KAPPAS))
+    message = SCATTER.made(own)
+    message.evidence = message.evidence[:16]
+
+    read = SCATTER.read(message)
+
+    assert (40.0, OwnScatter.none(3).evidence) == (read.weight, read.evidence)
+    np.testing.assert_array_equal(own.sums, read.sums)
+    for triangle in (b"", b"\0" * 16, b"\0" * 8 * 97 * 49):
+        message.sums = triangle
+        with pytest.raises(PeerError, match="no scatter's triangle"):
+            SCATTER.read(message)
 
 
 def test_a_lookout_that_knows_nothing_of_channels_is_read():

@@ -84,7 +84,6 @@ class MetricOutlet:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something waits for the reader."""
         return bool(self._waiting)
 
     @property
@@ -195,7 +194,6 @@ class MetricOutlet:
             )
 
     def _give_up(self) -> None:
-        """Count what can go nowhere."""
         left = {"not_passed_on": 0, "unsaid": 0}
         for data, ours in [*self._waiting, *((each, True) for each in self._ours)]:
             # A line of which a part has gone counts.

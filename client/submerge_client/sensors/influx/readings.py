@@ -39,7 +39,7 @@ from submerge_client.sensors.influx.outlet import MetricOutlet
 from submerge_client.sensors.lines import LineReader
 from submerge_client.sensors.mqtt.decoder import as_number
 from submerge_client.sensors.ndjson import CHUNK, PATIENCE_MS, readable
-from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
+from submerge_client.sensors.tally import ProblemTally, SensorLog, UnlistedNames, no_log
 
 MOST_OPEN = 64
 REMEMBERED = 256
@@ -280,12 +280,6 @@ class MetricDecoder:
 LAST_BYTES = 1 << 16
 """What a pipe holds: so much is read after the sensor is stopped."""
 
-FIRST_NAMES_S, NAMES_S = 5.0, 60.0
-"""Seconds until the first log line with unknown names, and between two of them."""
-
-MOST_NAMED = 20
-"""Names in such a line."""
-
 
 class InfluxReadings:
     """Rows from metrics of a stream; all bytes go on to an outlet, if any; rows wait `gather_s`."""
@@ -307,7 +301,7 @@ class InfluxReadings:
         self._rows = TimedRows(len(channels), gather_s)
         self._decoder = MetricDecoder(channels, config, self._rows, self._tally)
         self._lines = LineReader()
-        self._name_at = steady() + FIRST_NAMES_S
+        self._unlisted = UnlistedNames(note, steady())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -322,14 +316,15 @@ class InfluxReadings:
             if self._wait():
                 has_ended = not self._read_once()
             self._hand(self._rows.take(self._steady()), hand)
-            self._name_unknown()
+            if self._unlisted.is_due(self._steady()):
+                self._unlisted.write(self._decoder.take_unlisted())
         left = 0 if has_ended or self._is_gone else LAST_BYTES
         while left > 0 and self._has_input() and (size := self._read_once(left)):
             left -= size
         for number, line in self._lines.last():
             self._decoder.take(number, line, self._steady())
         self._hand(self._rows.take(self._steady(), all_of_them=True), hand)
-        self._name_unknown(at_end=True)
+        self._unlisted.write(self._decoder.take_unlisted())
         # The reader may still go on: it has time until a signal.
         while self._outlet is not None and self._outlet.is_waiting and not stop.is_set():
             self._wait()
@@ -395,14 +390,3 @@ class InfluxReadings:
                 self._outlet.times.add([row.time for row in block])
             # They have waited for their lines; scores are to follow soon.
             hand(np.array([row.values for row in block], dtype=np.float64), waited=True)
-
-    def _name_unknown(self, *, at_end: bool = False) -> None:
-        """Log the names that the schema lacks, if it is time to."""
-        now = self._steady()
-        if now < self._name_at and not at_end:
-            return
-        self._name_at = now + NAMES_S
-        names = self._decoder.take_unlisted()
-        if names:
-            some = ", ".join(names[:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
-            self._note("no channels of the schema, ignored", names=some)

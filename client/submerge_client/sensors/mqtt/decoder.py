@@ -124,7 +124,6 @@ class Departed(NamedTuple):
     scopes: tuple[str, ...]
 
     def covers(self, name: str) -> bool:
-        """Return whether a channel is one of theirs."""
         return any(f"{name}{scope[-1]}".startswith(scope) for scope in self.scopes)
 
 
@@ -187,7 +186,6 @@ class RebirthRequest(NamedTuple):
 
 
 def check_size(payload: bytes | bytearray) -> None:
-    """Refuse a payload that is too long."""
     if len(payload) > LARGEST_PAYLOAD:
         raise MalformedMessage(f"expected {LARGEST_PAYLOAD} bytes at most, got {len(payload)}")
 

@@ -54,21 +54,16 @@ from submerge_client.sensors.tally import ProblemTally
 PLACE = "{channel}"
 
 
-class PublishedValue(NamedTuple):
-    """The reading in a message, None for no value; seconds since 1970, None without a time."""
+class SingleDecoder:
+    """A `Decoder` of one number in each message; without times, retained ones may be days old.
 
-    value: float | None
-    time: float | None
-
-
-class Published:
-    """Reads messages: paths of the number and the time in JSON, such as "reading.celsius".
-
-    "" is a bare number, or no time; times are seconds since 1970 or ISO 8601, UTC without an
-    offset.
+    `value` and `time` are paths in JSON, such as "reading.celsius"; "" is a bare number, or no
+    time. Times are seconds since 1970 or ISO 8601, UTC without an offset.
     """
 
-    def __init__(self, channels: Sequence[str], *, topic: str, value: str, time: str) -> None:
+    def __init__(
+        self, channels: Sequence[str], tally: ProblemTally, *, topic: str, value: str, time: str
+    ) -> None:
         if topic.count(PLACE) != 1 or set("+#\0") & set(topic):
             raise UsageError(
                 f"topic must have {PLACE} in it once, and no + or #, got {topic!r}:"
@@ -86,53 +81,25 @@ class Published:
                 " or set value to the path of the number"
             )
         levels = topic.split("/")
-        self.subscription = "/".join("+" if PLACE in level else level for level in levels)
+        self.subscriptions = ("/".join("+" if PLACE in level else level for level in levels),)
         self._before, self._behind = topic.split(PLACE)
         self._places = {name: place for place, name in enumerate(channels)}
         self._value = value.split(".") if value else []
         self._time = time.split(".") if time else []
-
-    def channel(self, topic: str) -> int | None:
-        """Return the index of a topic's channel, or None."""
-        if not (topic.startswith(self._before) and topic.endswith(self._behind)):
-            return None
-        return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])
-
-    def read(self, payload: bytes | bytearray) -> PublishedValue:
-        """Return the reading in a message; raises ValueError if the message has no such reading."""
-        if len(payload) > LARGEST_PAYLOAD:
-            raise ValueError(f"expected {LARGEST_PAYLOAD} bytes at most, got {len(payload)}")
-        if not payload.strip():
-            return PublishedValue(None, None)
-        if not self._value:
-            text = payload.decode()
-            return PublishedValue(None if text.strip() == "null" else _number(text), None)
-        content = msgspec.json.decode(payload)
-        value = _at(self._value, content)
-        time = _seconds(_at(self._time, content)) if self._time else None
-        return PublishedValue(None if value is None else _number(value), time)
-
-
-class SingleDecoder:
-    """A `Decoder` of such messages; without times, retained ones may be days old: left out."""
-
-    def __init__(self, published: Published, tally: ProblemTally, *, timed: bool) -> None:
-        self._published, self._tally, self._timed = published, tally, timed
-        self.subscriptions = (published.subscription,)
+        self._tally = tally
 
     def readings(
         self, topic: str, payload: bytes | bytearray, *, retained: bool
     ) -> list[ChannelReading]:
-        """Return the reading in a message, as in `Decoder`."""
-        channel = self._published.channel(topic)
+        channel = self.channel(topic)
         if channel is None:
             self._tally.add("unknown", "no channel of the schema, ignored", topic=topic)
             return []
-        if retained and not self._timed:
+        if retained and not self._time:
             self._tally.add("retained")
             return []
         try:
-            value, time = self._published.read(payload)
+            value, time = self.read(payload)
         except (ValueError, OverflowError, RecursionError) as error:
             self._tally.add("malformed", "malformed message", topic=topic, error=str(error))
             return []
@@ -140,6 +107,26 @@ class SingleDecoder:
             self._tally.add("null")
             return []
         return [ChannelReading(channel, value, time)]
+
+    def channel(self, topic: str) -> int | None:
+        """Return the index of a topic's channel, or None."""
+        if not (topic.startswith(self._before) and topic.endswith(self._behind)):
+            return None
+        return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])
+
+    def read(self, payload: bytes | bytearray) -> tuple[float | None, float | None]:
+        """Return a message's number, None for no value, and its time, if any; or ValueError."""
+        if len(payload) > LARGEST_PAYLOAD:
+            raise ValueError(f"expected {LARGEST_PAYLOAD} bytes at most, got {len(payload)}")
+        if not payload.strip():
+            return None, None
+        if not self._value:
+            text = payload.decode()
+            return None if text.strip() == "null" else _number(text), None
+        content = msgspec.json.decode(payload)
+        value = _at(self._value, content)
+        time = _seconds(_at(self._time, content)) if self._time else None
+        return None if value is None else _number(value), time
 
 
 def _at(path: Sequence[str], content: Any) -> Any:
@@ -239,7 +226,6 @@ class MessageDecoder:
     def readings(
         self, topic: str, payload: bytes | bytearray, *, retained: bool
     ) -> list[ChannelReading]:
-        """Return the readings in a message, as in `Decoder`."""
         if retained and not self._time_path and not says_presence(topic):
             self._tally.add("retained")
             return []

@@ -1,7 +1,7 @@
 """MqttReadings: values that others publish, put on one grid of time.
 
-1. A decoder defines the meaning of a message: `published` for one topic with one number in each
-   message, `messages` for messages of devices as they are. A message that means nothing is counted,
+1. A decoder defines the meaning of a message (`messages`): one topic with one number in each
+   message, or messages of devices as they are. A message that means nothing is counted,
    and changes nothing else.
 2. With `time`, a reading has the time in its message. Without, it has the time of its arrival,
    by a steady clock; retained messages are then ignored, because they may be days old.
@@ -10,33 +10,162 @@
    come and go as well.
 5. With a path, the usual silences of channels outlive the process (`kept_silences`).
 
+`BrokerListener` hands on every message of its subscriptions. A lost connection is tried again
+without end, and logged once a minute. Callbacks run on paho's thread: an exception in one would end
+it in silence, so each is caught, counted and logged. If paho itself fails, a new client takes over.
+It publishes what the handler returns, and nothing else.
+
 Readings wait in a bounded queue between paho's thread and ours; when it is full they are dropped
 and counted.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import Empty, Full, Queue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from paho.mqtt.client import MQTTMessage
+from paho.mqtt.client import Client, MQTTMessage
+from paho.mqtt.enums import CallbackAPIVersion
 
 from submerge.judge.decision import Mask
 from submerge.protocol.machine import Note
+from submerge_client.config.links import Link
 from submerge_client.config.sensors import MqttSensor
 from submerge_client.sensors.gather import Hand
 from submerge_client.sensors.grid import Grid, KeptSilences
-from submerge_client.sensors.mqtt import listener, messages
+from submerge_client.sensors.mqtt import messages
 from submerge_client.sensors.mqtt.decoder import HeardField, RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import bridges_of, is_description
-from submerge_client.sensors.mqtt.listener import BrokerListener
-from submerge_client.sensors.mqtt.messages import MessageDecoder, Published, SingleDecoder
-from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
+from submerge_client.sensors.mqtt.messages import MessageDecoder, SingleDecoder
+from submerge_client.sensors.tally import ProblemTally, SensorLog, UnlistedNames, no_log
+from submerge_client.uplink.tls import password_of, tls_of
+
+KINDS = ("unreachable", "refused", "failed")
+"""The kinds of problems that it counts."""
+
+REMIND_S = 60.0
+AGAIN_S = 30
+"""The longest wait, in whole seconds, between two tries to connect."""
+
+Handle = Callable[[MQTTMessage], Iterable[RebirthRequest]]
+"""Takes a message, on paho's thread; returns what to publish."""
+
+
+class BrokerListener:
+    """A connection to a broker."""
+
+    def __init__(
+        self,
+        link: Link,
+        subscriptions: Sequence[str],
+        handle: Handle,
+        *,
+        tally: ProblemTally,
+        note: SensorLog,
+    ) -> None:
+        self._link, tls = link, tls_of(link)
+        self._tls = None if tls is None else tls.context()
+        self._password = password_of(link)
+        self._subscriptions, self._handle = tuple(subscriptions), handle
+        self._tally, self._note = tally, note
+        self._remind_at = -math.inf
+        self._log_subscribed = True
+        self._over = threading.Event()
+        self._client = self._make_client()
+
+    def listen(self) -> None:
+        """Connect, and hand on messages, until `end` is called."""
+        while not self._over.is_set():
+            try:
+                self._client.connect_async(self._link.host, self._link.port)
+                self._client.loop_forever(retry_first_connection=True)
+            except Exception as error:
+                # Bytes that paho did not expect: the client's state is unknown.
+                self._tally.add("failed", "MQTT client failed, restarting it", error=repr(error))
+                self._log_subscribed = True
+                self._over.wait(1.0)
+                self._client = self._make_client()
+
+    def end(self) -> None:
+        """Let `listen` return; callable from any thread."""
+        self._over.set()
+        self._client.disconnect()
+
+    def _make_client(self) -> Client:
+        client = Client(CallbackAPIVersion.VERSION2, clean_session=True)
+        client.reconnect_delay_set(1, AGAIN_S)
+        if self._link.username is not None:
+            client.username_pw_set(self._link.username, self._password)
+        if self._tls is not None:
+            client.tls_set_context(self._tls)
+        client.on_connect = self._guard(self._on_connect)
+        client.on_connect_fail = self._guard(self._on_connect_fail)
+        client.on_disconnect = self._guard(self._on_disconnect)
+        client.on_subscribe = self._guard(self._on_subscribe)
+        client.on_message = self._guard(self._on_message)
+        return client
+
+    def _guard(self, callback: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            try:
+                callback(*arguments)
+            except Exception as error:
+                self._tally.add("failed", "MQTT callback failed", error=repr(error))
+
+        return call
+
+    def _on_connect(self, client: Client, _data: Any, _flags: Any, reason: Any, _more: Any) -> None:
+        if self._over.is_set():
+            client.disconnect()
+        elif reason.is_failure:
+            self._away(str(reason))
+        else:
+            client.subscribe([(topic, 0) for topic in self._subscriptions])
+
+    def _on_connect_fail(self, client: Client, _data: Any) -> None:
+        if self._over.is_set():
+            client.disconnect()
+        else:
+            # paho passes no reason, but calls this while it handles the exception.
+            self._away(str(sys.exception()))
+
+    def _on_disconnect(
+        self, _client: Client, _data: Any, _flags: Any, reason: Any, _more: Any
+    ) -> None:
+        if not self._over.is_set():
+            self._away(str(reason))
+
+    def _away(self, why: str) -> None:
+        self._tally.add("unreachable")
+        if time.monotonic() >= self._remind_at:
+            self._remind_at = time.monotonic() + REMIND_S
+            self._log_subscribed = True
+            self._note(
+                "broker unreachable, trying on", level="warning", url=self._link.url, why=why
+            )
+
+    def _on_subscribe(
+        self, _client: Client, _data: Any, _mid: int, reasons: Sequence[Any], _more: Any
+    ) -> None:
+        topics = ", ".join(self._subscriptions)
+        for topic, reason in zip(self._subscriptions, reasons, strict=False):
+            if reason.is_failure:
+                self._tally.add("refused", "subscription refused", topic=topic, why=str(reason))
+            elif self._log_subscribed:
+                self._log_subscribed = False
+                self._note("subscribed", url=self._link.url, topic=topics)
+
+    def _on_message(self, client: Client, _data: Any, message: MQTTMessage) -> None:
+        for topic, payload in self._handle(message):
+            client.publish(topic, payload)
+
 
 TIMES, SETTLE_S = 3, 300.0
 AT_ONCE = 5
@@ -181,12 +310,6 @@ WAITING = 8192
 
 NAP_S = 0.25
 
-FIRST_NAMES_S, NAMES_S = 5.0, 60.0
-"""Seconds until the first log line with new names, and between two of them."""
-
-MOST_NAMED = 20
-"""Names in such a line."""
-
 
 class MqttReadings:
     """A sensor that makes rows of published values; `habits` keeps usual silences, None nothing."""
@@ -206,10 +329,9 @@ class MqttReadings:
         self._tally = ProblemTally(
             note,
             *("malformed", "null", "unknown", "retained", "dropped"),
-            *(*listener.KINDS, *messages.KINDS),
+            *(*KINDS, *messages.KINDS),
         )
-        timed = bool(config.time)
-        self._clock = time.time if timed else time.monotonic
+        self._clock = time.time if config.time else time.monotonic
         self._messages: MessageDecoder | None = None
         if config.topics:
             self._messages = MessageDecoder(
@@ -223,9 +345,7 @@ class MqttReadings:
                 rebirth=config.rebirth,
             )
         self._decoder = self._messages or SingleDecoder(
-            Published(channels, topic=config.topic, value=config.value, time=config.time),
-            self._tally,
-            timed=timed,
+            channels, self._tally, topic=config.topic, value=config.value, time=config.time
         )
         self._grid = Grid(
             len(channels),
@@ -240,7 +360,7 @@ class MqttReadings:
                 habits, channels, self._grid.silences, note=note, now=time.monotonic()
             )
         self._nap_s = min(NAP_S, config.period_s)
-        self._name_at = time.monotonic() + FIRST_NAMES_S
+        self._unlisted = UnlistedNames(note, time.monotonic())
         self._queue: Queue[tuple[int, float, float | None]] = Queue(WAITING)
         # Units of what the schema lacks come with the descriptions.
         described = bridges_of(config.topics)
@@ -297,18 +417,15 @@ class MqttReadings:
 
     def _name_unknown(self, now: float) -> None:
         """Log the names that the schema lacks, and which devices come and go, if it is time to."""
-        if self._messages is None or now < self._name_at:
+        if self._messages is None or not self._unlisted.is_due(now):
             return
-        self._name_at = now + NAMES_S
         with self._hearing:
             names = self._messages.take_unlisted()
             heard = self._messages.heard.fields
             remarks = self._comings.remarks(heard, self._grid.absent, now)
         for what, facts, level in remarks:
             self._note(what, level=level, **facts)
-        if names:
-            some = ", ".join(names[:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
-            self._note("no channels of the schema, ignored", names=some)
+        self._unlisted.write(names)
 
     # -- paho's thread -----------------------------------------------------------
 

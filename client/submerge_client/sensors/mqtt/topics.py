@@ -32,7 +32,6 @@ class NamePatterns:
         return bool(self._include.match(name)) and not self._exclude.match(name)
 
     def leave_out(self, device: str) -> bool:
-        """Return whether all fields of a device are excluded."""
         return bool(self._exclude.match(f"{device}/"))
 
 

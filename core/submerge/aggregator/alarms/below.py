@@ -248,7 +248,6 @@ def _one(several: list[ReportedAlarm], left_out: list[LeftOutAlarm]) -> Reported
 
 
 def _by(denied: list[LeftOutAlarm], alarm: Alarm) -> tuple[str, ...]:
-    """Return who reports an alarm otherwise."""
     return tuple(sorted(each.by for each in denied if each.alarm.name == alarm.name))
 
 

@@ -65,6 +65,5 @@ class AlarmDisputes:
         return [Note("alarms contradicted", facts, "warning")]
 
     def only(self, children: Container[object]) -> None:
-        """Forget all children but these."""
         self._standing = {by: each for by, each in self._standing.items() if by in children}
         self._said_at = {by: at for by, at in self._said_at.items() if by in children}

@@ -7,17 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from submerge.aggregator.rollup import latest_row_per_node
 from submerge.aggregator.rows.ledger import Ledger
-from submerge.aggregator.upward import Upward
 from submerge.drill.drill import FORM
-from submerge.protocol.machine import Effect, Now, Send
-from submerge.protocol.messages import DrillReport, DrillTaken, Incarnation, Pin, Reason, Stamp
-from submerge.protocol.settings import AggregatorSettings
+from submerge.protocol.machine import Now
+from submerge.protocol.messages import DrillReport, Reason
 
 MOST_ANSWERS, MOST_BYTES = 4096, 8 << 20
 """Answers of one group that are held, and bytes of their channels."""
@@ -77,46 +73,3 @@ class DrillAnswers:
         held = self.by_node.pop(node, None)
         self._waiting.pop(node, None)
         self._bytes -= 0 if held is None else len(held.channels)
-
-
-class DrillGroup(Protocol):
-    """A group, as far as answers to drills concern it."""
-
-    drills: DrillAnswers
-    ledger: Ledger | None
-    banned: frozenset[str]
-    upward: Upward
-
-
-class DrillNode(Protocol):
-    """An aggregator, as far as answers to drills concern it."""
-
-    settings: AggregatorSettings
-    incarnation: Incarnation
-    pin: Pin | None
-    settled: bool
-
-
-def receive(
-    node: DrillNode,
-    groups: Mapping[str, DrillGroup],
-    message: DrillReport | DrillTaken,
-    now: Now,
-) -> list[Effect]:
-    """Hold what a drill below has found out, or take the parent's answer; pass on what waits."""
-    effects, stamp = list[Effect](), message.stamp
-    group = groups.get(stamp.group)
-    if isinstance(message, DrillReport):
-        reason = Reason.UNAVAILABLE
-        if group is not None and node.settled:
-            banned = {stamp.node, message.node} & group.banned
-            reason = Reason.BANNED if banned else group.drills.take(message, group.ledger)
-        effects.append(Send(stamp.node, DrillTaken(stamp, reason)))
-    parent = node.settings.parent
-    if group is not None and parent is not None and node.pin is not None:
-        report = group.drills.next_up(now, answered=isinstance(message, DrillTaken))
-        if report is not None:
-            seq = group.upward.line.seq
-            ours = Stamp(node.settings.node, stamp.group, node.incarnation, seq)
-            effects.append(Send(parent, report._replace(stamp=ours)))
-    return effects

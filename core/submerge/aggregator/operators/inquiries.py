@@ -7,15 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
-from submerge.aggregator.rows.ledger import Ledger
-from submerge.aggregator.upward import Upward
-from submerge.protocol.machine import Answered, Ask, Consult, Effect, Now, Replied, Send
+from submerge.protocol.machine import Consult, Effect, Now, Replied, Send
 from submerge.protocol.messages import (
     PATIENCE_S,
-    Incarnation,
     Pin,
     Question,
     QuestionPace,
@@ -24,7 +21,6 @@ from submerge.protocol.messages import (
     ReplyTaken,
     Stamp,
 )
-from submerge.protocol.settings import AggregatorSettings
 
 MOST_OPEN = 256
 """Questions that wait for a reply."""
@@ -100,59 +96,6 @@ class Inquiries:
         return Send(child, question._replace(node=child, pinned=pinned, path=path))
 
     def _admits(self, now: Now) -> bool:
-        """Return whether there is room for one more question."""
         for number in [n for n, each in self._open.items() if each.until < now.steady]:
             del self._open[number]
         return len(self._open) < MOST_OPEN and self._pace.admits(now.steady)
-
-
-class InquiringNode(Protocol):
-    """An aggregator, as far as questions concern it."""
-
-    settings: AggregatorSettings
-    incarnation: Incarnation
-    pin: Pin | None
-    inquiries: Inquiries
-
-
-class InquiringGroup(Protocol):
-    """A group, as far as questions concern it."""
-
-    ledger: Ledger | None
-    upward: Upward
-
-
-def receive(
-    node: InquiringNode,
-    groups: Mapping[str, InquiringGroup],
-    what: Ask | Answered | Question | QuestionReply | ReplyTaken,
-    now: Now,
-) -> list[Effect]:
-    """Take a question or a reply, or what this node itself says to a question."""
-    if isinstance(what, ReplyTaken):
-        return []  # nothing waits for it
-    question = what.question if isinstance(what, Ask | Answered) else what
-    name = question.stamp.group if isinstance(question, QuestionReply) else question.group
-    group = groups.get(name)
-    if group is None:
-        if isinstance(what, QuestionReply):
-            return [Send(what.stamp.node, ReplyTaken(what.stamp, Reason.UNAVAILABLE))]
-        problem = f"{node.settings.node} serves no group {name}"
-        return [Replied(question.number, b"", problem)] if isinstance(what, Ask) else []
-    ledger, seq = group.ledger, group.upward.line.seq
-    asker = Asker(
-        Stamp(node.settings.node, name, node.incarnation, seq),
-        node.pin,
-        lambda child: ledger is not None and bool(ledger.live(child)),
-    )
-    match what:
-        case Ask():
-            return node.inquiries.ask(what.question, asker, now)
-        case Question():
-            return node.inquiries.take_question(what, asker, now)
-        case QuestionReply():
-            return node.inquiries.take_reply(what, asker, now)
-        case Answered() if node.pin is not None:
-            reply = QuestionReply(asker.ours, what.question.number, what.body, what.problem)
-            return [Send(node.pin.parent, reply)]
-    return []

@@ -88,7 +88,6 @@ class Quarantine:
         self._forget(node)
 
     def tidy(self, now: Now) -> None:
-        """Forget old slips."""
         for node in [n for n, at in self._slipped.items() if now.steady - at > AGAIN_S]:
             self._forget(node)
 

@@ -35,7 +35,6 @@ class Histories:
         return {name: self._by_name[name] for name in sorted(self._by_name)}
 
     def load(self, records: Records) -> None:
-        """Load a store's records of this group."""
         for key, record in records.items():
             match key:
                 case ("history", self._group, name):
@@ -91,7 +90,6 @@ class Histories:
         return [each for each in self.by_name.values() if each.model.fingerprint == fingerprint]
 
     def counts(self, fingerprint: str) -> Counts:
-        """Add up their readings."""
         return total_of(each.model.counts for each in self.of(fingerprint))
 
     def sketches(self, fingerprint: str) -> list[ScoreSketches]:
@@ -125,7 +123,6 @@ def _shares(history: History, other: History) -> bool:
 
 
 def total_of(parts: Iterable[Counts]) -> Counts:
-    """Add counts up."""
     total = Counts()
     for part in parts:
         total = total + part

@@ -76,7 +76,6 @@ class NodeAges:
         self.advance(now)
 
     def advance(self, now: Now) -> None:
-        """Let time pass."""
         before, self._steady = self._steady, now.steady
         self.elapsed += 0.0 if before is None else max(0.0, now.steady - before)
         down = self._down
@@ -142,7 +141,6 @@ class InfluenceRule(NamedTuple):
     known_s: float = 86400.0
 
     def trusts(self, node: str) -> bool:
-        """Return whether a pattern names a node."""
         return any(fnmatchcase(node, pattern) for pattern in self.trusted)
 
 

@@ -200,7 +200,6 @@ class Ledger:
             self._refresh(node)
 
     def load(self, records: Records, now: Now) -> None:
-        """Load a store's records of this group."""
         for key, record in records.items():
             match key:
                 case ("row", self.group, node, created, nonce):
@@ -343,7 +342,6 @@ class Ledger:
 
     @property
     def schema(self) -> Schema:
-        """The schema of the rows in the model."""
         return self._pool.schema
 
     @property
@@ -362,7 +360,6 @@ class Ledger:
         return self.presence.live(node)
 
     def knows(self, node: str) -> bool:
-        """Return whether anything is remembered of a node."""
         return node in self.presence or node in self._members
 
     def began(self, node: str, now: Now) -> float:

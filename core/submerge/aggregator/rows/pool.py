@@ -352,7 +352,6 @@ class CountedRows(NamedTuple):
     out: Set[str]
 
     def current(self) -> Iterator[Row]:
-        """Return the rows that count, one by one."""
         return (
             row
             for (node, _), row in self.rows.items()
@@ -386,7 +385,6 @@ class CountedRows(NamedTuple):
         return fingerprint in self.earlier and not only_measured(said)
 
     def moments_by_node(self) -> dict[str, Moments]:
-        """Pool the moments of each node."""
         # In one order: rounding must not depend on when rows arrived.
         parts = [
             (node, self.rows[node, each].report.moments)

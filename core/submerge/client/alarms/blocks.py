@@ -33,7 +33,7 @@ from submerge.stats.block_maxima import (
     BlockMaximaTally,
     By,
 )
-from submerge.stats.quantile_sketch import QuantileSketch
+from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 
 # No machine can buy silence so: it is done only for alarms that ended by themselves before their
 # rows were learnt, that no person has judged, in groups of `LEAST_NODES` nodes, and at each node
@@ -122,6 +122,14 @@ class KeptBlocks:
     allowed: float = 0.0
     block_s: float = 0.0
     before: BlockMaxima | None = None
+
+    @classmethod
+    def of(cls, maxima: BlockMaxima | None) -> KeptBlocks:
+        """Return what is remembered of a history with these maxima."""
+        if maxima is None:
+            return cls()
+        windows = {kind: (maxima.of(kind), empty(FINE)) for kind in KINDS if maxima.of(kind).n}
+        return cls(windows, maxima.longest, block_s=maxima.block_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

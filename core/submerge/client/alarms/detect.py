@@ -6,8 +6,8 @@ An `AlarmDetector` is a value: everything that one node remembers for detection.
 it; the same detector, block and scores give the same decision.
 
 1. The k-of-m statistic of a row is the `after`-th largest of the last `of` scores of one kind. An
-   alarm is raised when it is over the limit L of its kind (`limits`). The smoothed distance
-   is compared as it is (`RecentScores`).
+   alarm is raised when it is over the limit L of its kind (`limits`). The moving average of
+   distances is compared as it is (`RecentScores`).
 2. The alarm ends when for `LONGER` times `of` rows no statistic was above c = (L + M) / 2,
    where M is the median of the maxima of the group's hours. This hysteresis keeps an alarm from
    flickering, and from staying open where normal hours come close to the limit.
@@ -60,6 +60,7 @@ from submerge.judge.score import RowScores
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_maxima import By
+from submerge.stats.smoothing import newest_scores
 
 LONGER = 4
 """An alarm ends after so many times `of` rows below the halfway point."""
@@ -78,12 +79,13 @@ def detect(
         detector = _freeze(replace(detector, recent=RecentScores(), errors=(), closeness=NOT_CLOSE))
         decision = Decision.learn(n)
         return detector, decision.withholding(True) if situation.paused else decision
-    even = detector.recent.watched(scores.even)
     detector = detector.with_own_limits(situation.now.wall)
+    limit = detector.limit("ewma", settled=situation.settled)
+    even = detector.recent.watched(scores.even, limit)
     if not situation.settled:
         even.pop("channel", None)
     detector, alarmed, held = _watch(detector, even, block, scores, situation)
-    factors = _clip(detector, even, alarmed, settled=situation.settled)
+    factors = _clip(detector, _own(even, scores), alarmed, settled=situation.settled)
     if scores.expected is not None:
         normal = ~alarmed if block.beyond is None else ~(alarmed | block.beyond)
         if not situation.settled or situation.paused:
@@ -129,15 +131,13 @@ def _watch(
         log, alarmed, held = follow(
             *(log, seen, evidence, limits), version=situation.version, each_s=passed_s / n
         )
-    if detector.counts_rows and limits.provisional_s and detector.log.serious is None:
-        # Rows that are no longer withheld count as those of no alarm: limits may be too low.
-        alarmed = held
     alarm = InAlarm.of(
-        alarmed,
+        _uncounted(detector, alarmed, held, _own(even, scores), raised, most),
         was_open=was_open,
         believed=is_believed(log, limits, detector.hours.allowed),
     )
-    hours, highest = detector.counted(even, raised, alarm, situation, passed_s)
+    sizes = scores.even.get("distance", next(iter(even.values())))
+    hours, highest = detector.counted(even, raised, sizes, alarm, situation, passed_s)
     # A quiet alarm counts as high as its limit: one that is too low grows alarm by alarm.
     causes = log.quiet_causes(detector.log) if detector.counts_rows else ()
     highest = highest.at_least({by: most for by, most in limits.known.items() if by in causes})
@@ -152,6 +152,34 @@ def _watch(
         closeness=close,
     )
     return detector, alarmed, held
+
+
+def _own(even: Mapping[By, Array], scores: RowScores) -> dict[By, Array]:
+    """Return the rows' own scores of kinds: rows after them have them in their averages."""
+    return {kind: scores.even["distance"] if kind == "ewma" else even[kind] for kind in even}
+
+
+def _uncounted(
+    detector: AlarmDetector,
+    alarmed: Mask,
+    held: Mask,
+    own: Mapping[By, Array],
+    raised: Array | None,
+    most: list[float],
+) -> Mask:
+    """Return which of the rows in alarm do not count as normal, (n,)."""
+    limits, settings = detector.limits, detector.settings
+    if not (detector.counts_rows and limits.provisional_s) or detector.log.serious is not None:
+        return alarmed
+    # Rows that are no longer withheld count, for limits may be too low; of a client none that is so
+    # far off that it is clipped.
+    if not settings.max_withheld_s:
+        return held
+    wild = WILD * np.array(most)[:, None]
+    far = (np.array(list(own.values())) > wild).any(axis=0)
+    if raised is not None:
+        far |= (raised > wild).any(axis=0)
+    return held | (alarmed & far)
 
 
 def _statistics(
@@ -210,7 +238,12 @@ def _exceedance(
     ratios = np.divide(scores, limits, out=np.zeros_like(scores), where=limits < math.inf)
     causes = tuple(kinds[i] for i in ratios[:, -n:].argmax(axis=0).tolist())
     times = np.asarray(now.wall - np.arange(n - 1, -1, -1) * settings.period_s, dtype=np.float64)
-    return Exceedance(over, high, ratios.max(axis=0), causes, times, settings.of)
+    own = ratios.copy()
+    if "ewma" in kinds:
+        # A row is in the average of those after it, which are not to blame for it.
+        by = kinds.index("ewma")
+        own[by] = newest_scores(ratios[by])
+    return Exceedance(over, high, ratios.max(axis=0), causes, times, settings.of, own.max(axis=0))
 
 
 def _recently(high: Mask, span: int) -> Mask:
@@ -278,6 +311,9 @@ def _freeze(detector: AlarmDetector) -> AlarmDetector:
 # An alarm may begin and end within one block, and so may several.
 
 
+FAR = 0.5
+"""Least score of a row to blame, over the highest of those that raised a moving average."""
+
 BLAME_ROWS = 16
 """The last rows of an alarm in a block, for which channels to blame are computed."""
 
@@ -288,6 +324,7 @@ class Exceedance:
 
     At rows that are `over` an alarm begins, at `high` ones an open one stays open, (n,) of bool.
     Ratios are (of - 1 + n,), those of the rows before first; `times` are the rows' wall times.
+    `own` are ratios of the rows' own scores, where `ratio` has their moving average.
     """
 
     over: Mask
@@ -296,6 +333,7 @@ class Exceedance:
     causes: tuple[By, ...]
     times: npt.NDArray[np.float64]
     of: int
+    own: Array
 
     def highest(self, first: int, last: int) -> tuple[int, float]:
         """Return the first of some rows with the largest ratio, and that ratio."""
@@ -303,17 +341,18 @@ class Exceedance:
         return row, float(self.ratio[row + self.of - 1])
 
     def above(self, first: int, last: int) -> npt.NDArray[np.intp]:
-        """Return the rows that are over a limit, of some; -1 is the last row before the block."""
-        before = self.of - 1
-        return np.flatnonzero(self.ratio[first + before : last + before] > 1) + first
+        """Return the rows to blame that are over a limit; -1 is the last row before the block."""
+        some = slice(first + self.of - 1, last + self.of - 1)
+        return np.flatnonzero((self.ratio[some] > 1) & (self.own[some] > 1)) + first
 
     def raising(self, row: int) -> npt.NDArray[np.intp]:
         """Return the rows that an alarm is raised by which begins at a row."""
         first = row - self.of + 1
-        if self.causes[row] != "smoothed":
+        if self.causes[row] != "ewma":
             return self.above(first, row + 1)
-        # Each of the rows in the mean may be below its limit.
-        return np.arange(first, row + 1)
+        # Each of the rows in the mean may be below its limit: those that are far off count.
+        own = self.own[first + self.of - 1 : row + self.of]
+        return np.flatnonzero(own >= FAR * own.max()) + first
 
 
 def follow(

@@ -36,11 +36,11 @@ from submerge.stats.block_maxima import (
     statistics,
 )
 from submerge.stats.residual_scale import ResidualScale
-from submerge.stats.smoothing import smoothed
+from submerge.stats.smoothing import ewma
 from submerge.stats.stuck import Habits, RunLengths, StuckDetector
 
-# The smoothed distance is its own statistic: it is a mean of rows already, in which a single wild
-# row leaves no trace (`stats.smoothing`), so it needs no second row to agree.
+# The moving average of distances is its own statistic: it is a mean of rows already, so it needs no
+# second row to agree.
 
 
 class RecentScores(NamedTuple):
@@ -54,19 +54,14 @@ class RecentScores(NamedTuple):
         """The same once no alarm is open: unknown scores, which kept it open, raise no other."""
         return self._replace(scores=np.where(self.scores < math.inf, self.scores, 0.0))
 
-    def watched(self, even: Mapping[By, Array]) -> dict[By, Array]:
-        """Return the scores that alarms are raised by: distances, where there are factors."""
+    def watched(self, even: Mapping[By, Array], limit: float = math.inf) -> dict[By, Array]:
+        """Return the scores that alarms are raised by; `limit` is that of the moving average."""
         distance = even.get("distance")
         if distance is None:
             return dict(even)
-        before, last = (0.0, 0.0), 0.0
-        if "smoothed" in self.kinds:
-            first, second = self.scores[self.kinds.index("distance"), -2:].tolist()
-            # Unknown ones are infinite while an alarm is open.
-            before = (first if first < math.inf else 0.0, second if second < math.inf else 0.0)
-            last = float(self.scores[self.kinds.index("smoothed"), -1])
-        watched = {kind: each for kind, each in even.items() if kind in WITH_FACTORS}
-        return watched | {"smoothed": smoothed(distance, before, last)}
+        last = float(self.scores[self.kinds.index("ewma"), -1]) if "ewma" in self.kinds else 0.0
+        others = {kind: each for kind, each in even.items() if kind in WITH_FACTORS}
+        return others | {"ewma": ewma(distance, last, limit)}
 
     def span(self, even: Mapping[By, Array], rows: int, unknown: float = 0.0) -> Array:
         """Return scores (kinds, rows + n): those of n rows, earlier ones first."""
@@ -81,8 +76,8 @@ class RecentScores(NamedTuple):
 def row_statistics(kinds: tuple[By, ...], span: Array, of: int, after: int) -> Array:
     """Return the statistic of each kind at each row, (kinds, n), of scores (kinds, of - 1 + n)."""
     raised = statistics(span, of, after)
-    if "smoothed" in kinds:
-        i = kinds.index("smoothed")
+    if "ewma" in kinds:
+        i = kinds.index("ewma")
         raised[i] = span[i, of - 1 :]
     return raised
 
@@ -90,7 +85,7 @@ def row_statistics(kinds: tuple[By, ...], span: Array, of: int, after: int) -> A
 @lru_cache(maxsize=64)
 def rows_needed(kinds: tuple[By, ...], after: int) -> Array:
     """Return how many rows have to be high for the statistic of each kind to be, (kinds,)."""
-    return np.array([1 if kind == "smoothed" else after for kind in kinds])
+    return np.array([1 if kind == "ewma" else after for kind in kinds])
 
 
 # It counts by the minute because then most blocks cannot raise it: `bounds` says what a block
@@ -305,7 +300,9 @@ class AlarmDetector:
 
     def limit(self, kind: By, *, settled: bool) -> float:
         if self.log.frozen:
-            return self.log.frozen.get(kind, math.inf)
+            # An alarm of before the moving average has a limit of the mean of medians.
+            was: By = "smoothed" if kind == "ewma" and kind not in self.log.frozen else kind
+            return self.log.frozen.get(was, math.inf)
         return self.limits.limit(kind, self.hours.spared, settled=settled)
 
     @property
@@ -334,12 +331,13 @@ class AlarmDetector:
         block_s : as in `Model`
         group_rows : rows that the group has learnt
         """
-        limits = AlarmLimits.of(maxima, self.settings, kinds, self.row_s, self.held)
+        hours = self.hours.of_length(block_s)
+        own = hours.tally.maxima
+        limits = AlarmLimits.of(maxima, self.settings, kinds, self.row_s, self.held, own)
         limits, held = limits.times(widened), self.held
         # A root that begins again has no maxima at first; nor is a rate of rows one of time yet.
         if maxima is not None and self.settings.often_per_s(self.row_s):
             held = frozenset(limits.known if limits.promised else ())
-        hours = self.hours.of_length(block_s)
         new = replace(self, limits=limits, hours=hours, group_rows=group_rows, held=held)
         if new._is_rare(limits):
             return new
@@ -379,11 +377,15 @@ class AlarmDetector:
         self,
         even: Mapping[By, Array],
         raised: Array | None,
+        sizes: Array,
         alarm: InAlarm,
         situation: Situation,
         passed_s: float,
     ) -> tuple[WatchedBlocks, HighestSoFar]:
-        """Return its blocks, and what its own limits follow from, after more rows."""
+        """Return its blocks, and what its own limits follow from, after more rows.
+
+        sizes : (n,), scores by which the length of a block is chosen
+        """
         settled, n = situation.settled, len(alarm.rows)
         if raised is not None:
             # After a restart the scores before the first row of an open alarm are infinite.
@@ -404,7 +406,7 @@ class AlarmDetector:
             limits,
             self.settings,
             young=not settled,
-            scores=next(iter(even.values())),
+            scores=sizes,
             alarm=alarm,
         )
         return hours, highest
@@ -507,7 +509,7 @@ class ChannelState:
         """Return the state after a block: errors are of `normal` rows, clipped by factors."""
         n = len(self.residual_scale.squares)
         rows, errors = block.rows[:, :n], scores.sure_errors
-        shown = rows if block.gaps is None else np.where(block.gaps[:, :n], np.nan, rows)
+        shown = block.known(n)
         held = np.zeros(shown.shape, dtype=bool) if block.held is None else block.held[:, :n]
         predicted = rows - scores.left_out
         errors = errors if factors is None else errors * factors[:, None]

@@ -3,16 +3,17 @@
 Of n rows drawn alike, the next is higher than all before with probability 1 / n. So one kind of
 statistic exceeds the highest value h that it has had about once in n rows, and K kinds do so
 `independent(K)` times as often. Beyond h an exponential tail is assumed: from the mean m to h it
-fell by a factor of n / 4, for successive statistics are of the same rows. It falls by another
-factor of `FURTHER` up to the limit
+fell by a factor of n / a, for a successive statistics are of the same rows (`ALIKE`). It falls by
+another factor of `FURTHER` up to the limit
 
-    h + (h - m) log(FURTHER) / log(n / 4)
+    h + (h - m) log(FURTHER) / log(n / a)
 
 which is exceeded that much more rarely. Tails of sums of squares fall faster, and the limit errs on
 the high side. Every row makes the rate rarer.
 
-Rows of an alarm are not counted while they are withheld, and an alarm that ends counts as high as
-its limit: a fault makes no other normal, and a limit that is too low grows alarm by alarm.
+Rows of an alarm are not counted while they are withheld or far above the limit, and an alarm that
+ends counts as high as its limit: a fault makes no other normal, and a limit that is too low grows
+alarm by alarm.
 
 An alarm by such a limit says that a row was unlike all that this node has seen. It is provisional
 (`AlarmLimits.provisional_s`): it is listed and marked, and sent nowhere. Rows about a mean that has
@@ -34,6 +35,10 @@ from submerge._linalg import Array
 from submerge.client.alarms.blocks import larger
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.stats.block_maxima import By, independent
+from submerge.stats.smoothing import WEIGHT
+
+ALIKE: Mapping[By, float] = {"ewma": (2 - WEIGHT) / WEIGHT}
+"""Successive statistics that are worth one: as the variance of the average says; of others 4."""
 
 LEAST_ROWS = 64
 """Rows from which the highest value is a limit."""
@@ -106,5 +111,5 @@ class HighestSoFar:
     def _limit(self, kind: By) -> float:
         """Return the limit of one kind, beyond its highest value."""
         value, mean = self.values.get(kind, 0.0), self.means[kind]
-        beyond = math.log(FURTHER) / math.log(self.rows[kind] / 4)
+        beyond = math.log(FURTHER) / math.log(self.rows[kind] / ALIKE.get(kind, 4))
         return value + max(value - mean, 0.0) * beyond

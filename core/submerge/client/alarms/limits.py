@@ -36,15 +36,16 @@ from submerge.stats.block_length import block_length_s
 from submerge.stats.block_maxima import (
     LEAST_TAIL,
     LONG_REACH,
+    NONE,
     REACH,
     WINDOW_S,
     WITHOUT_FACTORS,
     BlockMaxima,
     By,
+    drawn,
     enough,
     independent,
     is_counted,
-    limit,
 )
 from submerge.stats.quantile_sketch import quantile
 
@@ -89,6 +90,7 @@ class AlarmLimits:
         among: tuple[By, ...] = WITHOUT_FACTORS,
         row_s: float = 0.0,
         held: Collection[By] = (),
+        own: BlockMaxima | None = None,
     ) -> AlarmLimits:
         """Return the limits by a group's maxima, at the rate of false alarms that a node allows.
 
@@ -97,7 +99,8 @@ class AlarmLimits:
         """
         kinds = [kind for kind in among if maxima is not None and maxima.of(kind).n]
         often = settings.often_per_s(row_s)
-        if maxima is None or not kinds or not often:
+        # A group of earlier nodes has maxima of single channels alone: that is no watch.
+        if maxima is None or among[0] not in kinds or not often:
             return cls()
         block_s = block_length_s(maxima.block_s, settings.period_s)
         worth = independent(len(kinds))
@@ -116,7 +119,10 @@ class AlarmLimits:
         # A statistic that was measured for less time gets its limit later.
         kinds = [kind for kind in kinds if enough(maxima.of(kind), share, reach[kind])]
         return cls(
-            {kind: limit(maxima.of(kind), share, reach[kind]) for kind in kinds},
+            {
+                kind: drawn(maxima.of(kind), (own or NONE).of(kind), share, reach[kind])
+                for kind in kinds
+            },
             {kind: quantile(maxima.of(kind), 0.5) for kind in kinds},
             missing_s,
             provisional_s,

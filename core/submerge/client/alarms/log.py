@@ -113,16 +113,18 @@ def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[A
 BLAMED = 256
 """Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
 
-PATIENCE = 2.0
+PATIENCE, LESS = 2.0, 0.125
 """Longest time that rows of a quiet alarm are withheld, over that between false alarms: its
-limits know little of what takes longer."""
+limits know little of what takes longer. Less where they keep to no level: on the first days most
+of what is new is no fault, and has to be learnt."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmLog:
     """The alarms of one node, the open one first; the rest as in `DetectorState`.
 
-    `provisional_s` is infinite while it is not known.
+    `provisional_s` is infinite while it is not known. `patience` is `LESS` once rows of the open
+    alarm keep to no level.
     """
 
     node: str
@@ -137,6 +139,7 @@ class AlarmLog:
     confirmed: int = 0
     peak: PeakRow = field(default_factory=lambda: PeakRow.kept(None, ()))
     provisional_s: float = math.inf
+    patience: float = PATIENCE
 
     @property
     def open(self) -> Alarm | None:
@@ -164,7 +167,7 @@ class AlarmLog:
     def longest_s(self) -> float:
         """How long rows of the open alarm are withheld without a verdict."""
         return min(
-            self.max_withheld_s, PATIENCE * self.provisional_s if self.is_quiet else math.inf
+            self.max_withheld_s, self.patience * self.provisional_s if self.is_quiet else math.inf
         )
 
     def begin(self, at: float, cause: Cause, version: int, limits: AlarmLimits) -> AlarmLog:
@@ -178,6 +181,7 @@ class AlarmLog:
             self,
             alarms=(alarm, *self.alarms[:REMEMBERED]),
             held_s=0.0,
+            patience=PATIENCE,
             blame=np.zeros(len(self.channels)),
             raised=self.raised + limits.promised,
             peak=PeakRow.kept(None, self.channels),

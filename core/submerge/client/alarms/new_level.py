@@ -8,8 +8,8 @@ an open alarm have a mean of their own, and their scores about it are compared w
    day to the time after: a fault that goes on growing is no new level.
 2. The level begins again where a statistic about it is twice its limit, where the fault has grown,
    and after `LONGEST_S`.
-3. For a quiet alarm half of the time for which its rows are withheld stands for the day, and
-   it may settle from then on: after that time its rows are learnt as all are.
+3. For a quiet alarm the time between false alarms stands for the day, and it may settle from then
+   on. While its rows keep to a level they are withheld for twice as long; others for less.
 4. Then the alarm ends as settled, if its rows are no longer withheld. It has been raised, and
    it stays unconfirmed: a machine gets no other limits by a change of its level.
 """
@@ -22,11 +22,13 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.alarms.detect import LONGER
-from submerge.client.alarms.detector import AlarmDetector, RecentScores, row_statistics
+from submerge.client.alarms.detector import AlarmDetector, RecentScores
 from submerge.client.alarms.limits import YOUNG
+from submerge.client.alarms.log import LESS, PATIENCE
 from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel
+from submerge.stats.block_maxima import statistics
 from submerge.stats.node_mean import SETTLED_S, OwnMean
 
 CALM = 0.5
@@ -78,14 +80,22 @@ class NewLevel:
     ) -> tuple[float, RecentScores]:
         """Return the largest statistic over its limit from a row on, and the scores to remember."""
         of, after = detector.settings.of, detector.settings.after
-        even = self.recent.watched({kind: each[first:] for kind, each in scores.even.items()})
-        kinds, before = tuple(even), max(of - 1, 2)  # a smoothed score needs two rows before it
+        even = self.recent.watched(
+            {kind: each[first:] for kind, each in scores.even.items()},
+            detector.limit("ewma", settled=True),
+        )
+        kinds, before = tuple(even), max(of - 1, 1)  # an average needs the one before it
         span = self.recent.span(even, before)
         limits = np.array([detector.limit(kind, settled=True) for kind in kinds])
-        raised = row_statistics(kinds, span[:, before - of + 1 :], of, after)
+        # One row that is far off does not end a level, though it is in the average for long.
+        raised = statistics(span[:, before - of + 1 :], of, after)
         raised = raised.max(axis=1, initial=0.0)
         worst = np.divide(raised, limits, out=np.zeros(len(kinds)), where=limits > 0).max()
         return float(worst), RecentScores(kinds, span[:, span.shape[1] - before :])
+
+    def patience(self, held_s: float) -> float:
+        """Return the patience with a quiet alarm, as in `log`, that is open for `held_s`."""
+        return PATIENCE if self.mean.span_s >= CALM * held_s else LESS
 
     def holds(self, of: int, lasts_s: float = SETTLED_S) -> bool:
         """Whether it has lasted so long, by default a day, and was calm for half of that."""
@@ -110,7 +120,7 @@ class NewLevel:
         features = rows
         if half.features is not None and mean.features is not None:
             features = both(half.features, mean.features)
-        spe, t2, linear, sizes, _ = scoring.scorer.statistics(rows, features, before)
+        spe, t2, linear, sizes, *_ = scoring.scorer.statistics(rows, features, before)
         if sizes is None:
             sizes = spe / limits.limit("spe", settled=True) + t2 / limits.limit("t2", settled=True)
             if linear is not None:
@@ -122,4 +132,4 @@ class NewLevel:
 def lasting_s(detector: AlarmDetector) -> float:
     """Return how long a level has to last: a day, or less for a quiet alarm."""
     early = detector.counts_rows and detector.log.is_quiet
-    return min(SETTLED_S, detector.log.longest_s / 2) if early else SETTLED_S
+    return min(SETTLED_S, detector.log.provisional_s) if early else SETTLED_S

@@ -25,7 +25,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
-from submerge.features import Gaussian, Kernel, Laplace, Matern, RandomFourier
+from submerge.features import RandomFourier
 from submerge.features.weights import Kind
 from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
@@ -48,6 +48,7 @@ from submerge.jobs.kinds.cluster_scores import (
     spec_numbers,
 )
 from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
+from submerge.jobs.kinds.kpca.settings import kernel_setting, one_of
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.kernel.spectral import (
@@ -138,7 +139,7 @@ def check_summaries(up: Arrays, g: int, dim: int, rank: int) -> None:
 MOST_SPECTRAL, MOST_DIM = 128, 4096
 """Clusters and features: three summaries then stay below 7 MB."""
 
-KERNELS = {"gaussian": Gaussian, "laplace": Laplace, "matern": Matern}
+KERNELS = ("gaussian", "laplace", "matern")
 
 MOST_GAMMA = 1e100
 
@@ -300,24 +301,9 @@ class ClusterJob:
 def _map_of(settings: Settings) -> RandomFourier:
     """Return the map that is set; its gamma may be open."""
     features = whole_of(settings, "features", 512, least=2, most=MOST_DIM)
-    kind: Any = settings.get("map", "orthogonal")
-    if kind not in get_args(Kind):
-        known = ", ".join(get_args(Kind))
-        raise UsageError(f"map must be one of {known}, got {str(kind)[:40]!r}")
-    return RandomFourier(_kernel(settings), features, kind, seed_of(settings))
-
-
-def _kernel(settings: Settings) -> Kernel:
-    name = settings.get("kernel", "gaussian")
-    if not isinstance(name, str) or name not in KERNELS:
-        raise UsageError(f"kernel must be one of {', '.join(KERNELS)}, got {str(name)[:40]!r}")
-    if "nu" in settings and name != "matern":
-        raise UsageError(f"nu is of a matern kernel, got it for {name}: leave it out")
-    gamma = number_of(settings, "gamma", 0.0, most=MOST_GAMMA) if "gamma" in settings else None
-    if name == "matern":
-        nu: Any = settings.get("nu", 1.5)
-        return Matern(gamma, nu)
-    return Laplace(gamma) if name == "laplace" else Gaussian(gamma)
+    kind = one_of(settings, "map", get_args(Kind))
+    number_of(settings, "gamma", 0.0, most=MOST_GAMMA)
+    return RandomFourier(kernel_setting(settings, KERNELS), features, kind, seed_of(settings))
 
 
 def _sums(moments: Moments | None, width: int) -> Arrays:

@@ -87,7 +87,6 @@ def check_scores(arrays: Arrays, dim: int, width: int) -> None:
 
 
 def check_mean(mean: Array) -> None:
-    """Refuse a mean that is longer than features are."""
     if not float(mean @ mean) <= LONGEST_FEATURES * (1.0 + OFF):
         raise PeerError("a mean of features is as long as features are, at most", kind="range")
 

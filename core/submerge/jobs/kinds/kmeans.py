@@ -28,7 +28,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
 from submerge.features.draws import logarithm
-from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
+from submerge.jobs.arrays import Arrays, added, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import (
     KEEP,
@@ -153,7 +153,6 @@ class KMeansJob:
         self._seed, self._width = seed_of(settings), width
 
     def first(self) -> tuple[Any, PhaseDown]:
-        """Ask for weighted centers."""
         return LloydState(), PhaseDown("seed", {})
 
     def contribute(
@@ -186,10 +185,7 @@ class KMeansJob:
         """Keep the smallest keys; or add up, in order."""
         if down.phase == "seed":
             return self._smallest({n: np.concatenate([up[n] for up in ups]) for n in ups[0]})
-        total = dict(ups[0])
-        for up in ups[1:]:
-            total = {name: array + up[name] for name, array in total.items()}
-        return total
+        return added(ups)
 
     def spread(self, down: PhaseDown, up: Arrays) -> None:
         """Settle nothing."""

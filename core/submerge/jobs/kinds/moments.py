@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from submerge.errors import PeerError, UsageError
-from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
+from submerge.jobs.arrays import Arrays, added, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown, check_known
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints
@@ -31,7 +31,6 @@ class MomentsJob:
         self._width = width
 
     def first(self) -> tuple[Any, PhaseDown]:
-        """Ask for counts and sums."""
         return None, PhaseDown("sums", {})
 
     def contribute(
@@ -49,10 +48,7 @@ class MomentsJob:
 
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Add them up, in order."""
-        total = dict(ups[0])
-        for up in ups[1:]:
-            total = {name: array + up[name] for name, array in total.items()}
-        return total
+        return added(ups)
 
     def spread(self, down: PhaseDown, up: Arrays) -> None:
         """Settle nothing."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, UsageError
+from submerge_client.datasets.fields import is_number
 from submerge_client.datasets.source import Source, refusal
 from submerge_client.datasets.table import check_distinct
 from submerge_files.reader.formats.remote_path import is_remote
@@ -33,7 +34,7 @@ from submerge_files.reader.formats.tables import (
     block_rows,
     words,
 )
-from submerge_files.reader.time_form import is_time, typed_seconds
+from submerge_files.reader.time_form import is_called_time, is_time, typed_seconds
 
 
 class DamagedHeader(Exception):
@@ -96,7 +97,6 @@ def _field(header: memoryview, table: int, number: int) -> int | None:
 
 
 EXTENSION = b"ARROW:extension:name"
-INDEX = "__index_level_"
 
 
 def check_types(pa: Any, path: Path, schema: Any) -> None:
@@ -129,9 +129,8 @@ def kind_of(pa: Any, type_: Any) -> Kind:
 def column_of(pa: Any, field: Any, arrays: Sequence[Any] | None) -> ColumnHead:
     """Return a column with its first values, which are None for types that are not read."""
     kind = kind_of(pa, field.type)
-    heading = not field.name.startswith(INDEX)
     if arrays is None:
-        return ColumnHead(field.name, kind, heading=heading)
+        return ColumnHead(field.name, kind)
     values = tuple(value for array in arrays for value in words(array))[:HEAD_ROWS]
     full = [value for value in values if value and value != "nan"]
     typed = kind == Kind.TIMES
@@ -139,7 +138,10 @@ def column_of(pa: Any, field: Any, arrays: Sequence[Any] | None) -> ColumnHead:
         kind = Kind.EMPTY
     elif kind == Kind.TEXT and all(map(is_time, full)):
         kind = Kind.TIMES
-    return ColumnHead(field.name, kind, values, typed=typed, heading=heading)
+    column = ColumnHead(field.name, kind, values, typed=typed)
+    # Times since 1970 are also written as text; other text is cast by those who know it.
+    counted = kind == Kind.TEXT and is_called_time(column) and all(map(is_number, full))
+    return replace(column, kind=Kind.NUMBERS) if counted else column
 
 
 def numbers_in(pa: Any, array: Any) -> Array:
@@ -152,6 +154,8 @@ def numbers_in(pa: Any, array: Any) -> Array:
         array = array.dictionary_decode()
     if kind_of(pa, array.type) == Kind.TIMES:
         return typed_seconds(pa, array)
+    if str(array.type) == "string_view":
+        array = array.cast(pa.string())
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     column = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -258,7 +262,6 @@ class ArrowFile(TableFile):
         return found(wanted, most, begin)
 
     def _parquet(self) -> Any:
-        """Open a Parquet file."""
         pa = import_pyarrow()
         if is_remote(self.path):
             # Ranges of all columns wanted are asked for at once: each request takes its time.
@@ -368,7 +371,7 @@ def _blaming(path: Path) -> Iterator[None]:
             path,
             expected="a whole Parquet or Arrow file",
             got=f"one that pyarrow cannot read ({reason})",
-            hint="copy or write it again",
+            hint="copy or write it again; with polars, write_parquet or write_ipc_stream",
         ) from error
 
 

@@ -1,24 +1,32 @@
-"""Opening: the reader of a file, chosen by its first bytes; matrices, and sheets of workbooks."""
+"""Opening: the reader of a file, chosen by its first bytes; text, matrices, sheets of workbooks.
+
+1. What pyarrow refuses (blanks between columns, a number in another spelling, a wrong row) is read
+   by `submerge_client.datasets.text` from there on: row by row, with the place of a mistake.
+2. Without pyarrow that reads all of a text file.
+"""
 
 from __future__ import annotations
 
 import csv
 import importlib
 import io
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from submerge import Array
-from submerge_client.datasets import npy
-from submerge_client.datasets.source import HEAD, Source, empty, foreign, refusal
-from submerge_client.datasets.table import counted
+from submerge import Array, UsageError
+from submerge_client.datasets import npy, text
+from submerge_client.datasets.fields import TRUTH, cure, is_number, pointed, unit
+from submerge_client.datasets.source import HEAD, Source, foreign, refusal
+from submerge_client.datasets.table import check_distinct, check_text, counted
 from submerge_files.reader.formats import arrow_file, intel_lab
+from submerge_files.reader.formats.arrow_file import columns_in
 from submerge_files.reader.formats.remote_path import is_remote, source_of
 from submerge_files.reader.formats.tables import (
     HEAD_ROWS,
@@ -28,8 +36,149 @@ from submerge_files.reader.formats.tables import (
     TableFile,
     block_rows,
 )
-from submerge_files.reader.formats.text_file import TextFile
-from submerge_files.reader.time_form import to_seconds
+from submerge_files.reader.time_form import is_time, to_seconds
+
+BLOCK_BYTES = 1 << 20
+"""Bytes that pyarrow parses at once; a row has to be shorter."""
+
+NANS = ("NAN", "Nan", "-nan", "-NaN", "+nan", "+NaN")
+"""Gaps beside those of `MISSING`, as numbers are written."""
+
+
+class NotParsed(Exception):
+    """A row is none that pyarrow can read."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextFile(TableFile):
+    """A table in text."""
+
+    _source: Source
+    _form: text.TextForm
+
+    @classmethod
+    def of(cls, source: Source, missing: Collection[str] = ()) -> TextFile:
+        """Look at the first rows of a file; raises UsageError if they are no table."""
+        check_text(source)
+        form = text.form_of(source, missing)
+        check_distinct(source.path, form.columns)
+        rows = text.sample(source, form, HEAD_ROWS + 1)
+        whole, rows = len(rows) <= HEAD_ROWS, rows[:HEAD_ROWS]
+        headings = form.names or ("",) * form.width
+        columns = tuple(
+            _column(name, [row[i].strip() for row in rows], form, heading=bool(headings[i]))
+            for i, name in enumerate(form.columns)
+        )
+        named = bool(form.names)
+        return cls(source.path, columns, len(rows), whole, form.notes, named, source, form)
+
+    def at(self, row: int) -> str:
+        """Return the line of a row."""
+        return f"line {text.line_of(self._source, self._form, row)}"
+
+    def blocks(
+        self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
+    ) -> Iterator[RawRows]:
+        """Read columns as numbers and as text, from a row on."""
+        most, row = block_rows(len(self.columns)), 0
+        with self._source.damage_first():
+            try:
+                for raw in self._parsed(numbers, texts, most):
+                    row += len(raw.numbers)
+                    if row > begin:
+                        yield raw.last(row - begin)
+                return
+            except NotParsed:
+                # What pyarrow has read is only counted, and mistakes get their places.
+                row = max(row, begin)
+            for piece in text.pieces(
+                self._source, self._form, numbers, texts, begin=row, most=most
+            ):
+                yield RawRows(*piece)
+
+    def _parsed(self, numbers: Sequence[int], texts: Sequence[int], most: int) -> Iterator[RawRows]:
+        """Yield rows; raises NotParsed at the first that pyarrow refuses."""
+        # A column can be parsed as one type alone.
+        if self._form.delimiter is None or {*numbers} & {*texts}:
+            raise NotParsed
+        try:
+            import pyarrow as pa
+            from pyarrow import csv
+        except ModuleNotFoundError as error:
+            raise NotParsed from error
+        names = [str(i) for i in range(len(self.columns))]
+        wanted = [*numbers, *texts] or [0]
+        types = {names[i]: self._type(pa, i) for i in numbers}
+        types |= {names[i]: pa.string() for i in wanted if i not in {*numbers}}
+        with ExitStack() as opened:
+            try:
+                parsed = opened.enter_context(
+                    csv.open_csv(
+                        self._stream(pa, opened),
+                        csv.ReadOptions(
+                            use_threads=False,
+                            block_size=BLOCK_BYTES,
+                            skip_rows=self._form.skip,
+                            column_names=names,
+                        ),
+                        csv.ParseOptions(delimiter=self._form.delimiter, newlines_in_values=True),
+                        csv.ConvertOptions(
+                            column_types=types,
+                            include_columns=[names[i] for i in dict.fromkeys(wanted)],
+                            null_values=[*self._form.missing, *NANS],
+                            true_values=[word for word, value in TRUTH.items() if value],
+                            false_values=[word for word, value in TRUTH.items() if not value],
+                            decimal_point="," if self._form.comma else ".",
+                        ),
+                    )
+                )
+                for batch in parsed:
+                    for start in range(0, batch.num_rows, most):
+                        part = batch.slice(start, most)
+                        rows = columns_in(pa, part, [names[i] for i in numbers])
+                        if np.isinf(rows).any():
+                            raise NotParsed
+                        yield RawRows(rows, tuple(part.column(names[i]) for i in texts))
+            except pa.ArrowInvalid as error:
+                raise NotParsed from error
+
+    def _type(self, pa: Any, place: int) -> Any:
+        full = self.columns[place].full
+        return pa.bool_() if full and all(value in TRUTH for value in full) else pa.float64()
+
+    def _stream(self, pa: Any, opened: ExitStack) -> Any:
+        if self._source.packed or is_remote(self.path):
+            return opened.enter_context(self._source.unpacked())
+        return opened.enter_context(pa.OSFile(str(self.path)))
+
+
+def _column(name: str, fields: Sequence[str], form: text.TextForm, *, heading: bool) -> ColumnHead:
+    values = tuple("" if form.is_missing(field) else field for field in fields)
+    if form.comma:
+        values = tuple(map(pointed, values))
+    return ColumnHead(name, _kind([value for value in values if value]), values, heading=heading)
+
+
+def _kind(full: Sequence[str]) -> Kind:
+    """Return what fields are, as most of them are; the others are found when they are read."""
+    if not full:
+        return Kind.EMPTY
+    numbers = sum(map(is_number, full))
+    if numbers == len(full):
+        return Kind.NUMBERS
+    if all(map(is_time, full)):
+        return Kind.TIMES
+    if 2 * (numbers + _nearly(full)) > len(full):
+        return Kind.NUMBERS
+    return Kind.TEXT
+
+
+def _nearly(full: Sequence[str]) -> int:
+    """Return how many fields are numbers in a spelling that we do not read."""
+    units = Counter(unit(field) for field in full if not is_number(field))
+    # Names such as 7a, 7b and 8c have many "units"; a column of readings has one.
+    several = len(units) > 2
+    return sum(not is_number(f) and bool(cure(f)) and not (several and unit(f)) for f in full)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +187,17 @@ class MatrixFile(TableFile):
 
     _n: int
     _some: Callable[[int, int], Array]
+    _quantity: str = intel_lab.USUAL
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Its rows may be in memory: another process reads them again.
+        return open_file, (self.path, (), self._quantity)
 
     @classmethod
     def of(cls, matrix: npy.Matrix) -> MatrixFile:
         """Return a `.npy`."""
         head = matrix.block(0, HEAD_ROWS)
-        columns = tuple(_column(f"x{i}", head[:, i]) for i in range(head.shape[1]))
+        columns = tuple(head_of(f"x{i}", head[:, i]) for i in range(head.shape[1]))
         n, path = matrix.shape[0], matrix.source.path
         return cls(path, columns, len(head), n <= HEAD_ROWS, (), False, n, matrix.block)
 
@@ -59,7 +213,7 @@ class MatrixFile(TableFile):
         notes = [f"{counted(lost, 'epoch')} without a time left out"] if lost else []
         rows = np.column_stack([times, log.rows])[order]
         head = rows[:HEAD_ROWS]
-        columns = [_column(name, head[:, i + 1]) for i, name in enumerate(log.names)]
+        columns = [head_of(name, head[:, i + 1]) for i, name in enumerate(log.names)]
         clock = ColumnHead("time", Kind.TIMES, _texts(head[:, 0]), typed=True)
         said = (*log.notes, *notes)
 
@@ -67,7 +221,8 @@ class MatrixFile(TableFile):
             return rows[begin:end]
 
         n, columns = len(rows), [clock, *columns]
-        return cls(source.path, tuple(columns), len(head), n <= HEAD_ROWS, said, True, n, some)
+        whole = n <= HEAD_ROWS
+        return cls(source.path, tuple(columns), len(head), whole, said, True, n, some, quantity)
 
     def blocks(
         self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
@@ -80,9 +235,10 @@ class MatrixFile(TableFile):
             yield RawRows(rows[:, list(numbers)], fields)
 
 
-def _column(name: str, head: Array) -> ColumnHead:
-    kind = Kind.EMPTY if np.isnan(head).all() else Kind.NUMBERS
-    return ColumnHead(name, kind, _texts(head))
+def head_of(name: str, first: Array) -> ColumnHead:
+    """Return a column of numbers by its first values (n,)."""
+    kind = Kind.EMPTY if np.isnan(first).all() else Kind.NUMBERS
+    return ColumnHead(name, kind, _texts(first))
 
 
 def _texts(values: Array) -> tuple[str, ...]:
@@ -98,6 +254,10 @@ class SheetSource(Source):
     """The first sheet of a workbook as CSV in memory: line 7 is its row 7."""
 
     sheet: bytes = b""
+    sheets: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened_sheet, (self.path,)
 
     @contextmanager
     def unpacked(self) -> Iterator[BinaryIO]:
@@ -111,12 +271,15 @@ def sheet_of(source: Source) -> Source:
     if kind not in WORKBOOKS:
         return source
     text = io.StringIO()
-    rows = ([_written(cell) for cell in row] or [""] for row in _cells(source, kind))
+    cells, sheets = _cells(source, kind)
+    rows = ([_written(cell) for cell in row] or [""] for row in cells)
     csv.writer(text, lineterminator="\n").writerows(rows)
     encoded = text.getvalue().encode()
-    if not encoded.strip(b',"\n'):
-        raise empty(source.path)
-    return SheetSource(source.path, True, encoded[:HEAD], encoded)
+    return SheetSource(source.path, True, encoded[:HEAD], encoded, sheets)
+
+
+def _opened_sheet(path: Path) -> Source:
+    return sheet_of(source_of(path))
 
 
 def _cells(source: Source, kind: str) -> Any:
@@ -131,8 +294,9 @@ def _cells(source: Source, kind: str) -> Any:
         ) from error
     try:
         with source.path.open("rb") as stream:
-            sheet = calamine.CalamineWorkbook.from_filelike(stream).get_sheet_by_index(0)
-            return sheet.to_python(skip_empty_area=False)
+            workbook = calamine.CalamineWorkbook.from_filelike(stream)
+            cells = workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
+            return cells, tuple(workbook.sheet_names)
     except (calamine.CalamineError, OSError) as error:
         raise refusal(
             source.path,
@@ -154,10 +318,7 @@ def _written(cell: Any) -> str:
 def open_file(
     path: Path, missing: Collection[str] = (), quantity: str = intel_lab.USUAL
 ) -> TableFile:
-    """Open one file, or refuse one that is no table.
-
-    Fields in `missing` are gaps, too; of an Intel Lab log, a `quantity` is read.
-    """
+    """Open one file, or refuse one that is no table; fields in `missing` are gaps, too."""
     intel_lab.check_quantity(quantity)
     source = sheet_of(source_of(path))
     if arrow_file.recognizes(source):
@@ -173,4 +334,12 @@ def open_file(
             )
         if matrix:
             return MatrixFile.of(npy.Matrix.of(source))
-        return MatrixFile.of_log(source, quantity) if log else TextFile.of(source, missing)
+        if log:
+            return MatrixFile.of_log(source, quantity)
+        sheets = source.sheets if isinstance(source, SheetSource) else ()
+        said = f"of the sheets {', '.join(sheets)} the first is read: save another one as CSV"
+        try:
+            file = TextFile.of(source, missing)
+        except UsageError as error:
+            raise UsageError(f"{error}; {said}" if len(sheets) > 1 else str(error)) from error
+        return replace(file, notes=(said, *file.notes)) if len(sheets) > 1 else file

@@ -12,6 +12,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any, BinaryIO, cast
@@ -22,20 +23,14 @@ from submerge_client.datasets.source import GZIP, HEAD, Source, empty, refusal
 SCHEME = "://"
 
 
+@dataclass(frozen=True)
 class RemotePath:
     """A file in a file system of fsspec."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    url: str
 
     def __str__(self) -> str:
         return self.url
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RemotePath) and other.url == self.url
-
-    def __hash__(self) -> int:
-        return hash(self.url)
 
     def __lt__(self, other: object) -> bool:
         return str(self) < str(other)
@@ -85,12 +80,8 @@ class RemotePath:
         with _blaming(self):
             found = sorted(map(str, system.glob(place)))
         if not found:
-            raise refusal(
-                self,
-                expected="files that match",
-                got="none",
-                hint="check the pattern and its folder",
-            )
+            hint = "check the pattern and its folder"
+            raise refusal(self, expected="files that match", got="none", hint=hint)
         return [cast("Path", RemotePath(str(system.unstrip_protocol(each)))) for each in found]
 
 
@@ -176,9 +167,5 @@ def _blaming(path: object) -> Iterator[None]:
     except Exception as error:
         # Each file system has errors of its own.
         reason = " ".join(str(error).split())[:160] or type(error).__name__
-        raise refusal(
-            path,
-            expected="a file that can be read",
-            got=reason,
-            hint="check its name, and who may read it",
-        ) from error
+        hint = "check its name, and who may read it"
+        raise refusal(path, expected="a file that can be read", got=reason, hint=hint) from error

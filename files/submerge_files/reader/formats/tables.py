@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +50,11 @@ class ColumnHead:
     heading: bool = True
 
     @property
+    def of_frame(self) -> bool:
+        """Whether pandas wrote it as the index of a frame, of which some rows may be gone."""
+        return self.name.startswith("__index_level_")
+
+    @property
     def full(self) -> tuple[str, ...]:
         """The first values without the gaps."""
         return tuple(value for value in self.values if value)
@@ -63,6 +68,10 @@ class RawRows(NamedTuple):
 
     numbers: Array
     texts: tuple[Any, ...]
+
+    def first(self, n: int) -> RawRows:
+        """Return the first n of the rows."""
+        return RawRows(self.numbers[:n], tuple(column[:n] for column in self.texts))
 
     def last(self, n: int) -> RawRows:
         """Return the last of the rows, n at most."""
@@ -94,6 +103,11 @@ class TableFile:
     whole: bool
     notes: tuple[str, ...]
     named: bool
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what settled how it is read; of the first values one says their type."""
+        columns = tuple(replace(each, values=each.full[:1]) for each in self.columns)
+        return self.__dict__ | {"columns": columns}
 
     def at(self, row: int) -> str:
         """Return where a row is, counted from 1: "line 7" or "row 6"."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import time
 import zipfile
@@ -20,7 +19,7 @@ from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Summary
 from submerge.schema import Schema
 from submerge.stats.score_limits import Limits
-from submerge_client.files import atomic_write
+from submerge_client.files import atomic_write, writing_to
 from submerge_files import model_file
 from submerge_operate.fleet.jobs.results import JOB, JobResult
 from submerge_operate.fleet.jobs.tables import TABLES
@@ -110,12 +109,8 @@ def save(result: JobResult, path: Path) -> int:
     if suffix not in (".npz", ".csv"):
         return model_file.save(path, _model(result))
     data = _archive(result) if suffix == ".npz" else _table(result)
-    try:
+    with writing_to(f"the answer to {path}"):
         atomic_write(path, data)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise  # the command reports a full disk
-        raise UsageError(f"cannot write the answer to {path}: {error.strerror}") from error
     return len(data)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -39,6 +39,7 @@ from submerge_files.console.units import duration, in_words, printable, share
 from submerge_operate.fleet.jobs.file_jobs import check_rows_file
 
 if TYPE_CHECKING:
+    from submerge_aggregator.jobs.record import JobRecord
     from submerge_operate.fleet.jobs.fleet_jobs import FleetJobs
 
 ITS_GROUP = aggregator_options("Of this group only.")
@@ -98,14 +99,12 @@ def show(at: AggregatorOptions, name: str, as_json: bool) -> None:
     """Show job ID: how far it is, or how it ended, and which nodes took part."""
     import time
 
-    import msgspec
-
     from submerge_operate.fleet.jobs.tables import job_lines
 
     jobs = _jobs(at)
     details = jobs.details(jobs.find(name, at.group))
     if as_json:
-        click.echo(msgspec.json.encode(details).decode())
+        say_value(details)
         return
     say_lines(job_lines(details, now=time.time()))
 
@@ -124,8 +123,9 @@ def answer(
     """
     jobs = _jobs(at)
     view = jobs.find(name, at.group)
-    check_targets(view.kind, out, plot)
-    finish(jobs, view, out, plot, as_json=as_json)
+    output = AnswerOutput(out, plot, as_json)
+    output.check(view.kind)
+    output.finish(jobs, view)
 
 
 @command.command(epilog="Example: submerge jobs cancel job-3f1c9a0b77 --config root.toml")
@@ -144,64 +144,65 @@ def cancel(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
     say_back(jobs.cancel(view), f"{view.id} is cancelled", as_json=as_json)
 
 
-def check_targets(
-    kind: str,
-    out: tuple[Path, ...],
-    plot: Path | None,
-    *,
-    rows: Path | None = None,
-    inputs: tuple[Path, ...] = (),
-) -> None:
-    """Refuse files that cannot be written, or would cost what is read, before the work."""
-    from submerge_operate.fleet.jobs.answer_files import check_apart, check_outputs
+class AnswerOutput(NamedTuple):
+    """Where an answer goes."""
 
-    check_apart([*out, *(each for each in (plot, rows) if each is not None)], inputs)
-    check_outputs(kind, out)
-    if plot is not None:
-        if kind not in PICTURES:
-            drawn = ", ".join(PICTURES)
-            raise UsageError(f"--plot draws answers of {drawn}, got {kind}: leave it out")
-        from submerge_files.console.options import check_target
-        from submerge_operate.fleet.jobs import plot as _  # noqa: F401
+    out: tuple[Path, ...]
+    plot: Path | None
+    as_json: bool
 
-        check_target(plot)
+    def check(self, kind: str, *, rows: Path | None = None, inputs: tuple[Path, ...] = ()) -> None:
+        """Refuse files that cannot be written, or would cost what is read, before the work."""
+        from submerge_operate.fleet.jobs.answer_files import check_apart, check_outputs
+
+        targets = [*self.out, *(each for each in (self.plot, rows) if each is not None)]
+        check_apart(targets, inputs)
+        check_outputs(kind, self.out)
+        if self.plot is not None:
+            if kind not in PICTURES:
+                drawn = ", ".join(PICTURES)
+                raise UsageError(f"--plot draws answers of {drawn}, got {kind}: leave it out")
+            from submerge_files.console.options import check_target
+            from submerge_operate.fleet.jobs import plot as _  # noqa: F401
+
+            check_target(self.plot)
+
+    def finish(self, jobs: FleetJobs, view: JobView) -> None:
+        """Fetch and deliver the answer of a job that is over; end with status 1 if it failed."""
+        from submerge_operate.fleet.jobs.tables import state_of
+
+        if view.state == "failed":
+            if self.as_json:
+                say_value(jobs.details(view))
+            click.echo(f"submerge: {view.id} {state_of(view)}", err=True)
+            sys.exit(1)
+        self.deliver(jobs.record(view))
+
+    def deliver(self, record: JobRecord) -> None:
+        """Write an answer, draw it, and print it."""
+        from submerge_operate.fleet.jobs.answer_files import save
+        from submerge_operate.fleet.jobs.results import JobResult
+        from submerge_operate.fleet.jobs.tables import answer_lines, record_lines
+
+        result = JobResult(record)
+        sizes = {path: save(result, path) for path in self.out}
+        if self.plot is not None:
+            from submerge_operate.fleet.jobs.plot import draw
+
+            draw(result, self.plot)
+        if self.as_json:
+            click.echo(json.dumps(result.as_object()))
+            return
+        files = [("answer", f"{path}, {size:,} bytes") for path, size in sizes.items()]
+        say_lines([*record_lines(record), *answer_lines(result), *files])
+        if self.plot is not None:
+            click.echo(f"{'picture':<10} {self.plot}", err=True)
 
 
-def finish(
-    jobs: FleetJobs, view: JobView, out: tuple[Path, ...], plot: Path | None, *, as_json: bool
-) -> None:
-    """Fetch and deliver the answer of a job that is over; end with status 1 if it failed."""
-    from submerge_operate.fleet.jobs.tables import state_of
+def say_value(value: object) -> None:
+    import msgspec
 
-    if view.state == "failed":
-        if as_json:
-            import msgspec
-
-            click.echo(msgspec.json.encode(jobs.details(view)).decode())
-        click.echo(f"submerge: {view.id} {state_of(view)}", err=True)
-        sys.exit(1)
-    deliver(jobs.record(view), out, plot, as_json=as_json)
-
-
-def deliver(record: Any, out: tuple[Path, ...], plot: Path | None, *, as_json: bool) -> None:
-    """Write an answer, draw it, and print it."""
-    from submerge_operate.fleet.jobs.answer_files import save
-    from submerge_operate.fleet.jobs.results import JobResult
-    from submerge_operate.fleet.jobs.tables import answer_lines, record_lines
-
-    result = JobResult(record)
-    sizes = {path: save(result, path) for path in out}
-    if plot is not None:
-        from submerge_operate.fleet.jobs.plot import draw
-
-        draw(result, plot)
-    if as_json:
-        click.echo(json.dumps(result.as_object()))
-        return
-    files = [("answer", f"{path}, {size:,} bytes") for path, size in sizes.items()]
-    say_lines([*record_lines(record), *answer_lines(result), *files])
-    if plot is not None:
-        click.echo(f"{'picture':<10} {plot}", err=True)
+    click.echo(msgspec.json.encode(value).decode())
 
 
 def say_lines(lines: list[tuple[str, str]]) -> None:
@@ -240,7 +241,6 @@ PREFIX = "setting_"
 
 
 def setting_options(kind: str, taken: Collection[str]) -> Decorator:
-    """Return an option for each setting that a kind knows."""
     return together(*(_option(each, option_of(kind, each, taken)) for each in settings_of(kind)))
 
 
@@ -350,38 +350,43 @@ def kind_command(kind: str) -> click.Command:
     return made
 
 
-def _run(kind: str, **given: Any) -> None:
+def _run(
+    kind: str,
+    *,
+    at: AggregatorOptions,
+    files: tuple[str, ...],
+    on_files: bool,
+    unscaled: bool,
+    rows: Path | None,
+    out: tuple[Path, ...],
+    plot: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
     settings = settings_given(given)
-    paths, on_files = given.pop("files"), given.pop("on_files")
-    at, unscaled, rows = given.pop("at"), given.pop("unscaled"), given.pop("rows")
     fleet = {name: given.pop(name) for name in FLEET_ONLY}
-    output = {name: given.pop(name) for name in ("out", "plot", "quiet", "as_json")}
-    read = tuple(map(Path, paths))
-    check_targets(kind, output["out"], output["plot"], rows=rows, inputs=read)
-    if paths or on_files:
-        if not paths:
-            raise UsageError("expected FILEs behind --files, got none")
-        said = {
-            f"no_{name}" if value is False else name: value is not None
-            for name, value in fleet.items()
-        }
-        _refuse("--{} is for a running fleet, got FILEs as well", at._asdict() | said)
-        if rows is not None:
-            check_rows_file(kind, rows)
-        _on_files(kind, settings, paths, given, scales=not unscaled, rows=rows, **output)
+    output = AnswerOutput(out, plot, as_json)
+    output.check(kind, rows=rows, inputs=tuple(map(Path, files)))
+    if not (files or on_files):
+        _refuse("--{} is for FILEs, got none", {**given, "unscaled": unscaled, "rows": rows})
+        _in_fleet(kind, settings, at, fleet, output, quiet=quiet)
         return
-    _refuse("--{} is for FILEs, got none", {**given, "unscaled": unscaled, "rows": rows})
-    _in_fleet(kind, settings, at, fleet, **output)
+    if not files:
+        raise UsageError("expected FILEs behind --files, got none")
+    said = {
+        f"no_{name}" if value is False else name: value is not None for name, value in fleet.items()
+    }
+    _refuse("--{} is for a running fleet, got FILEs as well", at._asdict() | said)
+    _on_files(kind, settings, files, given, output, scales=not unscaled, rows=rows, quiet=quiet)
 
 
 def _other_options() -> frozenset[str]:
-    """Return the names of all options that are no settings."""
     probe: click.Command = click.command("probe")(OTHERS(lambda: None))
     return frozenset(each for option in probe.params for each in option.opts)
 
 
 def _refuse(why: str, options: dict[str, Any]) -> None:
-    """Refuse options that would have no effect."""
     for name, value in options.items():
         if value not in (None, False, ()):
             raise UsageError(why.format(name.replace("_", "-")))
@@ -392,14 +397,14 @@ def _on_files(
     settings: Settings,
     files: tuple[str, ...],
     reading: dict[str, Any],
+    output: AnswerOutput,
     *,
     scales: bool,
     rows: Path | None,
-    out: tuple[Path, ...],
-    plot: Path | None,
     quiet: bool,
-    as_json: bool,
 ) -> None:
+    if rows is not None:
+        check_rows_file(kind, rows)
     from submerge_files.reader.formats.remote_path import path_of
     from submerge_operate.fleet.jobs.file_jobs import JobOnFiles, run_on_files, write_rows
 
@@ -415,7 +420,7 @@ def _on_files(
         )
     for note in notes:
         click.echo(f"note: {note}", err=True)
-    deliver(record, out, plot, as_json=as_json)
+    output.deliver(record)
     if rows is not None:
         write_rows(record, asked, rows)
 
@@ -425,18 +430,16 @@ def _in_fleet(
     settings: Settings,
     at: AggregatorOptions,
     fleet: dict[str, Any],
+    output: AnswerOutput,
     *,
-    out: tuple[Path, ...],
-    plot: Path | None,
     quiet: bool,
-    as_json: bool,
 ) -> None:
     from submerge_aggregator.jobs.board import JobOrder
     from submerge_operate.fleet.jobs.fleet_jobs import FleetJobs
     from submerge_operate.fleet.jobs.tables import stage_of
 
     waits = fleet["wait"] in (None, True)
-    if not waits and (out or plot is not None):
+    if not waits and (output.out or output.plot is not None):
         raise UsageError("--out and --plot need the answer, got --no-wait: leave it out")
     within = WITHIN_S if fleet["within"] is None else fleet["within"]
     if not 0 < within <= LONGEST_S:
@@ -453,7 +456,10 @@ def _in_fleet(
     jobs = FleetJobs(at.admin(instead="FILEs, "))
     view = jobs.open(jobs.admin.group(at.group), order)
     if not waits:
-        say_open(view, as_json=as_json)
+        if output.as_json:
+            say_value(view)
+        else:
+            click.echo(f"{view.id} is open: `submerge jobs show {view.id}` says how far it is")
         return
     try:
         with rounds_shown(shown=not quiet) as say:
@@ -461,14 +467,4 @@ def _in_fleet(
     except KeyboardInterrupt:
         click.echo(f"{view.id} goes on: `submerge jobs cancel {view.id}` ends it", err=True)
         raise
-    finish(jobs, ended, out, plot, as_json=as_json)
-
-
-def say_open(view: JobView, *, as_json: bool) -> None:
-    """Print a job that is open, and is not waited for."""
-    import msgspec
-
-    if as_json:
-        click.echo(msgspec.json.encode(view).decode())
-    else:
-        click.echo(f"{view.id} is open: `submerge jobs show {view.id}` says how far it is")
+    output.finish(jobs, ended)

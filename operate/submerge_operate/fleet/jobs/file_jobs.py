@@ -23,7 +23,7 @@ from submerge.jobs.local_run import run_here
 from submerge.jobs.membership import KINDS_WITH_CLUSTERS, ClusterMembership
 from submerge.stats.moments import Moments, pooled
 from submerge_aggregator.jobs.record import JobRecord
-from submerge_client.files import atomic_write
+from submerge_client.files import atomic_write, writing_to
 from submerge_files.console.progress import counting
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.options import BY_FILE
@@ -51,10 +51,8 @@ def write_rows(record: JobRecord, asked: JobOnFiles, path: Path) -> None:
     """Read the files again, and write the cluster of each row."""
     recorded = open_files(asked).rows()
     table = rows_table(JobResult(record), ((each.machine, each.rows) for each in recorded))
-    try:
+    with writing_to(f"rows to {path}"):
         atomic_write(path, table)
-    except OSError as error:
-        raise UsageError(f"cannot write rows to {path}: {error.strerror}") from error
 
 
 def membership_of(result: JobResult) -> ClusterMembership:
@@ -112,7 +110,6 @@ def run_on_files(
     began: Callable[[str, int], object] = lambda *_: None,
     shown: bool = True,
 ) -> JobRecord:
-    """Return what a job over files has come to."""
     recordings = open_files(asked)
     found = _rows(recordings, shown=shown)
     for said in recordings.notes:

@@ -37,7 +37,6 @@ class FleetJobs:
         return value_in(self.admin.send(msgspec.json.encode(order), "jobs", group), JobView)
 
     def listed(self, group: str | None = None) -> list[JobView]:
-        """Return the jobs of all groups, or of one."""
         query = {} if group is None else {"group": group}
         return self.admin.read(list[JobView], "jobs", **query)
 
@@ -53,7 +52,6 @@ class FleetJobs:
         raise UsageError(f"expected a job of {known}, got {name!r}: {which}")
 
     def details(self, job: JobView) -> JobDetails:
-        """Return a job with the names of its nodes."""
         return self.admin.read(JobDetails, "jobs", job.group, job.id)
 
     def cancel(self, job: JobView) -> bytes:

@@ -36,7 +36,6 @@ class JobResult:
 
     @property
     def kind(self) -> str:
-        """What was computed."""
         return self.record.job.kind
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +20,9 @@ from submerge_operate.fleet.jobs.results import JobResult
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from submerge.jobs.job import Leaver
     from submerge_aggregator.jobs.record import JobRecord
-    from submerge_aggregator.jobs.views import JobDetails, JobView
+    from submerge_aggregator.jobs.views import JobDetails, JobView, LeftView
 
 MOST_NAMES = 5
 """Nodes that a line names."""
@@ -42,7 +43,6 @@ def table_of(views: Sequence[JobView], *, now: float) -> Table:
 
 
 def state_of(view: JobView) -> str:
-    """Return how a job is, in words."""
     if view.state == "failed":
         return f"failed: {view.failure}"
     if view.state == "running":
@@ -77,7 +77,7 @@ def job_lines(details: JobDetails, *, now: float) -> list[tuple[str, str]]:
         ("state", state_of(view)),
         ("time", f"{opened}{'took' if view.ended_s else 'runs for'} {took(view, now=now)}"),
     ]
-    return lines + _node_lines(details)
+    return lines + _node_lines(details.stayed, details.left, details.declined)
 
 
 def record_lines(record: JobRecord) -> list[tuple[str, str]]:
@@ -87,23 +87,22 @@ def record_lines(record: JobRecord) -> list[tuple[str, str]]:
     where = f"of group {job.group}: {job.id}" if record.opened_s else "of files, in this process"
     again = f", in attempt {record.attempts}" if record.attempts > 1 else ""
     took = f", {in_words(record.ended_s - record.opened_s)}" if record.opened_s else ""
-    left = {name: each.why + _counts(each.rounds) for name, each in record.left.items()}
-    nodes = {"nodes": dict.fromkeys(record.stayed, ""), "left": left, "no part": record.declined}
     return [
         ("job", " ".join((job.kind, settings, where)).replace("  ", " ")),
         ("rounds", f"{record.rounds:,}{again}{took}"),
-        *((name, _named(each)) for name, each in nodes.items() if each),
+        *_node_lines(record.stayed, record.left, record.declined),
     ]
 
 
-def _node_lines(details: JobDetails) -> list[tuple[str, str]]:
-    left = {name: each.why + _counts(each.rounds) for name, each in details.left.items()}
-    nodes = {"nodes": dict.fromkeys(details.stayed, ""), "left": left, "no part": details.declined}
+def _node_lines(
+    stayed: Iterable[str], left: Mapping[str, LeftView | Leaver], declined: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    counts = {
+        name: each.why + (f", counts in {each.rounds} rounds" if each.rounds else "")
+        for name, each in left.items()
+    }
+    nodes = {"nodes": dict.fromkeys(stayed, ""), "left": counts, "no part": declined}
     return [(name, _named(each)) for name, each in nodes.items() if each]
-
-
-def _counts(rounds: int) -> str:
-    return f", counts in {rounds} rounds" if rounds else ""
 
 
 def _named(nodes: Mapping[str, str]) -> str:
@@ -207,9 +206,19 @@ MOST_FIGURES = 8
 
 def centers_table(result: JobResult) -> list[list[object]]:
     """Return the clusters of k-means, one a row, in the channels' units."""
-    centers, counts = result.arrays["centers"], result.arrays["counts"]
-    rows: list[list[object]] = [["cluster", "rows", *result.headings]]
-    for number, (center, count) in enumerate(zip(centers, counts, strict=True), 1):
+    return _clusters_table(result.arrays, result.headings)
+
+
+def score_centers_table(result: JobResult) -> list[list[object]]:
+    """Return the clusters of kernel scores, one a row: a center is a place among scores."""
+    width = result.answer["centers"].shape[1]
+    return _clusters_table(result.answer, [f"score_{at}" for at in range(1, width + 1)])
+
+
+def _clusters_table(arrays: Mapping[str, Array], headings: Sequence[str]) -> list[list[object]]:
+    rows: list[list[object]] = [["cluster", "rows", *headings]]
+    clusters = zip(arrays["centers"], arrays["counts"], strict=True)
+    for number, (center, count) in enumerate(clusters, 1):
         rows.append([number, int(count), *map(float, center)])
     return rows
 
@@ -222,17 +231,6 @@ def moments_table(result: JobResult) -> list[list[object]]:
         result.schema.named, result.arrays["mean"], deviations, strict=True
     ):
         rows.append([channel.name, channel.unit, float(mean), float(deviation)])
-    return rows
-
-
-def score_centers_table(result: JobResult) -> list[list[object]]:
-    """Return the clusters of kernel scores, one a row: a center is a place among scores."""
-    centers, counts = result.answer["centers"], result.answer["counts"]
-    rows: list[list[object]] = [
-        ["cluster", "rows", *(f"score_{at}" for at in range(1, centers.shape[1] + 1))]
-    ]
-    for number, (center, count) in enumerate(zip(centers, counts, strict=True), 1):
-        rows.append([number, int(count), *map(float, center)])
     return rows
 
 

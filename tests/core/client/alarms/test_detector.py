@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.client.alarms.detect import detect
+from submerge.client.alarms.detect import WILD, detect
 from submerge.client.alarms.detector import AlarmDetector, ChannelState, DetectorState, Situation
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.judge.prepare import RowClock
@@ -486,9 +486,9 @@ def test_an_alarm_of_an_earlier_version_has_no_onset():
 
 
 def by_distance(level: float = LEVEL) -> BlockMaxima:
-    """Return maxima of distances, and of their smoothed mean."""
+    """Return maxima of the moving average of distances."""
     maxima = group(level)
-    return replace(maxima, distance=maxima.spe, smoothed=maxima.spe)
+    return replace(maxima, ewma=maxima.spe)
 
 
 class Distances(Watch):
@@ -513,7 +513,7 @@ class Distances(Watch):
         self.detector, decision = detect(
             self.detector, block, scores, Situation(self.now, 7, **situation)
         )
-        self.held = decision.withheld
+        self.held, self.factors = decision.withheld, decision.factors
         return decision.alarmed.tolist()
 
 
@@ -522,7 +522,7 @@ class Distances(Watch):
     st.lists(st.integers(1, 40), min_size=1, max_size=20),
 )
 def test_alarms_by_distances_are_those_of_the_rule(distances, cuts):
-    """Row by row, whatever blocks they came in: of distances, and of their smoothed mean."""
+    """Row by row, whatever blocks they came in: of the moving average of distances."""
     watch = Distances(maxima=by_distance())
     limits, found, first = dict(watch.limits), [], 0
     for cut in [*cuts, len(distances)]:
@@ -530,27 +530,27 @@ def test_alarms_by_distances_are_those_of_the_rule(distances, cuts):
             found += watch.see(*part)
         first += cut
 
-    rows = [
-        {"distance": x, "smoothed": s}
-        for x, s in zip(distances, oracle.smoothed(distances), strict=True)
-    ]
-    expected = oracle.watched(rows, limits, after=5, of=8, at_once=("smoothed",))
+    rows = [{"ewma": average} for average in oracle.ewma(distances, limits["ewma"])]
+    expected = oracle.watched(rows, limits, after=5, of=8, at_once=("ewma",))
     assert expected == found[: len(distances)]
 
 
-def test_one_wild_row_raises_no_alarm():
-    """Nor do more of them, with two rows between: their mean would be high for ten rows."""
+def test_one_row_that_is_far_off_raises_an_alarm():
+    """The moving average is compared as it is: it needs no other row to agree; ten limits do."""
     watch = Distances(maxima=by_distance())
+    watch.see(*60 * [1.0])
 
-    assert not any(watch.see(1e6, *20 * [3.0], 1e6, 3.0, 3.0, 1e6, *40 * [3.0]))
+    assert [False, False, True] == watch.see(9.0, 1.0, 60.0)
 
 
-def test_a_large_fault_is_alarmed_before_five_rows():
-    """Its smoothed distance is compared as it is: it needs no other row to agree."""
+def test_a_row_is_clipped_by_its_own_distance():
+    """Not by the average, in which it stays for some rows: those that follow are learnt whole."""
     watch = Distances(maxima=by_distance())
-    watch.see(*20 * [1.0])
+    limit = dict(watch.limits)["ewma"]
+    watch.see(*60 * [1.0])
+    watch.see(WILD * limit + 0.1, 1.0, 1.0)
 
-    assert [False, True] == watch.see(40.0, 40.0)
+    assert (watch.factors[0] < 1, [1.0, 1.0]) == (True, watch.factors[1:].tolist())
 
 
 def test_a_restart_during_an_alarm_begins_the_mean_anew():
@@ -564,7 +564,7 @@ def test_a_restart_during_an_alarm_begins_the_mean_anew():
     assert math.isfinite(kept.open.worst)
 
 
-def test_a_model_without_factors_forgets_the_smoothed_mean():
+def test_a_model_without_factors_forgets_the_moving_average():
     """The statistics change with the model, and back: no alarm comes of that."""
     watch = Distances(maxima=by_distance())
     watch.see(*20 * [3.0])
@@ -846,6 +846,15 @@ def provisional() -> Watch:
     return watch
 
 
+def test_without_maxima_of_the_moving_average_a_client_is_not_armed():
+    """As of a group of earlier versions, or right after an update: single channels are no watch."""
+    channel = replace(group(), channel=group().spe)
+    limits = AlarmLimits.of(channel, SETTINGS, WITH_FACTORS, 60.0)
+
+    assert AlarmLimits.of(replace(channel, ewma=channel.spe), SETTINGS, WITH_FACTORS, 60.0).known
+    assert (limits.known, limits.promised) == ({}, False)
+
+
 def test_an_alarm_by_a_provisional_limit_is_listed_and_marked():
     """It counts neither as open nor as raised, and no command waits for it."""
     watch = provisional()
@@ -859,7 +868,10 @@ def test_an_alarm_by_a_provisional_limit_is_listed_and_marked():
 
 
 def test_its_rows_are_withheld_for_twice_the_time_between_false_alarms():
-    """Its limits know little of what takes longer: then its rows are learnt, and limits rise."""
+    """Its limits know little of what takes longer: then its rows are learnt, and limits rise.
+
+    Not by rows so far off that they are clipped.
+    """
     watch = provisional()
     assert [False] * 4 + [True] * 4 == watch.rows
 
@@ -871,8 +883,10 @@ def test_its_rows_are_withheld_for_twice_the_time_between_false_alarms():
     watch.see(9.0, 9.0)
 
     assert not watch.held.any()
-    assert 9.0 == watch.detector.highest.values["spe"]
-    assert not any(watch.see(*40 * [9.0]))
+    assert watch.detector.highest.values["spe"] < 2.0
+    watch.see(*8 * [6.0])
+    assert 6.0 == watch.detector.highest.values["spe"]
+    watch.see(*40 * [6.0])
     assert watch.open is None
 
 

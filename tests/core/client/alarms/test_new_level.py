@@ -83,11 +83,9 @@ def test_a_level_is_not_sought_for_ever():
 
 @pytest.mark.parametrize("of", [1, 2, 3])
 def test_few_rows_a_statistic_are_enough(of):
-    """A smoothed distance follows from the two rows before, however few an alarm needs."""
+    """A moving average follows from the one before, however few an alarm needs."""
     settings = AlarmSettings(period_s=600.0, after=1, of=of)
-    maxima = BlockMaxima(
-        empty(FINE), empty(FINE), empty(FINE), 4000, distance=USUAL, smoothed=USUAL
-    )
+    maxima = BlockMaxima(empty(FINE), empty(FINE), empty(FINE), 4000, ewma=USUAL)
     detector = AlarmDetector.of("pump-1", settings, ("flow", "temp"))
     detector, level = detector.with_maxima(maxima, WITH_FACTORS), NEW
     for _ in range(60):

@@ -18,7 +18,8 @@ POLYNOMIAL = {"kernel": "polynomial", "degree": 4, "gamma": GAMMA}
 def embedded(rows: np.ndarray, kernel: dict) -> np.ndarray:
     """Return sketched features of rows, t = 50."""
     settings = {"components": 10, "sample": "leverage", "sketch": 50, **kernel}
-    return Seen.nothing(KpcaSettings.of(settings)).embedded(rows)
+    of = KpcaSettings.of(settings)
+    return Seen(of, rows.shape[1], of.kernel).embedded(rows)
 
 
 def rows_of_size(n: int) -> np.ndarray:

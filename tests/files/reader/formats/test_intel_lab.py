@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +24,6 @@ LINE = "2004-03-31 03:38:15.757551 2 1 122.153 -3.91901 11.04 2.03397\n"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("logs")
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
 
 
 def read(path: Path, quantity: str = "temperature") -> MoteLog:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from submerge import UsageError
 from submerge_client.datasets import Flow
 from submerge_files.reader import ReadingOptions, open_recordings
-from submerge_files.reader.formats import text_file
+from submerge_files.reader.formats import readers
 from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.tables import TableFile, words
 
@@ -63,7 +63,7 @@ def test_both_ways_are_one(
 @pytest.mark.parametrize("packed", [False, True])
 def test_pyarrow_reads_plain_tables(tmp_path: Path, monkeypatch, packed: bool) -> None:
     """Gaps, quotes, words for yes and no, and times: row by row they would take far longer."""
-    monkeypatch.setattr(text_file.text, "pieces", None)
+    monkeypatch.setattr(readers.text, "pieces", None)
     text = "time,a,b,c\n" + '2026-11-23 10:00,1,True,"x, y"\n\n2026-11-23 10:01,NA,,z\n' * 3000
     path = tmp_path / "a.csv"
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())

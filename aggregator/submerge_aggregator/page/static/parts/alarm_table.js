@@ -6,7 +6,7 @@ import { CAUSES, marks } from "../shared/causes.js";
 import { named, nodeLink } from "../shared/named.js";
 import { orderButton } from "../shared/orders.js";
 import { table } from "../shared/table.js";
-import { ago, count, figure, moment } from "../shared/words.js";
+import { ago, count, excess, figure, moment } from "../shared/words.js";
 
 const SILENT_S = 900;
 
@@ -27,7 +27,7 @@ export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
       state(alarm),
       moment(alarm.began),
       { number: ago(lasted) },
-      { number: alarm.worst ? `${figure(alarm.worst)} × limit` : "" },
+      { number: alarm.worst ? `${excess(alarm.worst)} × limit` : "" },
       make("abbr", { title: CAUSES[alarm.cause] ?? "" }, alarm.cause),
       channels(alarm, about.units),
       verdict(about.group, alarm, about.remembered.has(alarm.id)),

@@ -24,6 +24,7 @@ const KINDS = {
   linear: "SPE of the readings",
   distance: "distance",
   smoothed: "smoothed distance",
+  ewma: "moving average of distances",
   channel: "worst channel",
 };
 

@@ -6,6 +6,7 @@ export const CAUSES = {
   t2: "channels agree, but lie further out than usual (Hotelling's T2)",
   linear: "channels disagree more than usual, in the readings themselves",
   distance: "readings lie further from normal than usual",
+  ewma: "readings lie further from normal than usual",
   smoothed: "readings stay a little further from normal, row after row",
   channel: "one channel differs from what the others predict",
   stuck: "a channel keeps its value while the others move",

@@ -21,6 +21,9 @@ export function figure(value) {
   return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
 }
 
+/** Return a score over its limit: more than a thousand times is no information. */
+export const excess = (value) => (value < 1000 ? figure(value) : "over 1,000");
+
 /** Return a wall time in the viewer's own zone. */
 export function moment(seconds) {
   const at = new Date(seconds * 1000);

@@ -4,7 +4,7 @@ import { pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { CAUSES, marks } from "../shared/causes.js";
 import { shown } from "../shared/text.js";
-import { ago, figure, moment } from "../shared/words.js";
+import { ago, excess, figure, moment } from "../shared/words.js";
 
 // Three reports are missing, unless a configuration says otherwise.
 const SILENT_S = 900;
@@ -73,7 +73,7 @@ function content(alarm, about) {
       { class: "when" },
       "since ", make("time", { datetime: new Date(alarm.began * 1000).toISOString() }, moment(alarm.began)),
       ", for ", make("span", { class: "lasted" }),
-      ...(alarm.worst ? [", up to ", make("strong", {}, `${figure(alarm.worst)}×`), " its limit"] : []),
+      ...(alarm.worst ? [", up to ", make("strong", {}, `${excess(alarm.worst)}×`), " its limit"] : []),
     ),
     make("p", {}, cause(alarm)),
     channels(alarm, about.unit),

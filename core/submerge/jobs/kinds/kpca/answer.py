@@ -9,7 +9,8 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
-from submerge.features import Gaussian, Kernel, Landmarks, Laplace, Matern, Polynomial
+from submerge.features import Kernel, Landmarks, Matern, Polynomial
+from submerge.features.kernels import NAMES, kernel_called
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.kind import AnswerArray
 from submerge.jobs.kinds.kpca.dis_lr import LeadingAxes
@@ -17,8 +18,6 @@ from submerge.pca.subspace import Subspace, oriented
 from submerge.protocol.summaries import KernelSummary
 from submerge.schema import Schema
 from submerge.stats.score_limits import Limits
-
-KERNELS = (Gaussian, Laplace, Matern, Polynomial)
 
 ANSWERS = (
     AnswerArray("points", "The rows that were chosen, (m, width).", "rows"),
@@ -44,32 +43,27 @@ ANSWERS = (
 
 def kernel_numbers(kernel: Kernel) -> Array:
     """Return a kernel, its gamma settled, as numbers (4,)."""
-    number = [each for each, of in enumerate(KERNELS) if type(kernel) is of]
-    if not number or kernel.gamma is None:
+    name = kernel.spec()["kernel"]
+    if name not in NAMES or kernel.gamma is None:
         raise UsageError(f"expected a kernel with its gamma, got {kernel!r}")
     own = [0.0, 0.0]
     if isinstance(kernel, Polynomial):
         own = [float(kernel.degree), kernel.coef0]
     elif isinstance(kernel, Matern):
         own = [kernel.nu, 0.0]
-    return np.array([float(number[0]), kernel.gamma, *own])
+    return np.array([float(NAMES.index(str(name))), kernel.gamma, *own])
 
 
 def kernel_of(numbers: Array) -> Kernel:
     """Return the kernel of an answer; raises PeerError if there is none."""
     which, gamma, first, second = numbers.tolist()
+    if which not in range(len(NAMES)):
+        raise PeerError(f"an answer has one of {len(NAMES)} kernels, got number {which}")
     try:
-        if which == KERNELS.index(Polynomial):
-            return Polynomial(int(first), gamma, second)
-        if which == KERNELS.index(Matern):
-            return Matern(gamma, first)
-        if which == KERNELS.index(Laplace):
-            return Laplace(gamma)
-        if which == KERNELS.index(Gaussian):
-            return Gaussian(gamma)
+        name = NAMES[int(which)]
+        return kernel_called(name, gamma, nu=first, degree=int(first), coef0=second)
     except (UsageError, OverflowError) as error:
         raise PeerError(f"an answer has a kernel: {error}") from error
-    raise PeerError(f"an answer has one of {len(KERNELS)} kernels, got number {which}")
 
 
 def answered(

@@ -5,57 +5,40 @@ from __future__ import annotations
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.errors import PeerError, UsageError
-from submerge.jobs.arrays import (
-    LARGEST_NUMBER,
-    OFF,
-    Arrays,
-    check_at_most,
-    check_counts,
-    expect,
-)
+from submerge.errors import PeerError
+from submerge.jobs.arrays import LARGEST_NUMBER, OFF, Arrays, check_at_most, check_counts, expect
 from submerge.jobs.kind import PhaseDown
 from submerge.jobs.kinds.kpca import dis_lr, leverage, points, remainder
-from submerge.jobs.kinds.kpca.participant import PHASES, Seen, stage_of
-from submerge.jobs.kinds.kpca.settings import MOST_POINTS, KpcaSettings
+from submerge.jobs.kinds.kpca.participant import Seen
+from submerge.jobs.kinds.kpca.settings import KpcaSettings
+from submerge.jobs.kinds.kpca.stages import Shapes, stage_of
 from submerge.jobs.points import LARGEST_READING, MOST_HELD
-from submerge.kernel.nystrom import check_finite
 
-Shapes = dict[str, tuple[int | None, ...]]
+PHASES = ("count", "factor", "project", "measure")
+"""Besides those of the choices."""
 
 
-def check_down(of: KpcaSettings, width: int, down: PhaseDown) -> None:
+def check_down(seen: Seen, down: PhaseDown) -> None:
     """Refuse other phases, and arrays of another shape."""
+    of, width = seen.of, seen.width
     phase, arrays, t = down.phase, down.arrays, of.sketch
-    if phase not in PHASES or stage_of(phase) > len(of.stages):
+    if phase not in PHASES and not seen.has(phase):
         raise PeerError(f"kpca has no phase {phase[:40]!r}")
     by_leverage = of.sample == "leverage"
-    shapes: Shapes = {}
+    shapes: Shapes = seen.shapes_down(phase) if stage_of(phase) else {}
     if phase == "factor" or (phase == "keys-1" and not by_leverage):
         shapes |= {"gamma": (1,)}
-    if phase.startswith("keys"):
-        shapes |= {"limit": (1,)}
     if phase == "keys-1" and by_leverage:
         shapes |= {"triangle": (t * (t + 1) // 2,)}
-    if phase in ("keys-2", "project"):
-        shapes |= {"points": (None, width)}
-    if phase.startswith("points"):
-        shapes |= {"largest": (1,)}
     if phase == "project":
-        shapes |= {"size": (1,)}
+        shapes |= {"points": (None, width), "size": (1,)}
     if phase == "measure":
         shapes |= {"axes": (None, None), "variances": (None,)}
         shapes |= {"mean": (None,)} if of.center else {}
         rank = {"readings_axes": (width, None), "readings_mean": (width,)} if of.readings else {}
         shapes |= rank
     expect(arrays, shapes, single=("points",))
-    if len(arrays.get("points", ())) > MOST_POINTS:
-        raise PeerError(f"at most {MOST_POINTS} points", kind="oversize")
-    if "gamma" in arrays:
-        _check_gamma(of, float(arrays["gamma"][0]))
-    for name in ("limit", "size"):
-        if name in arrays and not 1 <= arrays[name][0] <= MOST_POINTS:
-            raise PeerError(f"{name} is 1 to {MOST_POINTS}", kind="range")
+    seen.check_down(arrays)
     if phase == "measure":
         m, r = arrays["axes"].shape
         fits = arrays["variances"].shape == (r,) and (
@@ -67,17 +50,9 @@ def check_down(of: KpcaSettings, width: int, down: PhaseDown) -> None:
             raise PeerError("variances are positive", kind="range")
 
 
-def _check_gamma(of: KpcaSettings, gamma: float) -> None:
-    try:
-        of.kernel.settled_at(gamma)
-    except UsageError as error:
-        raise PeerError(str(error), kind="range") from error
-
-
-def check_up(
-    of: KpcaSettings, width: int, seen: Seen | None, down: PhaseDown, up: Arrays, clients: int
-) -> None:
-    """Refuse arrays that no child of this version sends; `seen` is None after a restart."""
+def check_up(seen: Seen, down: PhaseDown, up: Arrays, clients: int) -> None:
+    """Refuse arrays that no child of this version sends."""
+    of, width = seen.of, seen.width
     phase, t, rows = down.phase, of.sketch, MOST_HELD * clients
     if phase == "count":
         open_: Shapes = {"sums": (width,), "squares": (1,)} if of.kernel.gamma is None else {}
@@ -92,10 +67,8 @@ def check_up(
                 raise PeerError("squares are no less than those of the mean", kind="range")
     elif phase == "factor":
         expect(up, {"triangle": (t * (t + 1) // 2,)})
-    elif phase.startswith("keys"):
-        points.check_keys(up, of.stages[stage_of(phase) - 1], down, clients)
-    elif phase.startswith("points"):
-        _check_points(of, width, seen, down, up)
+    elif stage_of(phase):
+        seen.check_up(down, up, clients)
     elif phase == "measure":
         remainder.check_sketches(up, remainder.names_of(readings=of.readings), rows)
     else:
@@ -103,38 +76,13 @@ def check_up(
             _check_readings(of, width, up, rows)
             up = dis_lr.without_readings(up)
         square = LARGEST_NUMBER
-        if seen is not None and seen.kernel.gamma is not None:
+        if seen.phase and seen.kernel.gamma is not None:
             farthest = np.full((1, width), LARGEST_READING)
             square = min(square, float(points.own_squares(farthest, seen.kernel)[0]))
         _check_projected(of, int(down.arrays["size"][0]), up, rows, square)
 
 
-def _check_points(
-    of: KpcaSettings, width: int, seen: Seen | None, down: PhaseDown, up: Arrays
-) -> None:
-    """Compute score, u and key of each point again, as far as what went down is known here."""
-    stage = stage_of(down.phase)
-    if seen is None or not seen.knows(stage):
-        size = of.stages[stage - 1]
-        points.check_rows(up, width, points.PointChoice(of.seed, stage, size, size))
-        check_at_most("points", up["points"], LARGEST_READING)
-        return
-    choice = seen.choice(stage)
-    points.check_rows(up, width, choice)
-    check_at_most("points", up["points"], LARGEST_READING)
-    rows = up["points"].astype(np.float64)
-    try:
-        # Also where all rows count alike: others compute their kernel with these.
-        check_finite(seen.kernel, points.own_squares(rows, seen.kernel))
-        scores = seen.scores(stage, rows)
-    except UsageError as error:
-        raise PeerError(str(error), kind="range") from error
-    slack = seen.slack(stage, rows, scores)
-    points.check_chosen(up, choice, scores, slack, float(down.arrays["largest"][0]))
-
-
 def _check_readings(of: KpcaSettings, width: int, up: Arrays, rows: int) -> None:
-    """Refuse other factors of the readings."""
     if not set(dis_lr.NAMES.values()) <= set(up):
         raise PeerError("the readings' directions are missing", kind="shape")
     factor = dis_lr.factor_of(up)

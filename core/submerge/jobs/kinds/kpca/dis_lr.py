@@ -19,7 +19,7 @@ import numpy as np
 
 from submerge._linalg import EPS, Array, signs
 from submerge.features import Landmarks
-from submerge.jobs.arrays import Arrays
+from submerge.jobs.arrays import Arrays, added
 from submerge.jobs.kinds.kpca.leverage import packed, summed, triangle_of, unpacked
 from submerge.kernel.nystrom import Covariance, check_finite, chunks, outside_span, pooled
 from submerge.pca.merging import merge
@@ -96,7 +96,6 @@ def merged_ranks(ups: Sequence[Arrays], rank: int) -> Arrays:
 
 
 def _subspace(up: Arrays) -> Subspace:
-    """Return a factor as what merges."""
     factor = up["factor"]
     sigma = np.sqrt(np.einsum("ij,ij->i", factor, factor))
     weight, energy, _, dropped = up["sums"].tolist()
@@ -113,7 +112,6 @@ def _subspace(up: Arrays) -> Subspace:
 
 
 def found_in_ranks(up: Arrays, k: int) -> LeadingAxes:
-    """Return the leading directions of a factor."""
     whole = _subspace(up)
     solid = whole.sigma[:k] > _floor(whole.sigma, whole.weight, whole.mean)
     axes, sigma = np.array(whole.basis[:, :k][:, solid]), whole.sigma[:k][solid]
@@ -160,14 +158,6 @@ def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> LeadingAxes:
     )
 
 
-def added(ups: Sequence[Arrays]) -> Arrays:
-    """Return the sums of arrays, in order."""
-    total = dict(ups[0])
-    for up in ups[1:]:
-        total = {name: array + up[name] for name, array in total.items()}
-    return total
-
-
 # -- exact ------------------------------------------------------------------------------------
 
 
@@ -197,7 +187,6 @@ def covariance_of(up: Arrays) -> Covariance:
 
 
 def found_in_exact(up: Arrays, k: int, *, center: bool) -> LeadingAxes:
-    """Return the leading directions of the scatter."""
     whole = covariance_of(up)
     about = whole.about(center=center)
     eigenvalues, V = np.linalg.eigh(about)
@@ -241,7 +230,6 @@ def merged_readings(ups: Sequence[Arrays], rank: int) -> dict[str, Array]:
 
 
 def found_in_readings(up: Arrays, rank: int) -> LeadingAxes:
-    """Return the leading directions of all rows."""
     return found_in_ranks(factor_of(up), rank)
 
 
@@ -251,7 +239,6 @@ def factor_of(up: Arrays) -> dict[str, Array]:
 
 
 def without_readings(up: Arrays) -> Arrays:
-    """Return what else has come up."""
     return {name: array for name, array in up.items() if name not in NAMES.values()}
 
 

@@ -19,15 +19,15 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import UsageError
-from submerge.jobs.arrays import Arrays
+from submerge.jobs.arrays import Arrays, added
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobAnswer, PhaseDown, check_known
 from submerge.jobs.kinds.kpca import dis_lr, leverage, remainder
 from submerge.jobs.kinds.kpca.answer import ANSWERS, answered
 from submerge.jobs.kinds.kpca.checks import check_down, check_up
-from submerge.jobs.kinds.kpca.participant import RowsHere, Seen, stage_of
-from submerge.jobs.kinds.kpca.points import cut_rows, limit_of, merged_keys, merged_rows
+from submerge.jobs.kinds.kpca.participant import Seen, counted, given
 from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
+from submerge.jobs.kinds.kpca.stages import RowsOffered, stage_of
 from submerge.jobs.points import NO_ONE_SHARES, JobPoints
 from submerge.jobs.roster import MOST_MEMBERS
 
@@ -59,24 +59,21 @@ class KernelPcaJob:
     answers = ANSWERS
 
     def __init__(self, settings: Settings, width: int) -> None:
-        self._of, self._width = KpcaSettings.of(settings), width
+        self._of = KpcaSettings.of(settings)
         self._rank = dis_lr.rank_of(self._of.components, width)
-        self._seen: Seen | None = None  # of a kind that has met a job on its way
+        self._seen = Seen(self._of, width, self._of.kernel)
 
     # -- at a participant ------------------------------------------------------------
 
     def contribute(
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
-        """Return what a round asks of the rows."""
         if down.phase == "count":
-            here = RowsHere.of(points, self._of)
-            return here, here.counted(points.may_share)
-        held: RowsHere = memory
-        return held.gives(down, points.may_share, node)
+            here = RowsOffered.of(points, self._seen.after(down))
+            return here, counted(here, points.may_share)
+        return given(memory, down, points.may_share, node)
 
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
-        """Return how many rows go up."""
         return len(up["points"]) if down.phase.startswith("points") else 0
 
     # -- at a parent -----------------------------------------------------------------
@@ -85,26 +82,18 @@ class KernelPcaJob:
         """Keep the smallest keys, put points together, or merge factors."""
         of, phase = self._of, down.phase
         if phase == "count":
-            return dis_lr.added(ups)
+            return added(ups)
         if phase == "factor":
             triangles = [leverage.unpacked(up["triangle"], of.sketch) for up in ups]
             return {"triangle": leverage.packed(leverage.triangle_of(triangles, of.sketch))}
-        if phase.startswith("keys"):
-            size = of.stages[stage_of(phase) - 1]
-            return {"keys": merged_keys([up["keys"] for up in ups], size)}
-        if phase.startswith("points"):
-            stage, seen, rows = stage_of(phase), self._seen, merged_rows(ups)
-            if seen is None or not seen.knows(stage):
-                return rows
-            scores = seen.scores(stage, rows["points"].astype(np.float64))
-            return cut_rows(rows, seen.choice(stage), scores)
+        if stage_of(phase):
+            return self._seen.merged(phase, ups)
         if phase == "measure":
             return remainder.merged_sketches(ups)
         own = dis_lr.merged_readings(ups, self._rank) if of.readings else {}
         return {**own, **self._merged_projections(down, ups)}
 
     def _merged_projections(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
-        """Merge factors of the coordinates."""
         of, ups = self._of, [dis_lr.without_readings(up) for up in ups]
         if of.merge == "ranks":
             return dis_lr.merged_ranks(ups, 2 * of.components)
@@ -124,15 +113,15 @@ class KernelPcaJob:
     # -- at the root -----------------------------------------------------------------
 
     def first(self) -> tuple[Any, PhaseDown]:
-        """Ask for counts."""
-        self._seen = Seen.nothing(self._of)
-        return RootState(), PhaseDown("count", {})
+        down = PhaseDown("count", {})
+        self._seen = self._seen.after(down)
+        return RootState(), down
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Go on to the next round, or to the answer."""
         result = self._next(state, down, up)
         if not isinstance(result, JobAnswer):
-            self._remember(result[1])
+            self._seen = self._seen.after(result[1])
         return result
 
     def _next(
@@ -142,12 +131,12 @@ class KernelPcaJob:
         if phase == "count":
             return self._opened(up)
         if phase == "factor":
-            return state, PhaseDown("keys-1", {**self._limit(state, 1), **up})
+            limit = self._seen.limit_down(1, state.counts.sharing)
+            return state, PhaseDown("keys-1", {**limit, **up})
         if phase.startswith("keys"):
-            largest = up["keys"][-1:] if len(up["keys"]) else np.zeros(1)
-            return state, PhaseDown(f"points-{phase[-1]}", {"largest": largest})
+            return state, self._seen.rows_wanted(phase, up)
         if phase.startswith("points"):
-            return self._with_points(state, stage_of(phase), up)
+            return self._with_points(state, phase, up)
         if phase == "measure":
             return self._answer(state, remainder.limits(up))
         return self._projected(state, up)
@@ -176,7 +165,7 @@ class KernelPcaJob:
 
     def _answer(self, state: RootState, limits: Arrays) -> JobAnswer:
         seen, found = self._seen, state.found
-        if seen is None or seen.points is None or found is None:
+        if seen.points is None or found is None:
             raise UsageError("an answer comes after the last round")
         counts = np.array(state.counts)
         own = {} if state.readings is None else dis_lr.answered_readings(state.readings)
@@ -199,41 +188,29 @@ class KernelPcaJob:
         settled = {"gamma": np.array([gamma])}
         if of.sample == "leverage":
             return state, PhaseDown("factor", settled)
-        return state, PhaseDown("keys-1", {**settled, **self._limit(state, 1)})
+        return state, PhaseDown("keys-1", {**settled, **self._seen.limit_down(1, counts.sharing)})
 
-    def _limit(self, state: RootState, stage: int) -> dict[str, Array]:
-        size, of = self._of.stages[stage - 1], self._of
-        limit = limit_of(size, of.node_share, max(1, int(state.counts.sharing)))
-        return {"limit": np.array([float(limit)])}
-
-    def _with_points(self, state: RootState, stage: int, up: Arrays) -> tuple[RootState, PhaseDown]:
+    def _with_points(self, state: RootState, phase: str, up: Arrays) -> tuple[RootState, PhaseDown]:
         """Choose by what these points miss, or project on all."""
         m = state.points + len(up["points"])
         state = state._replace(points=m)
         if not m:
             raise UsageError("kernel PCA needs points, and every row's kernel is 0")
-        if stage < len(self._of.stages) and len(up["points"]):
-            arrays = {**self._limit(state, stage + 1), "points": up["points"]}
-            return state, PhaseDown(f"keys-{stage + 1}", arrays)
-        return state, PhaseDown("project", {"points": up["points"], "size": np.array([float(m)])})
+        down = self._seen.next_keys(phase, up, state.counts.sharing)
+        if down is None:
+            down = PhaseDown("project", {"points": up["points"], "size": np.array([float(m)])})
+        return state, down
 
     # -- checks ------------------------------------------------------------------------
 
-    def _remember(self, down: PhaseDown) -> None:
-        """Remember what has gone down; a parent that has just restarted knows a part of it."""
-        if down.phase == "count":
-            self._seen = Seen.nothing(self._of)
-        elif self._seen is not None:
-            self._seen = self._seen.after(down)
-
     def check_down(self, down: PhaseDown) -> None:
         """Refuse other phases, and arrays of another shape; remember what they hold."""
-        check_down(self._of, self._width, down)
-        self._remember(down)
+        check_down(self._seen, down)
+        self._seen = self._seen.after(down)
 
     def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
         """Refuse arrays that no child of this version sends in the phase, of rows that it has."""
-        check_up(self._of, self._width, self._seen, down, up, clients)
+        check_up(self._seen, down, up, clients)
 
 
 class NystromJob(KernelPcaJob):

@@ -55,7 +55,6 @@ def statistics(
 
 
 def sketches_up(of: dict[str, Array]) -> Arrays:
-    """Return a sketch of each statistic, as arrays."""
     return _up({name: QuantileSketch.of(values, FINE) for name, values in of.items()})
 
 

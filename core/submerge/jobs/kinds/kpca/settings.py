@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from submerge.errors import UsageError
-from submerge.features import (
-    FeatureMap,
-    Gaussian,
-    Kernel,
-    Laplace,
-    Matern,
-    Polynomial,
-    RandomFourier,
-    Sketched,
-    TensorSketch,
-)
+from submerge.features import FeatureMap, Kernel, Polynomial, RandomFourier, Sketched, TensorSketch
+from submerge.features.kernels import NAMES, kernel_called
 from submerge.features.sketch import Sketch
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobSetting, check_known, flag_of, number_of, whole_of
 from submerge.jobs.points import seed_of
 
-KernelName = Literal["gaussian", "laplace", "matern", "polynomial"]
 Sample = Literal["residual", "leverage", "uniform"]
 Merge = Literal["ranks", "sketch", "exact"]
 
@@ -30,14 +21,18 @@ MOST_COMPONENTS, MOST_POINTS, MOST_SKETCH = 512, 4096, 1 << 15
 FIRST_SHARE = 4
 """One point in so many is taken first; the others by what the first ones miss."""
 
-LISTED: tuple[JobSetting, ...] = (
-    JobSetting("components", "whole", f"Directions, k, 1 to {MOST_COMPONENTS}."),
-    JobSetting("points", "whole", "Rows that the fleet chooses.", "20 k"),
-    JobSetting("kernel", "text", f"One of {', '.join(get_args(KernelName))}.", "gaussian"),
+OF_KERNELS = (
+    JobSetting("kernel", "text", f"One of {', '.join(NAMES)}.", "gaussian"),
     JobSetting("gamma", "number", "The kernel's scale.", "from the spread of all rows"),
     JobSetting("degree", "whole", "Of a polynomial kernel.", "2"),
     JobSetting("coef0", "number", "Of a polynomial kernel.", "0"),
     JobSetting("nu", "number", "Of a Matern kernel, 1.5 or 2.5.", "1.5"),
+)
+
+LISTED: tuple[JobSetting, ...] = (
+    JobSetting("components", "whole", f"Directions, k, 1 to {MOST_COMPONENTS}."),
+    JobSetting("points", "whole", "Rows that the fleet chooses.", "20 k"),
+    *OF_KERNELS,
     JobSetting("center", "flag", "Whether the mean of the features is subtracted.", "true"),
     JobSetting(
         "sample", "text", f"How points are chosen: {', '.join(get_args(Sample))}.", "residual"
@@ -87,11 +82,11 @@ class KpcaSettings(NamedTuple):
             points,
             kernel_setting(settings),
             flag_of(settings, "center", default=True),
-            _one_of(settings, "sample", Sample),
+            one_of(settings, "sample", get_args(Sample)),
             features,
             whole_of(settings, "sketch", sketch, least=min(k, features), most=min(features, 2048)),
-            _one_of(settings, "sketched_by", Sketch),
-            _one_of(settings, "merge", Merge),
+            one_of(settings, "sketched_by", get_args(Sketch)),
+            one_of(settings, "merge", get_args(Merge)),
             whole_of(settings, "columns", 40 * k, least=k, most=MOST_SKETCH),
             number_of(settings, "node_share", 0.25, most=1.0),
             flag_of(settings, "readings", default=True),
@@ -115,26 +110,20 @@ class KpcaSettings(NamedTuple):
         return Sketched(made, self.sketch, self.sketched_by, self.seed)
 
 
-def kernel_setting(settings: Settings) -> Kernel:
-    """Return the kernel that is set; its gamma may be open."""
-    name = _one_of(settings, "kernel", KernelName)
-    gamma: Any = settings.get("gamma")
+def kernel_setting(settings: Settings, names: Sequence[str] = NAMES) -> Kernel:
+    """Return the kernel that is set, the first of the names by default; its gamma may be open."""
+    name = one_of(settings, "kernel", names)
     of_kernel = {"polynomial": ("degree", "coef0"), "matern": ("nu",)}.get(name, ())
     for each in ("degree", "coef0", "nu"):
         if each in settings and each not in of_kernel:
             raise UsageError(f"{each} is not a setting of the {name} kernel: leave it out")
-    if name == "polynomial":
-        coef0: Any = settings.get("coef0", 0.0)
-        return Polynomial(whole_of(settings, "degree", 2, least=1, most=64), gamma, coef0)
-    if name == "matern":
-        nu: Any = settings.get("nu", 1.5)
-        return Matern(gamma, nu)
-    return Laplace(gamma) if name == "laplace" else Gaussian(gamma)
+    own: dict[str, Any] = {each: settings[each] for each in of_kernel if each in settings}
+    gamma: Any = settings.get("gamma")
+    return kernel_called(name, gamma, **own)
 
 
-def _one_of(settings: Settings, name: str, allowed: Any) -> Any:
+def one_of(settings: Settings, name: str, words: Sequence[str]) -> Any:
     """Return a word of the settings, by default the first that is allowed."""
-    words = get_args(allowed)
     value = settings.get(name, words[0])
     if value not in words:
         raise UsageError(f"{name} must be one of {', '.join(words)}, got {str(value)[:40]!r}")

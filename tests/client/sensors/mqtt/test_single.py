@@ -7,13 +7,14 @@ import re
 import pytest
 
 from submerge import UsageError
-from submerge_client.sensors.mqtt.messages import Published, PublishedValue
+from submerge_client.sensors.mqtt.messages import SingleDecoder
+from submerge_client.sensors.tally import ProblemTally, no_log
 
 CHANNELS = ("temp", "hum.2")
 
 
-def published(topic: str = "a/{channel}/b", value: str = "value", time: str = "") -> Published:
-    return Published(CHANNELS, topic=topic, value=value, time=time)
+def published(topic: str = "a/{channel}/b", value: str = "value", time: str = "") -> SingleDecoder:
+    return SingleDecoder(CHANNELS, ProblemTally(no_log), topic=topic, value=value, time=time)
 
 
 @pytest.mark.parametrize(
@@ -33,27 +34,27 @@ def test_a_topic_names_its_channel(template, subscription, heard) -> None:
     """Its place in the schema, or None; the filter covers all channels."""
     reader = published(template)
 
-    assert subscription == reader.subscription
+    assert (subscription,) == reader.subscriptions
     assert heard == {topic: reader.channel(topic) for topic in heard}
 
 
 @pytest.mark.parametrize(
     ("value", "time", "payload", "said"),
     [
-        ("", "", "21.5", PublishedValue(21.5, None)),
-        ("", "", " -3e2\n", PublishedValue(-300, None)),
-        ("", "", "null", PublishedValue(None, None)),
-        ("", "", "", PublishedValue(None, None)),
-        ("value", "", '{"value": 21}', PublishedValue(21, None)),
-        ("value", "", '{"value": "21.5", "unit": "C"}', PublishedValue(21.5, None)),
-        ("value", "", '{"value": null}', PublishedValue(None, None)),
-        ("value", "", " ", PublishedValue(None, None)),
-        ("reading.celsius", "", '{"reading": {"celsius": 1}}', PublishedValue(1, None)),
-        ("v", "t", '{"v": 1, "t": 1751.25}', PublishedValue(1, 1751.25)),
-        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00Z"}', PublishedValue(1, 3600)),
-        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00+01:00"}', PublishedValue(1, 0)),
-        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00"}', PublishedValue(1, 3600)),
-        ("v", "a.t", '{"v": 1, "a": {"t": "60"}}', PublishedValue(1, 60)),
+        ("", "", "21.5", (21.5, None)),
+        ("", "", " -3e2\n", (-300, None)),
+        ("", "", "null", (None, None)),
+        ("", "", "", (None, None)),
+        ("value", "", '{"value": 21}', (21, None)),
+        ("value", "", '{"value": "21.5", "unit": "C"}', (21.5, None)),
+        ("value", "", '{"value": null}', (None, None)),
+        ("value", "", " ", (None, None)),
+        ("reading.celsius", "", '{"reading": {"celsius": 1}}', (1, None)),
+        ("v", "t", '{"v": 1, "t": 1751.25}', (1, 1751.25)),
+        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00Z"}', (1, 3600)),
+        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00+01:00"}', (1, 0)),
+        ("v", "t", '{"v": 1, "t": "1970-01-01T01:00:00"}', (1, 3600)),
+        ("v", "a.t", '{"v": 1, "a": {"t": "60"}}', (1, 60)),
     ],
 )
 def test_what_a_message_says(value, time, payload, said) -> None:
@@ -100,6 +101,10 @@ def test_a_message_that_means_nothing_says_why(value, time, payload, error) -> N
 def test_settings_that_do_not_fit_are_refused(channels, chosen, message) -> None:
     """Before anything is connected."""
     with pytest.raises(UsageError) as caught:
-        Published(channels, **{"topic": "a/{channel}", "value": "value", "time": ""} | chosen)
+        SingleDecoder(
+            channels,
+            ProblemTally(no_log),
+            **{"topic": "a/{channel}", "value": "value", "time": ""} | chosen,
+        )
 
     assert message in str(caught.value)

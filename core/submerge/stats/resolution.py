@@ -1,0 +1,103 @@
+"""Resolution: the step that readings of a channel move by, and the noise that it makes.
+
+Reading a value to a step adds an error of variance step^2 / 12 (a uniform error of one step), so
+no channel is known better than that. A channel that has never varied is known to no step at all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from submerge._linalg import Array
+
+UNKNOWN = 1e12
+"""Noise of a channel whose step is not known, over the largest of others."""
+
+ENOUGH = 3
+"""Moves by a step from which it counts beside that of earlier readings."""
+
+ALIKE = 1e-6
+"""Share by which movements of one step differ: more is another step."""
+
+ROUNDING = 1e-10
+"""Least movement of a reading, scaled: less is rounding."""
+
+
+class Resolution(NamedTuple):
+    """The steps of channels after some rows: an immutable set of arrays (channels,), NaN unknown.
+
+    last : the newest reading
+    step : the least difference between a reading and the next, where they differ
+    before : that of other readings, of an earlier time: a channel is as coarse as either
+    seen : how often readings differed by the step, `ENOUGH` at most
+    """
+
+    last: Array
+    step: Array
+    before: Array
+    seen: Array
+
+    @classmethod
+    def none(cls, channels: int) -> Resolution:
+        """Return the state before the first row."""
+        unknown = np.full(channels, np.nan)
+        return cls(unknown, unknown, unknown, np.zeros(channels))
+
+    @property
+    def restarted(self) -> Resolution:
+        """What is known to other rows than those that follow: of another time, or file."""
+        return Resolution.none(len(self.last))._replace(before=np.fmax(self.step, self.before))
+
+    def after(self, rows: Array) -> tuple[Resolution, Array | None]:
+        """Return it after rows (n, channels), scaled, NaN for gaps; and the steps at each of them.
+
+        Steps are (3, n, channels), as `steps`; None where all are as before. However rows are cut,
+        they are the same.
+        """
+        values = np.concatenate((self.last[None], rows))
+        gaps = np.isnan(values)
+        if gaps[1:].any():
+            place = np.where(gaps, 0, np.arange(len(values))[:, None])
+            np.maximum.accumulate(place, axis=0, out=place)
+            values = np.take_along_axis(values, place, axis=0)
+        moved = np.abs(values[1:] - values[:-1])
+        solid = moved > ROUNDING * (1 + np.abs(values[1:]))
+        known = self._replace(last=values[-1].copy())
+        # Mostly no reading moves by the step, or less: one that is unknown is NaN.
+        again = (self.seen >= ENOUGH) & (moved >= (1 - ALIKE) * self.step)
+        if not (solid & ~again & ~(moved > (1 + ALIKE) * self.step)).any():
+            return known, None
+        moved[~solid] = np.nan
+        steps = np.fmin.accumulate(np.concatenate((self.step[None], moved)), axis=0)
+        finer = solid & ~(steps[1:] >= (1 - ALIKE) * steps[:-1])
+        count = np.cumsum(solid & (moved <= (1 + ALIKE) * steps[1:]), axis=0)
+        # Those before a finer step do not count.
+        other = np.maximum.accumulate(np.where(finer, count - 1, -self.seen), axis=0)
+        seen = np.minimum(count - other, ENOUGH)
+        known = known._replace(step=steps[-1].copy(), seen=seen[-1].copy())
+        return known, np.stack([steps[1:], np.broadcast_to(self.before, rows.shape), seen])
+
+    @property
+    def steps(self) -> Array:
+        """(3, channels), of these readings, of those before, and how often these were seen."""
+        return np.stack([self.step, self.before, self.seen])
+
+
+def as_read(noise: Array, steps: Array, flat: npt.NDArray[np.bool_]) -> Array:
+    """Return the variances of noise (channels,) of readings with steps, (n, channels).
+
+    What was measured includes the error of reading to the steps before. That of larger ones is
+    added. Of a `flat` channel nothing was measured: it is unknown, `UNKNOWN`, or the error alone.
+    """
+    step, before, seen = steps
+    # Readings that are not on a grid never move by the same amount again, and a fault does once.
+    known = seen >= np.where(flat, 1, np.where(np.isnan(before), 2, ENOUGH))
+    now, before = np.where(known, np.square(step), np.nan) / 12, np.square(before) / 12
+    coarse = np.fmax(now, before)
+    more = noise + np.nan_to_num(np.maximum(now - before, 0.0))
+    unknown = UNKNOWN * float(noise.max())
+    least = np.where(np.isnan(coarse) & flat, unknown, coarse)
+    return np.asarray(np.fmax(more, least), dtype=np.float64)
