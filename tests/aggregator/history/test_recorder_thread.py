@@ -43,9 +43,11 @@ def test_an_entry_that_cannot_be_kept_costs_itself(
     kept: HistoryRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What comes with it is kept, it is counted, and the log has one line."""
-    broken = ModelHeard(None)  # type: ignore[arg-type]
+    broken, all_there = ModelHeard(None), threading.Event()  # type: ignore[arg-type]
+    kept.ask(lambda _: all_there.wait(PATIENCE_S))  # the three are written at once
     for entry in (broken, TrailHeard("room", "a", 600, b"\x09"), broken):
         kept.take(entry)
+    all_there.set()
     found = kept.ask(lambda file: file.levels("room", range(99), most=9)).result(PATIENCE_S)
 
     assert ["a"] == list(found)
