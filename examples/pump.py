@@ -16,7 +16,7 @@ import time
 given = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
 rows, rate = int(given.get("--rows", 100)), float(given.get("--rate", 0))
 for i in range(rows):
-    load = 1 + 0.3 * math.sin(i / 200) + random.gauss(0, 0.05)
+    load = 1 + 0.3 * math.sin(i / 30) + random.gauss(0, 0.05)
     flow = 40 * load + random.gauss(0, 0.4) + (6 if i >= rows - 20 else 0)
     pressure = 3 + 1.5 * load**2 + random.gauss(0, 0.02)
     current = 4 + 6 * load + random.gauss(0, 0.1)
