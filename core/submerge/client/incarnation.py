@@ -30,7 +30,7 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.score_trail import NO_TRAIL, ScoreTrail
-from submerge.protocol.summaries import Learner, Summaries, Summary
+from submerge.protocol.summaries import NO_METHOD, Learner, Summaries, Summary
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
@@ -280,6 +280,7 @@ class ClientIncarnation:
             scores=scores,
             alarm_status=alarm_status,
             trail=trail,
+            method=NO_METHOD if self._learner is None else self._learner.method,
         )
 
     def checkpoint(self, report: Report, now: Now) -> Checkpoint:
