@@ -161,6 +161,16 @@ class EnergyRank:
         return rank
 
 
+def rule_of(rank: int | str | RankRule) -> RankRule:
+    """Return a rank's rule: of a number, of the name of a rule, or itself."""
+    named: dict[str, type[SapcaRank | EnergyRank]] = {"sapca": SapcaRank, "energy": EnergyRank}
+    if isinstance(rank, str):
+        if rank not in named:
+            raise UsageError(f'rank must be a number, a rule, "sapca" or "energy", got {rank!r}')
+        return named[rank]()
+    return rank if isinstance(rank, RankRule) else FixedRank(rank)
+
+
 def within(rule: RankRule, most: int) -> RankRule:
     """Return a rule that shows at most `most` directions; one of another kind as it is."""
     start = min(rule.start, most)

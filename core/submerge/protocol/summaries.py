@@ -20,7 +20,7 @@ from submerge.pca.expectation import Guesses
 from submerge.pca.factor import Factors, factors_of
 from submerge.pca.merging import merge, merge_whole
 from submerge.pca.missing import fill
-from submerge.pca.rank import FixedRank, RankRule, within
+from submerge.pca.rank import FixedRank, RankRule, rule_of, within
 from submerge.pca.restatement import restated
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter_sum import Center
@@ -333,7 +333,7 @@ class Subspaces:
         memory: int = DEFAULT_MEMORY,
         exact: Exact = "auto",
     ) -> None:
-        self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
+        self.rule = rule_of(rank)
         self.rank_max = rank_max or self.rule.highest or self.rule.start
         self.oversample = oversample
         self.linear_rank = linear_rank
