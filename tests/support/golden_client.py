@@ -209,7 +209,7 @@ def of_a_moving_average() -> dict[Any, Any]:
     report = replace(
         first.report,
         scores=scores._replace(maxima=maxima),
-        method=Method("SAPCA, alpha 0.01, beta 0.1", 7),
+        method=Method("SAPCA, alpha 0.01, beta 0.1", 7, 0.75, 1.5),
         alarm_status=replace(status, alarms=alarms),
     )
     hours = lookout.detector.hours

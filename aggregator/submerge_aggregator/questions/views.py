@@ -70,8 +70,7 @@ class RowView:
     moved : Readings that measured the fleet's schema, and that another incarnation counts since.
     silent_s : Since it was heard; if not heard since this process began, since then.
     model_version : Of the newest model in use, there or below.
-    algorithm, rank : What has made a client's summary, and the directions that its own rule has
-        chosen, 0 where the root chooses.
+    algorithm, rank, own_share, unlike : As in `Method`.
     """
 
     incarnation: str
@@ -91,6 +90,8 @@ class RowView:
     moved: int = 0
     algorithm: str = ""
     rank: int = 0
+    own_share: float = 0.0
+    unlike: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

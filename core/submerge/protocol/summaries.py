@@ -41,14 +41,12 @@ BLOCK = 64
 
 
 class Method(NamedTuple):
-    """How a node learns, for people.
+    """How a node learns and what its rows are judged by, for people."""
 
-    algorithm : And its rule: `SAPCA, alpha 0.01, beta 0.1`.
-    rank : Directions that its own rule has chosen; 0 where the root chooses.
-    """
-
-    algorithm: str = ""
-    rank: int = 0
+    algorithm: str = ""  # and its rule: `SAPCA, alpha 0.01, beta 0.1`
+    rank: int = 0  # directions that its own rule has chosen; 0 where the root chooses
+    own_share: float = 0.0  # of the scatter that it scores by: the rest is the fleet's
+    unlike: float = 0.0  # how much likelier its rows are than by the fleet alone, nats a row
 
     @classmethod
     def of(cls, engine: SAPCA) -> Method:

@@ -71,6 +71,8 @@ def table_of(
             "cert", last(lambda _, row: _left(row.certified_until_s - now, row)), shown=certified
         ),
         Column("rank", last(lambda _, row: str(row.rank or "-")), shown=ranked, right=True),
+        Column("own", last(lambda _, row: f"{row.own_share:.0%}"), shown=wide, right=True),
+        Column("unlike", last(lambda _, row: f"{row.unlike:.2g}"), shown=wide, right=True),
         Column("algorithm", last(lambda _, row: row.algorithm or "-"), shown=wide),
         Column("software", last(lambda _, row: row.software), shown=wide),
         # All of the state can be read, on as many lines as that takes.

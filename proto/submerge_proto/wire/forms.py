@@ -273,12 +273,20 @@ def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.Rep
     """Return a report; `kept`: for a record, as `summaries.put`."""
     message: pb.ReportRequest = _REPORT_FIELDS.made(value)
     message.header.software = value.software or parts.SOFTWARE
-    message.algorithm, message.rank = value.method
+    said = value.method
+    message.algorithm, message.rank = said.algorithm, said.rank
+    message.own_share, message.unlike = said.own_share, said.unlike
     summaries.put(message, value.summary, coarse=coarse, kept=kept)
     if value.trail.levels and not kept:
         message.trail.CopyFrom(_TRAIL.made(value.trail))
     put(message, value.earlier, coarse=coarse, kept=kept)
     return message
+
+
+def _method_of(message: pb.ReportRequest) -> Method:
+    algorithm = parts.text(message.algorithm, parts.SOFTWARE_LETTERS)
+    share, unlike = within("own_share", message.own_share, 1.0), within("unlike", message.unlike)
+    return Method(algorithm, message.rank, share, unlike)
 
 
 def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
@@ -288,7 +296,7 @@ def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
         **said,
         summary=summaries.of(message, said["fingerprint"], kept=kept),
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
-        method=Method(parts.text(message.algorithm, parts.SOFTWARE_LETTERS), message.rank),
+        method=_method_of(message),
         trail=_trail_of(message) if message.HasField("trail") else NO_TRAIL,
         earlier=of(message, kept=kept),
     )

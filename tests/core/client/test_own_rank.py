@@ -113,7 +113,7 @@ def test_where_the_root_chooses_a_report_has_no_rank_of_its_own():
     table.step("a", Reading(readings(0, 2)))
     table.step("a", Flush())
 
-    assert ("exact covariance", 0) == table.reports("a")[-1].method
+    assert ("exact covariance", 0) == table.reports("a")[-1].method[:2]
 
 
 def test_without_the_whole_scatter_directions_are_learnt_and_sent():
@@ -146,3 +146,25 @@ def test_a_rule_stays_below_the_dimension(rule, most, limits):
 
     assert limits == (bounded.start, bounded.lowest, bounded.highest)
     assert type(rule) is type(bounded)
+
+
+def test_a_report_says_how_much_of_its_own_a_node_is_judged_by():
+    """Nothing at first, and more as its own rows come: people see it at the parent."""
+    schema = Schema(6, center="own")
+    table = Table(Subspaces(2), schema)
+    table.root("r", model_every_s=60)
+    table.aggregator("north")
+    for name in "ab":
+        table.client(name, under="north", report_every_s=50)
+    shares = []
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        for i, name in enumerate("ab"):
+            mix = np.random.default_rng(i).standard_normal((2, 6))
+            rows = rng.standard_normal((60, 2)) @ mix + 0.2 * rng.standard_normal((60, 6))
+            table.step(name, Reading(rows))
+        table.passes(100)
+        shares.append(table.reports("a")[-1].method.own_share)
+
+    assert 0.0 == shares[0] < shares[-1] <= 1.0
+    assert table.reports("a")[-1].method.unlike > 0.0
