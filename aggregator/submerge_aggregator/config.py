@@ -201,7 +201,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
             self.summary.summaries,
             built,
             learns_scaling=learns,
-            chooses_rank=self.summary.rank == "auto",
+            chooses_rank=not isinstance(self.summary.rank, int),
             robust=self.robust,
             bounds=self.bounds == "on",
             trusted=self.trusted,

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from submerge import SAPCA, Array, Schema
-from submerge.protocol.summaries import below
+from submerge import Array, Schema
+from submerge.pca.budget import low_rank_bytes
+from submerge.protocol.summaries import Method
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.summary import LearntSummary
 from submerge_client.sensors import open_sensor
@@ -154,13 +155,14 @@ def trial_lines(
 
 
 def _memory_line(summary: LearntSummary, schema: Schema) -> str:
-    """Return a line about the memory of the engine that learns."""
-    rank = below(summary.most, schema.dim)
-    engine = SAPCA(rank, oversample=summary.kept - rank, memory=summary.memory_bytes, schema=schema)
+    """Return a line about the engine that learns, and its memory."""
+    engine = summary.summaries.engine(schema)
     most = (engine.most_bytes or 0) / 1e6
+    if engine.rule.adaptive:
+        most = low_rank_bytes(schema.dim, summary.kept, engine.block_size) / 1e6
     # MB, as the setting has it; `g` alone writes 170 as 1.7e+02.
     shown = f"{most:.2g}" if most < 10 else f"{most:.0f}"
-    return f"learning takes at most {shown} MB: {engine.algorithm}"
+    return f"learning takes at most {shown} MB: {Method.of(engine).algorithm}"
 
 
 def _line_of(name: str, unit: str, column: Array, scaled: tuple[float, float] | None) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from submerge import SAPCA, EnergyRank, SapcaRank
 from submerge_aggregator.assembly import server_of
 from submerge_aggregator.config import AggregatorConfig
 from submerge_client.config.tomlfile import read
@@ -58,6 +59,8 @@ def root(request, tmp_path):
         text = text.replace('channels = ["a", "b", "c"]', SCALED)
     elif request.param == "of the fleet":
         text = text.replace('"c"]\n', '"c"]\ncenter = "fleet"\n')
+    elif request.param == "eight":
+        text = text.replace('["a", "b", "c"]', str(list("abcdefgh")))
     elif request.param != "none":
         text = text.replace("[groups.rows.summary]\n", KERNEL.format(gamma=request.param))
         text = text.replace("[timing]\n", "[advanced]\nscaling_rows = 150\n[timing]\n")
@@ -133,6 +136,27 @@ def test_the_center_is_as_the_group_has_it(root, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("root", ["eight"], indirect=True)
+@pytest.mark.parametrize("rule", [("sapca", "--alpha", 0.1, "--beta", 0.2), ("energy",)])
+def test_each_client_has_a_rank_of_its_own(root, tmp_path, rule):
+    """As the rule has of the same rows in one process, and the parent can see it."""
+    table(tmp_path / "rows.csv", "abcdefgh", n=600)
+    options = ("--insecure", "--leaves", 2, "--rank", 4, "--rank-rule", *rule)
+    done = into(root, tmp_path / "rows.csv", "--group", "rows", *options)
+
+    ledger = root.worker.node.ledger("rows")
+    assert (0, 600) == (done.exit_code, ledger.counts().learnt)
+    rows = np.loadtxt(tmp_path / "rows.csv", delimiter=",", skiprows=1)
+    for row in ledger.rows.values():
+        report = row.report
+        kind = SapcaRank(4, 0.1, 0.2, highest=7) if rule[0] == "sapca" else EnergyRank(start=4)
+        first = int(report.stamp.node[-1]) - 1
+        alone = SAPCA(kind, exact="never").partial_fit(rows[first::2])
+        assert (f"SAPCA, {kind}", alone.target) == report.method[:2]
+        assert alone.target < 4
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ["0.25", '"auto"'], indirect=True)
 def test_a_kernel_group_is_fed(root, tmp_path):
     """By the fleet's gamma: rows that only measured for it are read again, and none is lost."""
@@ -167,7 +191,10 @@ def test_rows_that_only_measured_were_not_told(root, tmp_path, monkeypatch):
     [
         (("--insecure",), "--into needs --group"),
         (("--group", "rows"), "insecure = true"),
-        (("--group", "rows", "--insecure", "--alpha", "0.1"), "--alpha has no effect with --into"),
+        (
+            ("--group", "rows", "--insecure", "--alpha", "0.1"),
+            "--alpha has an effect with --rank-rule sapca",
+        ),
         (("--group", "rows", "--insecure", "--gamma", "1"), "--gamma has an effect with --kernel"),
         (("--group", "rows", "--insecure", "--center", "stream"), "own, fleet or none"),
     ],

@@ -16,6 +16,7 @@ from submerge.client.pending_finals import Past
 from submerge.pca.own_scatter import KAPPAS, OwnScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Incarnation, Pin
+from submerge.protocol.summaries import Method
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.resolution import Resolution
@@ -208,6 +209,7 @@ def of_a_moving_average() -> dict[Any, Any]:
     report = replace(
         first.report,
         scores=scores._replace(maxima=maxima),
+        method=Method("SAPCA, alpha 0.01, beta 0.1", 7, 0.75, 1.5),
         alarm_status=replace(status, alarms=alarms),
     )
     hours = lookout.detector.hours

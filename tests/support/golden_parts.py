@@ -99,10 +99,7 @@ def with_energies(first: float = 8.0) -> Subspace:
 
 
 def whole(*, dtype: str = "<f4") -> WholeScatter:
-    """Return what a narrow group has learnt.
-
-    dtype : "<f4" is as it travels, "<f8" as it was merged, with digits that float32 has not
-    """
+    """Return what a narrow group has learnt: "<f8" as it was merged, "<f4" as it travels."""
     packed = np.array([0.5, 0.25, 0.125, 0.0, 0.5, 0.125, -0.25, 0.25, 0.125, 0.125], dtype="<f4")
     held = packed
     if dtype == "<f8":

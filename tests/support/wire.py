@@ -39,7 +39,7 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
-from submerge.protocol.summaries import KernelSummary
+from submerge.protocol.summaries import KernelSummary, Method
 from submerge.stats.moments import KEPT, LARGEST_POINT, LEAST_WIDTH, Moments, Reservoir
 from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.score_limits import Limits
@@ -267,6 +267,13 @@ def trails(draw: Any) -> ScoreTrail:
 # -- messages -----------------------------------------------------------------------
 
 
+METHODS = st.builds(
+    Method,
+    *(st.text("SAPC 0.1,", max_size=64), st.integers(0, 2**32 - 1)),
+    *(st.floats(0, 1), st.floats(0, 1e300)),
+)
+
+
 @st.composite
 def reports(draw: Any) -> Report:
     """A client's, or an aggregator's; of a summary, of moments, of both, of neither."""
@@ -302,6 +309,7 @@ def reports(draw: Any) -> Report:
         software=draw(st.just("") | st.text("abc 1.0", max_size=64)),
         certified_until=draw(st.just(0.0) | st.floats(0, 253_402_300_799)),
         alarm_status=draw(st.none() | watch),
+        method=draw(METHODS),
         trail=NO_TRAIL if fence else draw(trails()),
         earlier=draw(_earlier_sums(dim, told_counts)) if fence and summary is None else None,
     )

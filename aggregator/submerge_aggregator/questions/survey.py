@@ -199,6 +199,7 @@ def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now
         schema="old" if is_old(report, ledger.schema_of) else "current",
         certified_until_s=report.certified_until,
         moved=report.counts.moved,
+        **report.method._asdict(),
     )
 
 

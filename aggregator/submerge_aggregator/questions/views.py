@@ -70,6 +70,7 @@ class RowView:
     moved : Readings that measured the fleet's schema, and that another incarnation counts since.
     silent_s : Since it was heard; if not heard since this process began, since then.
     model_version : Of the newest model in use, there or below.
+    algorithm, rank, own_share, unlike : As in `Method`.
     """
 
     incarnation: str
@@ -87,6 +88,10 @@ class RowView:
     schema: Age
     certified_until_s: float = 0.0
     moved: int = 0
+    algorithm: str = ""
+    rank: int = 0
+    own_share: float = 0.0
+    unlike: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from submerge._linalg import Array, Storage
 from submerge.client.measurement import MeasuredRows, MeasuringMemory
 from submerge.judge.prepare import GAPS, LARGEST_SCALED, LEAD_IN, OTHER_STATE, REASONS, TOO_LARGE
 from submerge.pca.expectation import Guesses
+from submerge.pca.own_scatter import OwnScatter
 from submerge.pca.subspace import LARGEST
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Now
@@ -30,7 +31,7 @@ from submerge.protocol.messages import (
     Stamp,
 )
 from submerge.protocol.score_trail import NO_TRAIL, ScoreTrail
-from submerge.protocol.summaries import Learner, Summaries, Summary
+from submerge.protocol.summaries import NO_METHOD, Learner, Method, Summaries, Summary
 from submerge.schema import Schema
 from submerge.stats.moments import Moments, pooled
 
@@ -96,6 +97,13 @@ def advice(account: RowAccount, *, has_parent: bool, unsettled: int) -> str:
     if account.waiting:
         return "start the client again when it can reach its parent: it then sends what waits"
     return ""
+
+
+def _method(learner: Learner | None, own: OwnScatter | None) -> Method:
+    method = NO_METHOD if learner is None else learner.method
+    if own is None or not own.weight:
+        return method
+    return method._replace(own_share=round(1 - own.share, 3), unlike=round(own.unlike, 3))
 
 
 Priorities = npt.NDArray[np.uint64]
@@ -258,6 +266,7 @@ class ClientIncarnation:
         scores: ScoreSketches | None,
         alarm_status: AlarmStatus | None = None,
         trail: ScoreTrail = NO_TRAIL,
+        own: OwnScatter | None = None,
     ) -> Report:
         """Return a report of everything that it has seen, under the next number.
 
@@ -280,6 +289,7 @@ class ClientIncarnation:
             scores=scores,
             alarm_status=alarm_status,
             trail=trail,
+            method=_method(self._learner, own),
         )
 
     def checkpoint(self, report: Report, now: Now) -> Checkpoint:

@@ -126,7 +126,8 @@ class NodeMonitor:
         self._channels = kept.channels or ChannelState.none(self._count)
         self._resolution = kept.resolution or Resolution.none(self._count)
         self.scatter = kept.scatter
-        self._keeps_scatter = schema.center == "own" and schema.linear and schema.width <= WIDEST
+        fits = schema.width <= WIDEST and summaries.exact != "never"
+        self._keeps_scatter = schema.center == "own" and schema.linear and fits
         self._steps: Array | None = None  # as they are, the same object while they are the same
         self._reference: tuple[Model, OwnMean | None] | None = None
         self._scoring: tuple[Model, ScoringModel] | None = None

@@ -485,4 +485,5 @@ class ClientNode:
             scores=self._ingest.scores,
             alarm_status=self._ingest.alarm_status(now),
             trail=self._ingest.trail,
+            own=None if (monitor := self._ingest.monitor) is None else monitor.scatter,
         )

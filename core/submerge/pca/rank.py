@@ -7,8 +7,9 @@ and the hold-off; `SAPCA` never shows a direction that holds nothing.
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 from submerge._linalg import Array
@@ -112,6 +113,9 @@ class SapcaRank:
                 stacklevel=3,
             )
 
+    def __str__(self) -> str:
+        return f"alpha {self.alpha:g}, beta {self.beta:g}"
+
     def next(self, rank: int, sigma: Array, energy: float) -> int:
         shown = sigma[:rank]
         last = shown[-1] if len(shown) == rank else 0.0
@@ -145,6 +149,9 @@ class EnergyRank:
                 f"the energy limits must be 0 < low < high <= 1, got {self.low:g} and {self.high:g}"
             )
 
+    def __str__(self) -> str:
+        return f"energy {self.low:g} to {self.high:g}"
+
     def next(self, rank: int, sigma: Array, energy: float) -> int:
         squares = sigma**2
         if squares[:rank].sum() < self.low * energy:
@@ -152,6 +159,26 @@ class EnergyRank:
         if squares[: rank - 1].sum() > self.high * energy:
             return rank - 1
         return rank
+
+
+def rule_of(rank: int | str | RankRule) -> RankRule:
+    """Return a rank's rule: of a number, of the name of a rule, or itself."""
+    named: dict[str, type[SapcaRank | EnergyRank]] = {"sapca": SapcaRank, "energy": EnergyRank}
+    if isinstance(rank, str):
+        if rank not in named:
+            raise UsageError(f'rank must be a number, a rule, "sapca" or "energy", got {rank!r}')
+        return named[rank]()
+    return rank if isinstance(rank, RankRule) else FixedRank(rank)
+
+
+def within(rule: RankRule, most: int) -> RankRule:
+    """Return a rule that shows at most `most` directions; one of another kind as it is."""
+    start = min(rule.start, most)
+    if isinstance(rule, FixedRank):
+        return FixedRank(start)
+    if isinstance(rule, SapcaRank | EnergyRank) and most < (rule.highest or math.inf):
+        return replace(rule, start=start, lowest=min(rule.lowest, most), highest=most)
+    return rule
 
 
 @dataclass(slots=True)

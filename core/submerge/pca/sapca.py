@@ -17,7 +17,7 @@ It promises:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ from submerge.pca.budget import (
 from submerge.pca.expectation import Guesses
 from submerge.pca.low_rank import LowRank
 from submerge.pca.projections import Projections, column_names, schema_of
-from submerge.pca.rank import FixedRank, RankChoice, RankRule
+from submerge.pca.rank import RankChoice, RankRule, rule_of
 from submerge.pca.ritz import block_rows
 from submerge.pca.scatter import Scatter
 from submerge.pca.subspace import (
@@ -59,9 +59,9 @@ class SAPCA(Projections):
 
     Parameters
     ----------
-    rank : int or RankRule
-        Directions to show: a fixed number, or a rule that changes it (`SapcaRank`,
-        the paper's; `EnergyRank`).
+    rank : int, "sapca", "energy" or RankRule
+        Directions to show: a fixed number (SPCA), or a rule that changes it: "sapca" is
+        `SapcaRank()`, the paper's, "energy" `EnergyRank()`. `algorithm` says what runs.
     oversample : int
         Spare directions kept beside those shown; k = rank + oversample. They cost
         memory and time in proportion and buy accuracy: on Light 0.5 % above the
@@ -109,7 +109,7 @@ class SAPCA(Projections):
 
     def __init__(
         self,
-        rank: int | RankRule = 10,
+        rank: int | Literal["sapca", "energy"] | RankRule = 10,
         *,
         oversample: int = 5,
         forgetting_factor: float = 1.0,
@@ -131,7 +131,7 @@ class SAPCA(Projections):
             raise UsageError(
                 f'center={center} contradicts the schema, whose center is "{schema.center}"'
             )
-        self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
+        self.rule = rule_of(rank)
         self.oversample = whole("oversample", oversample, least=0)
         self.forgetting_factor = float(forgetting_factor)
         self.center = by_schema if center is None else bool(center)

@@ -20,7 +20,7 @@ from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.names import RandomSource
 from submerge.protocol.score_trail import NO_TRAIL, ScoreTrail
-from submerge.protocol.summaries import Summary
+from submerge.protocol.summaries import NO_METHOD, Method, Summary
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch
@@ -318,6 +318,7 @@ class Report:
     trail : Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what
         was kept. Two reports with one seq may have different ones.
     earlier : Of an aggregator, while a scale is measured; never beside a summary.
+    method : Of a client, for people: what has made its summary.
     """
 
     stamp: Stamp
@@ -339,6 +340,7 @@ class Report:
     alarm_status: AlarmStatus | None = None
     trail: ScoreTrail = NO_TRAIL
     earlier: EarlierSums | None = None
+    method: Method = NO_METHOD
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:

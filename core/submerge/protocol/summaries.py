@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from submerge._linalg import Array, Storage
 from submerge.judge.score import RowScorer, ScoringSummaries
-from submerge.pca.budget import DEFAULT_MEMORY
+from submerge.pca.budget import DEFAULT_MEMORY, Exact
 from submerge.pca.expectation import Guesses
 from submerge.pca.factor import Factors, factors_of
 from submerge.pca.merging import merge, merge_whole
 from submerge.pca.missing import fill
-from submerge.pca.rank import FixedRank, RankRule
+from submerge.pca.rank import FixedRank, RankRule, rule_of, within
 from submerge.pca.restatement import restated
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter_sum import Center
@@ -38,6 +38,25 @@ Piece = Subspace | WholeScatter
 
 BLOCK = 64
 """Rows of features learnt at once."""
+
+
+class Method(NamedTuple):
+    """How a node learns and what its rows are judged by, for people."""
+
+    algorithm: str = ""  # and its rule: `SAPCA, alpha 0.01, beta 0.1`
+    rank: int = 0  # directions that its own rule has chosen; 0 where the root chooses
+    own_share: float = 0.0  # of the scatter that it scores by: the rest is the fleet's
+    unlike: float = 0.0  # how much likelier its rows are than by the fleet alone, nats a row
+
+    @classmethod
+    def of(cls, engine: SAPCA) -> Method:
+        """Return the method of an engine."""
+        if not engine.rule.adaptive:
+            return cls(engine.algorithm)
+        return cls(f"{engine.algorithm}, {engine.rule}", engine.target)
+
+
+NO_METHOD = Method()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,34 +94,10 @@ def summary_of(*parts: Piece) -> Piece | KernelSummary:
 
 
 class KernelEngine:
-    """Two `SAPCA`s that learn the same rows (n, channels), scaled.
+    """Two `SAPCA`s that learn the same rows: their features (n, dim), and themselves, scaled."""
 
-    Features are stored in float32: they are numbers of one size, and reports have no more digits.
-    """
-
-    def __init__(
-        self,
-        schema: Schema,
-        rule: RankRule,
-        *,
-        linear_rank: int,
-        oversample: int,
-        linear_oversample: int,
-        memory: int,
-    ) -> None:
-        readings = Schema(schema.width, center=schema.center)
-        self._fingerprint = schema.fingerprint
-        self._features = SAPCA(
-            rule,
-            oversample=oversample,
-            block_size=BLOCK,
-            memory=memory,
-            dtype=np.float32,
-            schema=schema,
-        )
-        self._linear = SAPCA(
-            FixedRank(linear_rank), oversample=linear_oversample, memory=memory, schema=readings
-        )
+    def __init__(self, features: SAPCA, linear: SAPCA) -> None:
+        self._features, self._linear = features, linear
 
     def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
         """Take in rows (n, channels), scaled and finite, and their features (n, dim).
@@ -117,10 +112,15 @@ class KernelEngine:
         self._features.fade(factor)
         self._linear.fade(factor)
 
+    @property
+    def method(self) -> Method:
+        return Method.of(self._features)
+
     def summary(self) -> KernelSummary:
         """Return everything learnt, with float32 columns, as it will arrive."""
+        fingerprint = self._features.subspace.schema
         features, linear = (
-            replace(seen, basis=seen.basis.astype(np.float32), schema=self._fingerprint, spares=0)
+            replace(seen, basis=seen.basis.astype(np.float32), schema=fingerprint, spares=0)
             for seen in (self._features.subspace, self._linear.subspace)
         )
         return KernelSummary(features, linear)
@@ -157,6 +157,10 @@ class Learner(Protocol):
 
     def fade(self, factor: float) -> None:
         """Multiply the weight of everything learnt so far by `factor`."""
+
+    @property
+    def method(self) -> Method:
+        """What runs."""
 
     def summary(self) -> Summary:
         """Return everything learnt, as it would arrive."""
@@ -237,9 +241,12 @@ class Summaries(ScoringSummaries, Protocol):
     ----------
     memory : int
         The budget of each learner, in bytes.
+    exact : {"auto", "never"}
+        With "never" a node holds O(dim (k + b)), and no scatter of its own to score with either.
     """
 
     memory: int
+    exact: Exact
 
     def is_narrow(self, schema: Schema) -> bool:
         """Return whether a group reports whole scatters."""
@@ -309,6 +316,9 @@ class Subspaces:
         their features; by default as many, but at most half of the channels.
     memory : int
         As in `SAPCA`: the budget of each learner, in bytes; in a kernel group, of each of two.
+    exact : {"auto", "never"}
+        As in `SAPCA`. With "never", and with an adaptive rule, directions alone are learnt and
+        sent, in narrow groups too: the paper's contract, O(dim (k + b)).
     """
 
     def __init__(
@@ -319,12 +329,15 @@ class Subspaces:
         oversample: int = 5,
         linear_rank: int | None = None,
         memory: int = DEFAULT_MEMORY,
+        exact: Exact = "auto",
     ) -> None:
-        self.rule = rank if isinstance(rank, RankRule) else FixedRank(rank)
+        self.rule = rule_of(rank)
         self.rank_max = rank_max or self.rule.highest or self.rule.start
         self.oversample = oversample
         self.linear_rank = linear_rank
         self.memory = memory
+        self.exact = exact
+        self._path: Exact = "never" if self.rule.adaptive else exact
 
     def at(self, rank: int) -> Subspaces:
         """Return the same summaries, of which `rank` directions score; 0 changes nothing."""
@@ -336,27 +349,45 @@ class Subspaces:
             oversample=self.oversample,
             linear_rank=self.linear_rank,
             memory=self.memory,
+            exact=self.exact,
+        )
+
+    def engine(self, schema: Schema) -> SAPCA:
+        """Return the engine of the rows, or of their features, which has learnt nothing.
+
+        Features are stored in float32: they are numbers of one size, and reports have no more
+        digits.
+        """
+        rule = within(self.rule, below(self.rank_max, schema.dim))
+        oversample = self.oversample
+        if isinstance(rule, FixedRank):
+            (shown, *_), (kept, *_) = self._shown(_dims(schema)), self._kept(_dims(schema))
+            rule, oversample = FixedRank(shown), kept - shown
+        linear = schema.linear
+        return SAPCA(
+            rule,
+            oversample=oversample,
+            block_size=None if linear else BLOCK,
+            exact=self._path,
+            memory=self.memory,
+            dtype=np.float64 if linear else np.float32,
+            schema=schema,
         )
 
     def learner(self, schema: Schema) -> Learner:
         """Return a learner that has learnt nothing."""
-        rule, oversample = self.rule, self.oversample
-        if isinstance(rule, FixedRank):
-            (shown, *_), (kept, *_) = self._shown(_dims(schema)), self._kept(_dims(schema))
-            rule, oversample = FixedRank(shown), kept - shown
+        engine = self.engine(schema)
         if schema.linear:
-            engine = SAPCA(rule, oversample=oversample, memory=self.memory, schema=schema)
             return _Engine(engine, narrow=self.is_narrow(schema))
-        linear = self._linear_shown(schema.width)
-        spare = self.linear_kept(schema.width) - linear
-        return KernelEngine(
-            schema,
-            rule,
-            linear_rank=linear,
-            oversample=oversample,
-            linear_oversample=spare,
+        shown = self._linear_shown(schema.width)
+        readings = SAPCA(
+            FixedRank(shown),
+            oversample=self.linear_kept(schema.width) - shown,
+            exact=self._path,
             memory=self.memory,
+            schema=Schema(schema.width, center=schema.center),
         )
+        return KernelEngine(engine, readings)
 
     def tree(self, schema: Schema) -> Tree:
         """Return a tree at the working rank."""
@@ -373,7 +404,7 @@ class Subspaces:
         center: Center = "own" if schema.center == "own" and not own else "fleet"
         # By their own dimensions: rows of an earlier schema are folded as well.
         first, ranks = parts[0].pieces, self._kept([part.dim for part in parts[0].pieces])
-        if len(first) == 1 and is_narrow(first[0].dim, ranks[0]):
+        if len(first) == 1 and self._path == "auto" and is_narrow(first[0].dim, ranks[0]):
             pieces = [piece for summary in parts for piece in summary.pieces]
             return merge_whole(*pieces, center=center)
         columns = zip(*(summary.parts for summary in parts), strict=True)
@@ -485,7 +516,8 @@ class Subspaces:
 
     def is_narrow(self, schema: Schema) -> bool:
         """Return whether a group reports whole scatters."""
-        return schema.linear and is_narrow(schema.dim, self._kept((schema.dim,))[0])
+        narrow = schema.linear and is_narrow(schema.dim, self._kept((schema.dim,))[0])
+        return narrow and self._path == "auto"
 
     def _linear_shown(self, width: int) -> int:
         return min(self.linear_rank or min(self.rule.start, max(1, width // 2)), width)
@@ -539,6 +571,10 @@ class _Engine:
 
     def fade(self, factor: float) -> None:
         self._engine.fade(factor)
+
+    @property
+    def method(self) -> Method:
+        return Method.of(self._engine)
 
     def summary(self) -> Piece:
         whole = self._engine.whole_scatter if self._narrow else None

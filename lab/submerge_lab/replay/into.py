@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -36,12 +36,14 @@ from submerge_client.uplink.factory import make_uplink
 from submerge_files.console.progress import advancing
 from submerge_lab.replay.dealt import Dealt, ReplayNode
 from submerge_lab.replay.rows import check_magnitudes, deal, deal_with_gaps
+from submerge_lab.replay.settings import ReplaySettings, refuse_what_has_no_effect
 from submerge_lab.replay.stacked import Stacked
 
 LINK = ("insecure", "ca", "cert", "key")
 HERE = {
     *("parent", "group", "node", "speed", *LINK),
     *("rank", "oversample", "center", "missing", "zero_is_missing", "leaves", "deal"),
+    *(RULE := ("rank_rule", "alpha", "beta", "energy", "hold_off")),
 }
 """Options that have an effect on a client; the fleet's configuration has the rest."""
 
@@ -80,18 +82,13 @@ class IntoResult:
     seconds: float
     nodes: tuple[str, ...]
 
-    def figures(self) -> dict[str, Any]:
-        """Return all fields for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 def replay_into(
     target: Target,
     table: Stacked,
     leaves: Sequence[Array],
     *,
-    rank: int | None,
-    oversample: int,
+    summaries: Subspaces,
     fill: bool,
     features: FeatureMap | None = None,
     center: Center,
@@ -104,15 +101,11 @@ def replay_into(
         features=Identity() if features is None else features,
         center=center,
     )
-    if rank is not None and rank > schema.dim:
-        what = "columns" if schema.linear else "features"
-        raise UsageError(f"--rank must be at most the {schema.dim} {what}, got {rank}")
-    kept = SummaryConfig(rank="auto" if rank is None else rank, oversample=oversample)
     names = [f"{target.node}-{i + 1}" for i in range(len(leaves))]
     if len(leaves) == 1:
         names = [target.node]
     agents = [
-        _agent(target, name, schema, rows, kept.summaries, fill)
+        _agent(target, name, schema, rows, summaries, fill)
         for name, rows in zip(names, leaves, strict=True)
     ]
     began = time.monotonic()
@@ -215,6 +208,7 @@ def send(
     if idle:
         option = "--" + idle[0].replace("_", "-")
         raise UsageError(f"{option} has no effect with --into: leave it out")
+    refuse_what_has_no_effect(given, {}, seen=False)
     if "group" not in given:
         raise UsageError("--into needs --group, the group of the fleet that the rows belong to")
     center = given.get("center", "own")
@@ -248,8 +242,7 @@ def send(
         target,
         table,
         leaves,
-        rank=given.get("rank"),
-        oversample=given.get("oversample", 5),
+        summaries=_summaries(given, table.rows.shape[1], features),
         fill=missing == "impute",
         features=features,
         center=center,
@@ -261,7 +254,17 @@ def send(
             f"{result.rows:,} rows were acknowledged, and none is learnt for its gaps: a row needs"
             " values in half of its columns, and a column needs one in some row"
         )
-    return json.dumps(result.figures()) if as_json else _text(result)
+    return json.dumps(asdict(result)) if as_json else _text(result)
+
+
+def _summaries(given: dict[str, Any], width: int, features: FeatureMap | None) -> Subspaces:
+    chosen = {name: given[name] for name in ("rank", *RULE) if name in given}
+    rule = ReplaySettings(features=features, **chosen).rule(width)
+    kept = SummaryConfig(rank=given.get("rank", "auto"), oversample=given.get("oversample", 5))
+    if not rule.adaptive:
+        return kept.summaries
+    most = max(SummaryConfig().rank_max, rule.start)
+    return Subspaces(rule, rank_max=most, oversample=kept.oversample)
 
 
 class NotAcknowledged(SubmergeError):

@@ -15,11 +15,11 @@ import numpy as np
 from submerge._linalg import Array, Storage
 from submerge.judge.decision import Mask
 from submerge.judge.score import Remaining, Statistics
-from submerge.pca.budget import DEFAULT_MEMORY
+from submerge.pca.budget import DEFAULT_MEMORY, Exact
 from submerge.pca.expectation import Guesses
 from submerge.pca.factor import Factors
 from submerge.pca.subspace import Subspace
-from submerge.protocol.summaries import Summary
+from submerge.protocol.summaries import NO_METHOD, Summary
 from submerge.robust.outliers import LEAST, NO_OUTLIERS, Outlier, Screening
 from submerge.schema import Scaling, Schema
 from submerge.stats.node_mean import OwnMean
@@ -67,6 +67,7 @@ class SampleSets:
     def __init__(self) -> None:
         self.doubled = 0
         self.memory = DEFAULT_MEMORY
+        self.exact: Exact = "auto"
 
     def is_narrow(self, schema: Schema) -> bool:
         """Return False: there is no scatter of ids, and what is measured are rows."""
@@ -146,10 +147,9 @@ class SampleSets:
 
 
 class Bag:
-    """A learner: one incarnation's ids.
+    """A learner: one incarnation's ids; `scaling` of its rows, to find the ids in them."""
 
-    scaling : of its rows, to find the ids in them; None if they are ids
-    """
+    method = NO_METHOD
 
     def __init__(self, scaling: Scaling | None = None) -> None:
         self._bits, self._scaling = 0, scaling

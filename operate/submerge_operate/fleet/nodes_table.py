@@ -45,6 +45,7 @@ def table_of(
         for row in view.rows:
             newest[view.group] = max(newest.get(view.group, 0), row.model_version)
     certified = any(row.certified_until_s for view in views for row in view.rows)
+    ranked = any(row.rank for view in views for row in view.rows)
     below = dict(zip(map(id, views), under, strict=bool(under)))
 
     def total(what: str) -> Callable[[NodeView], str]:
@@ -69,6 +70,10 @@ def table_of(
         Column(
             "cert", last(lambda _, row: _left(row.certified_until_s - now, row)), shown=certified
         ),
+        Column("rank", last(lambda _, row: str(row.rank or "-")), shown=ranked, right=True),
+        Column("own", last(lambda _, row: f"{row.own_share:.0%}"), shown=wide, right=True),
+        Column("unlike", last(lambda _, row: f"{row.unlike:.2g}"), shown=wide, right=True),
+        Column("algorithm", last(lambda _, row: row.algorithm or "-"), shown=wide),
         Column("software", last(lambda _, row: row.software), shown=wide),
         # All of the state can be read, on as many lines as that takes.
         Column("state", lambda view: ", ".join(state_words(view)), folds=True),

@@ -87,7 +87,7 @@ class JoinResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., floor_ms: _Optional[int] = ..., schema: _Optional[bytes] = ..., lines: _Optional[_Iterable[str]] = ..., whole_scatter: bool = ...) -> None: ...
 
 class ReportRequest(_message.Message):
-    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status", "trail", "earlier")
+    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status", "trail", "earlier", "algorithm", "rank", "own_share", "unlike")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +107,10 @@ class ReportRequest(_message.Message):
     ALARM_STATUS_FIELD_NUMBER: _ClassVar[int]
     TRAIL_FIELD_NUMBER: _ClassVar[int]
     EARLIER_FIELD_NUMBER: _ClassVar[int]
+    ALGORITHM_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    OWN_SHARE_FIELD_NUMBER: _ClassVar[int]
+    UNLIKE_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     final: bool
     pinned: _header_pb2.Incarnation
@@ -126,7 +130,11 @@ class ReportRequest(_message.Message):
     alarm_status: AlarmStatus
     trail: ScoreTrail
     earlier: EarlierSums
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ..., trail: _Optional[_Union[ScoreTrail, _Mapping]] = ..., earlier: _Optional[_Union[EarlierSums, _Mapping]] = ...) -> None: ...
+    algorithm: str
+    rank: int
+    own_share: float
+    unlike: float
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ..., trail: _Optional[_Union[ScoreTrail, _Mapping]] = ..., earlier: _Optional[_Union[EarlierSums, _Mapping]] = ..., algorithm: _Optional[str] = ..., rank: _Optional[int] = ..., own_share: _Optional[float] = ..., unlike: _Optional[float] = ...) -> None: ...
 
 class ScoreTrail(_message.Message):
     __slots__ = ("last_minute", "levels")

@@ -30,7 +30,7 @@ from submerge.protocol.messages import (
 )
 from submerge.protocol.names import LAST_SECOND
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
-from submerge.protocol.summaries import Summary
+from submerge.protocol.summaries import Method, Summary
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import summary_pb2 as v1_pb
 from submerge_proto.wire import alarms, parts, scores, summaries
@@ -266,18 +266,27 @@ _REPORT_FIELDS: Part[Any] = form(
     certified_until=Part(PLAIN.made, _certified_until, "certified_until_s"),
     alarm_status=alarms.ALARM_STATUS.maybe,
 )
-"""What a report says in fields of its own: all but its summaries, its trail and its software."""
+"""What a report says in fields of its own, but for summaries, trail, and words for people."""
 
 
 def report(value: Report, *, coarse: bool = False, kept: bool = False) -> pb.ReportRequest:
     """Return a report; `kept`: for a record, as `summaries.put`."""
     message: pb.ReportRequest = _REPORT_FIELDS.made(value)
     message.header.software = value.software or parts.SOFTWARE
+    said = value.method
+    message.algorithm, message.rank = said.algorithm, said.rank
+    message.own_share, message.unlike = said.own_share, said.unlike
     summaries.put(message, value.summary, coarse=coarse, kept=kept)
     if value.trail.levels and not kept:
         message.trail.CopyFrom(_TRAIL.made(value.trail))
     put(message, value.earlier, coarse=coarse, kept=kept)
     return message
+
+
+def _method_of(message: pb.ReportRequest) -> Method:
+    algorithm = parts.text(message.algorithm, parts.SOFTWARE_LETTERS)
+    share, unlike = within("own_share", message.own_share, 1.0), within("unlike", message.unlike)
+    return Method(algorithm, message.rank, share, unlike)
 
 
 def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
@@ -287,6 +296,7 @@ def report_of(message: pb.ReportRequest, *, kept: bool = False) -> Report:
         **said,
         summary=summaries.of(message, said["fingerprint"], kept=kept),
         software=parts.text(message.header.software, parts.SOFTWARE_LETTERS),
+        method=_method_of(message),
         trail=_trail_of(message) if message.HasField("trail") else NO_TRAIL,
         earlier=of(message, kept=kept),
     )

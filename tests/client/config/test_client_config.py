@@ -41,6 +41,8 @@ from support.samples import settings_of, spoken_of, variants
 
 SAMPLE = sample(ClientConfig)
 
+RANKS = 'expected a whole number of at least 1, "auto", "sapca" or "energy"'
+
 TOP = """
 node = "pump-1"
 group = "pumps"
@@ -480,8 +482,29 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         pytest.param(
             {"summary": "zzz = 3"},
             'summary.zzz: expected a setting of [summary], got "zzz"; known here: rank, rank_max,'
-            " oversample, memory",
+            " oversample, rank_min, alpha, beta, hold_off, exact, memory",
             id="like nothing",
+        ),
+        pytest.param(
+            {"summary": 'rank = "sapca"\nalpha = 0.2'},
+            "summary.alpha: alpha must be at least 0 and below beta, got alpha 0.2 and beta 0.1",
+            id="bounds of a rank crossed",
+        ),
+        pytest.param(
+            {"summary": 'rank = "sapca"\nrank_min = 4\nbeta = 0.3'},
+            "summary.beta: the rank can never grow: beta 0.3 is not below 1/4, the largest share"
+            " that the last direction can have",
+            id="a rank that cannot move",
+        ),
+        pytest.param(
+            {"summary": 'rank = "energy"\nrank_min = 20'},
+            "summary.rank_min: expected at most rank_max = 16, got 20",
+            id="lowest rank above the highest",
+        ),
+        pytest.param(
+            {"summary": "alpha = 0.05"},
+            'summary.alpha: expected nothing without rank = "sapca" or "energy", got 0.05',
+            id="bounds without a rule",
         ),
         pytest.param(
             {"uplink": "url = 5"},
@@ -490,18 +513,17 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"summary": 'rank = "3"'},
-            'summary.rank: expected a whole number of at least 1 or "auto", got "3"; leave the'
-            " quotes out",
+            f'summary.rank: {RANKS}, got "3"; leave the quotes out',
             id="text for number",
         ),
         pytest.param(
             {"summary": "rank = 3.0"},
-            'summary.rank: expected a whole number of at least 1 or "auto", got 3.0',
+            f"summary.rank: {RANKS}, got 3.0",
             id="not whole",
         ),
         pytest.param(
             {"summary": "rank = true"},
-            'summary.rank: expected a whole number of at least 1 or "auto", got true',
+            f"summary.rank: {RANKS}, got true",
             id="truth for number",
         ),
         pytest.param(
@@ -895,7 +917,11 @@ def test_other_variables_do_not_matter(read) -> None:
         ("UPLINK__URLL", "x", 'expected a setting of [uplink], got "urll"; did you mean "url"?'),
         ("NOD", "x", 'expected a setting or a [section], got "nod"; did you mean "node"?'),
         ("TIMMING__MIN_ROWS", "3", 'expected a setting or a [section], got "timming"; did you'),
-        ("SUMMARY__RANK", "many", 'expected a whole number of at least 1 or "auto", got "many"'),
+        (
+            "SUMMARY__RANK",
+            "many",
+            'expected a whole number of at least 1, "auto", "sapca" or "energy", got "many"',
+        ),
         ("SUMMARY__RANK", "80", "expected fewer than dim = channels x lags = 4 x 2 = 8, got 80"),
         ("SUMMARY", "{rang = 2}", "summary.rang: expected a setting of [summary]"),
         ("NODE__X", "3", 'expected node to be a section, got "pump-1"; take the variable away'),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge import EnergyRank, FixedRank, SapcaRank, UsageError
+from submerge import SAPCA, EnergyRank, FixedRank, SapcaRank, UsageError
 
 sigmas = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30).map(
     lambda values: np.array(sorted(values, reverse=True))
@@ -74,3 +74,11 @@ def test_rules_that_cannot_be_are_refused(build, message):
     """At once, with what was expected and what came."""
     with pytest.raises(UsageError, match=message):
         build()
+
+
+def test_a_rule_can_be_given_by_name():
+    """The paper's and SPIRIT's; another name is refused."""
+    assert SapcaRank() == SAPCA(rank="sapca").rule
+    assert EnergyRank() == SAPCA(rank="energy").rule
+    with pytest.raises(UsageError, match='"sapca" or "energy", got \'spca\''):
+        SAPCA(rank="spca")

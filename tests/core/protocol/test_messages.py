@@ -27,7 +27,7 @@ from submerge.protocol.messages import (
 from submerge.protocol.report_bytes import digest, payload, scores_bytes, size
 from submerge.protocol.retry import Retry
 from submerge.protocol.score_trail import ScoreTrail
-from submerge.protocol.summaries import Subspaces
+from submerge.protocol.summaries import Method, Subspaces
 from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch, varint
 from submerge_lab.simulator.samples import SampleSets
@@ -44,6 +44,7 @@ OUTSIDE = {
     "software": "submerge 9",
     "certified_until": 2e9,
     "trail": ScoreTrail(28_333_333, b"\x01\x80"),
+    "method": Method("SAPCA, alpha 0.01, beta 0.1", 7),
 }
 INSIDE = {
     "stamp": Stamp("d", "room", new_incarnation(1), 1),

@@ -93,9 +93,18 @@ def test_a_person_sees_a_line_a_node(nodes, house):
     assert ["none"] == b[6:]
     assert "quarantined (operator) since 2023-11-14 22:15:00 UTC" == " ".join(c[7:])
     heading, _, a, b, c = (line.split() for line in wide.out.strip().splitlines())
-    assert ["withheld", "lost", "silent", "model", "software"] == heading[3:-1]
+    assert [
+        "withheld",
+        "lost",
+        "silent",
+        "model",
+        "own",
+        "unlike",
+        "algorithm",
+        "software",
+    ] == heading[3:-1]
     assert ["100", "3", "2"] == a[2:5]
-    assert ["none", "fork", "0.1"] == b[7:]
+    assert ["none", "0%", "0", "-", "fork", "0.1"] == b[7:]
 
 
 def test_a_terminal_of_80_columns_shows_all_of_it(nodes, house, monkeypatch):
