@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import time
 import zipfile
@@ -21,6 +20,7 @@ from submerge.schema import Schema
 from submerge.stats.score_limits import Limits
 from submerge_client.files import atomic_write, writing_to
 from submerge_files import model_file
+from submerge_files.console.units import csv_text
 from submerge_operate.fleet.jobs.results import JOB, JobResult
 from submerge_operate.fleet.jobs.tables import TABLES
 
@@ -155,9 +155,7 @@ def _archive(result: JobResult) -> bytes:
 
 def _table(result: JobResult) -> bytes:
     check_whole(result)
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(TABLES[result.kind](result))
-    return file.getvalue().encode()
+    return csv_text(TABLES[result.kind](result)).encode()
 
 
 def _model(result: JobResult) -> Learnt:
