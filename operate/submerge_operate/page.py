@@ -109,12 +109,12 @@ def command(path: Path, shows: bool, log_json: bool) -> None:
 
 
 async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
-    from submerge_client.command import ending_signals
+    from submerge_client.command import signal_actions
 
     serving, url = _serving(config)
     ends, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in ending_signals():
-        loop.add_signal_handler(number, ends.set)
+    for number, act in signal_actions(ends.set).items():
+        loop.add_signal_handler(number, act)
     serving.start()
     if shows:
         import webbrowser

@@ -164,7 +164,7 @@ rank = 1
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
 def test_an_aggregator_ends_by_each_signal_and_without_its_store(number):
     """In order with status 0; a store that was renamed is one line, and status 2."""
     with Programs() as programs:

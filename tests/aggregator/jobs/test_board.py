@@ -228,7 +228,7 @@ def test_a_file_is_as_large_as_its_schema_too(folder, monkeypatch):
 
 @pytest.mark.parametrize("opened", [False, True], ids=["never written", "at first"])
 def test_where_nothing_can_be_written_the_newest_are_in_memory(folder, monkeypatch, opened):
-    """They are lost when the root ends: the log says so. None reads as if the root had restarted."""
+    """They are lost when the root ends: the log says so. None reads as a restart."""
     monkeypatch.setattr(board_module, "MOST_UNWRITTEN", 1)
     said: list[str] = []
     monkeypatch.setattr(board_module, "say", lambda what, **_: said.append(what))
