@@ -115,11 +115,9 @@ def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
 
 
 def signal_actions(end: Callable[[], object]) -> dict[signal.Signals, Callable[[], object]]:
-    """Return what each signal does to a program that goes on until `end`.
-
-    SIGHUP ends one that has a controlling terminal, which was closed then. One without is a
-    service: it reads lists and certificates again. An ignored SIGHUP stays so (`nohup`).
-    """
+    """Return what each signal does to a program that goes on until `end`."""
+    # SIGHUP ends one that has a controlling terminal, which was closed then. One without is a
+    # service: it reads lists and certificates again. An ignored SIGHUP stays so (`nohup`).
     actions = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), end)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         actions[signal.SIGHUP] = end if _has_terminal() else _read_again

@@ -33,7 +33,7 @@ def test_an_order_is_at_work_at_once(way, killed):
         chain = Chain(way, programs)
         if killed:
             chain.kill("site")
-        chain.order("nodes", "learn", "pause", CLIENT, "--anyway")
+        chain.order("nodes", "learn", "pause", CLIENT)
         for node in killed:
             chain.kill(node)
             chain.start(node)

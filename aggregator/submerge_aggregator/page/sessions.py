@@ -86,10 +86,7 @@ class Sessions:
     """Begins sessions, and knows those that hold."""
 
     def __init__(
-        self,
-        key: bytes,
-        tokens: Callable[[], Iterable[Token]],
-        wall: Callable[[], float],
+        self, key: bytes, tokens: Callable[[], Iterable[Token]], wall: Callable[[], float]
     ) -> None:
         self._key, self._tokens, self._wall = key, tokens, wall
         self._ended: dict[str, int] = {}

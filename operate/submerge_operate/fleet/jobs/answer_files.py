@@ -64,10 +64,7 @@ def kernel_model(result: JobResult) -> Learnt:
     """Return the model of an answer of kernel PCA: scores of features, and of readings."""
     made = KernelModel.of(result.answer, result.schema)
     return learnt_from(
-        *(result, made.schema, made.summary),
-        rank=made.rank,
-        rows=made.rows,
-        limits=made.limits,
+        *(result, made.schema, made.summary), rank=made.rank, rows=made.rows, limits=made.limits
     )
 
 
