@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,11 +126,10 @@ def signal_actions(end: Callable[[], object]) -> dict[signal.Signals, Callable[[
 
 
 def _has_terminal() -> bool:
-    try:
+    with suppress(OSError):
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _read_again() -> None:

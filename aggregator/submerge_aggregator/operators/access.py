@@ -106,8 +106,7 @@ class FailedAttempts:
 
     def answer(self, denial: Denial, address: str) -> Denial:
         """Return what to answer to one more."""
-        takes = self._limit.takes(place_of(address), self._steady())
-        return denial if takes else TOO_MANY
+        return denial if self._limit.takes(place_of(address), self._steady()) else TOO_MANY
 
 
 class OperatorAccess:

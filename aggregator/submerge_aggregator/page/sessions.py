@@ -172,8 +172,7 @@ class Entering:
             who = Operator(f"token {session.name}", peer.address, session.scope, session.groups)
             self._log.note(who, "login")
             return cookie, ""
-        denial = Denial(401, "wrong_token", NOT_ACCEPTED)
-        denial = self._attempts.answer(denial, peer.address)
+        denial = self._attempts.answer(Denial(401, "wrong_token", NOT_ACCEPTED), peer.address)
         self._log.deny(denial, peer.address, "POST /login")
         return None, denial.why
 

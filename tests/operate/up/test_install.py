@@ -220,7 +220,7 @@ def test_a_user_without_a_home_is_one_line(monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
 
-    with pytest.raises(UsageError, match="expected HOME or XDG_CONFIG_HOME .* user 54321"):
+    with pytest.raises(UsageError, match=r"expected HOME or XDG_CONFIG_HOME .* user 54321"):
         UnitFolder.of_this_process({})
     assert Path("/x/systemd/user") == UnitFolder.of_this_process({"XDG_CONFIG_HOME": "/x"}).folder
 
@@ -232,5 +232,5 @@ def test_a_user_without_a_name_goes_by_its_number(home, monkeypatch):
     monkeypatch.setattr(pwd, "getpwuid", nobody)
     home.systemctl()
 
-    assert 0 == home.install()
+    assert 0 == home.do()
     assert any(f"enable-linger {os.geteuid()}" in each for each in home.said)
