@@ -33,7 +33,7 @@ def test_an_order_is_at_work_at_once(way, killed):
         chain = Chain(way, programs)
         if killed:
             chain.kill("site")
-        chain.order("nodes", "learn", "pause", CLIENT)
+        chain.order("nodes", "learn", "pause", CLIENT, "--anyway")
         for node in killed:
             chain.kill(node)
             chain.start(node)
@@ -73,6 +73,9 @@ def test_a_node_below_is_listed_quarantined_and_forgotten_from_the_root(way):
         table = chain.order("nodes", "list", "--below")
         assert "site/room" in table
 
+        chain.order("nodes", "learn", "pause", CLIENT)
+        until(lambda: chain.said("learning paused by operator"))
+        chain.order("nodes", "learn", "resume", CLIENT)
         at_work = "at work at site/room\n"
         assert chain.order("nodes", "quarantine", CLIENT).endswith(at_work)
         assert chain.order("nodes", "release", CLIENT).endswith(at_work)

@@ -434,12 +434,9 @@ class JobRuntime:
         self._known_at.clear()
         effects = role.step(start, host.clock())
         if self._why:  # what the store still has was not lost by a restart
-            effects = [
-                replace(each, outcome=replace(each.outcome, failure=self._why))
-                if isinstance(each, JobEnded)
-                else each
-                for each in effects
-            ]
+            for i, each in enumerate(effects):
+                if isinstance(each, JobEnded):
+                    effects[i] = JobEnded(replace(each.outcome, failure=self._why))
         await self.effects.perform(host, effects)
         return role
 

@@ -57,12 +57,9 @@ def config_here() -> Path | None:
 
 
 def _config_or_here(_context: Any, _option: Any, given: Path | None) -> Path:
-    path = given or config_here()
-    if path is None:
-        raise UsageError(
-            "expected --config FILE, got none, and neither root.toml nor box.toml here"
-        )
-    return path
+    if path := given or config_here():
+        return path
+    raise UsageError("expected --config FILE, got none, and neither root.toml nor box.toml here")
 
 
 def config_option(text: str) -> Decorator:
