@@ -9,6 +9,6 @@ COMMANDS = {
         "submerge_aggregator.command",
         "Run an aggregator, or the root; its page, audit log and tokens.",
         "submerge[aggregator]",
-    ),
+    )
 }
 """Words -> the module of a command, what it does, what to install for it."""

@@ -26,7 +26,7 @@ from submerge_aggregator.storage import LastBackup
 from submerge_aggregator.store import Store
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
-from submerge_client.command import ending_signals
+from submerge_client.command import signal_actions
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 from submerge_client.logs import say
 from submerge_client.memory import SystemEntropy
@@ -165,8 +165,8 @@ async def _run(config: AggregatorConfig) -> None:
     server = server_of(config)
     endpoints = Endpoints(server, config)
     loop = asyncio.get_running_loop()
-    for number in ending_signals():
-        loop.add_signal_handler(number, server.stop)
+    for number, act in signal_actions(server.stop).items():
+        loop.add_signal_handler(number, act)
     await endpoints.start()
     trimming = asyncio.create_task(limits.keep_trimmed())
     try:

@@ -62,8 +62,9 @@ def aggregator_text(learnt: LearntSettings) -> str:
 def command(context: click.Context, path: Path | None, log_json: bool) -> None:
     """Run an aggregator: reports of its children in, a model or its own report out.
 
-    SIGTERM, SIGHUP and Ctrl-C send a last report to the parent, and end with status 0 (twice:
-    without waiting for its answer). Look at it with `submerge nodes`, `submerge model`, and the
+    SIGTERM and Ctrl-C send a last report to the parent, and end with status 0 (twice: without
+    waiting for its answer). SIGHUP does so in a terminal; a service reads its lists and
+    certificates again. Look at it with `submerge nodes`, `submerge model`, and the
     addresses /healthz, /readyz and /metrics.
     """
     if context.invoked_subcommand is not None:

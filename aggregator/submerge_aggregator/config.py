@@ -24,12 +24,7 @@ from submerge_aggregator.limits import has_room, largest_message
 from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import Destinations
-from submerge_client.config.links import (
-    Endpoint,
-    RetryConfig,
-    UplinkConfig,
-    endpoint_of,
-)
+from submerge_client.config.links import Endpoint, RetryConfig, UplinkConfig, endpoint_of
 from submerge_client.config.removed import AGGREGATOR
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (

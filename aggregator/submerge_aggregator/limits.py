@@ -41,11 +41,6 @@ class RateLimit:
         """Return how many buckets there are."""
         return len(self._buckets)
 
-    def has(self, who: str, at: float) -> bool:
-        """Return whether there is a token, without taking it."""
-        tokens, since = self._buckets.get(who, (float(self._burst), at))
-        return tokens + (at - since) * self._rate >= 1
-
     def takes(self, who: str, at: float, size: int = 0) -> bool:
         """Take the tokens for a message, a full bucket at most; whether there were enough."""
         price = min(1 + size // PIECE, self._burst)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +70,7 @@ def command(
 ) -> None:
     """Run a client: read sensors and report to a parent, until it is stopped.
 
-    On SIGTERM, SIGHUP or Ctrl-C it reports and keeps all readings, and ends with status 0. Scores
+    On SIGTERM or Ctrl-C it reports and keeps all readings, and ends with status 0. Scores
     go to standard output or to a broker if the configuration says so, log lines to standard error.
     With `--format influx` it is a processor of Telegraf, or with `mode = "output"` an output.
     """
@@ -86,8 +88,8 @@ def command(
     if agent is None:
         return
     memory.trim()
-    for number in ending_signals():
-        signal.signal(number, lambda *_: agent.stop())
+    for number, act in signal_actions(agent.stop).items():
+        signal.signal(number, lambda *_, act=act: act())
     sys.exit(agent.run())
 
 
@@ -113,10 +115,29 @@ def init(learnt: Callable[[str], LearntSettings], history: str | None) -> None:
     click.echo(sample(ClientConfig), nl=False)
 
 
-def ending_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that end a program in order; an ignored SIGHUP stays so (`nohup`)."""
-    hung_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-    return signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, *[signal.SIGHUP] * hung_up
+def signal_actions(end: Callable[[], object]) -> dict[signal.Signals, Callable[[], object]]:
+    """Return what each signal does to a program that goes on until `end`."""
+    # SIGHUP ends one that has a controlling terminal, which was closed then. One without is a
+    # service: it reads lists and certificates again. An ignored SIGHUP stays so (`nohup`).
+    actions = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), end)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        actions[signal.SIGHUP] = end if _has_terminal() else _read_again
+    return actions
+
+
+def _has_terminal() -> bool:
+    with suppress(OSError):
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+        return True
+    return False
+
+
+def _read_again() -> None:
+    from submerge_client.files import Readings
+    from submerge_client.logs import say
+
+    Readings.asked += 1
+    say("lists and certificates are read again at their next use", signal="SIGHUP")
 
 
 def _agent(path: Path, form: str | None, *, trial: bool, log_json: bool) -> Agent | None:

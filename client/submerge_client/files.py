@@ -89,6 +89,17 @@ def stat_of(path: str | os.PathLike[str]) -> os.stat_result | None:
         return None
 
 
+class Readings:
+    """How often files that are read again when they change are to be read again as they are."""
+
+    asked = 0
+
+
+def stamp(found: os.stat_result) -> tuple[int, int, int, int]:
+    """Return a value that changes when a file does, or all are to be read again."""
+    return found.st_mtime_ns, found.st_size, found.st_ino, Readings.asked
+
+
 def is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
     """Return whether both are one file: it may have been removed, renamed or replaced."""
     return one is not None and other is not None and os.path.samestat(one, other)

@@ -26,6 +26,8 @@ from submerge_files.console.options import (
     FILE,
     AggregatorOptions,
     aggregator_options,
+    config_here,
+    config_option,
     flag_option,
     json_option,
 )
@@ -132,9 +134,6 @@ def _one_line(path: Path) -> Iterator[None]:
         ) from error
 
 
-CONFIG = click.option("--config", required=True, type=FILE, help="The configuration of the root.")
-
-
 @click.group(
     cls=AdminGroup,
     invoke_without_command=True,
@@ -147,7 +146,8 @@ Example: submerge backup --config root.toml --to root.backup
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
-    help="A new file; or a folder, in which the copy gets a dated name.",
+    help="A new file; or a folder, in which the copy gets a dated name. A name without an ending is"
+    " a folder: it is made.",
 )
 @click.option(
     "--keep",
@@ -170,12 +170,14 @@ def command(
     if to is None:
         raise UsageError("expected --to FILE or --to FOLDER, got neither")
 
-    admin, folder = at.admin(), to.is_dir()
+    admin, folder = at.admin(), to.is_dir() or not (to.exists() or to.suffix)
     if keep is not None and not folder:
         raise UsageError(
             f"--keep is for a folder of dated copies, got --to {to}: create the folder"
         )
     node = str(json.loads(admin.get())["node"])
+    if folder and to.parent.is_dir():
+        to.mkdir(mode=0o700, exist_ok=True)
     path = dated(to, node) if folder else to
     identity = fetch(admin, path, anyway=anyway)
     gone = [] if keep is None else remove_older(path, node, keep)
@@ -187,10 +189,16 @@ def command(
 
 @command.command(epilog="Example: submerge backup check root.backup --config root.toml")
 @click.argument("file", type=FILE)
-@CONFIG
+@click.option(
+    "--config",
+    type=FILE,
+    default=config_here,
+    help="The configuration of the root, to compute its models again.  [default: root.toml or"
+    " box.toml here]",
+)
 @json_option("Print each group's finding, as JSON.")
-def check(file: Path, config: Path, as_json: bool) -> None:
-    """Say whether FILE is good: open it offline, and compute its models again.
+def check(file: Path, config: Path | None, as_json: bool) -> None:
+    """Say whether FILE is good: open it offline, and with a configuration compute its models again.
 
     Each has to be the one that the root had at that moment, byte for byte. FILE is only read, no
     node is spoken to, and the root may run. Status 1 if FILE is damaged, or gives another model;
@@ -200,11 +208,11 @@ def check(file: Path, config: Path, as_json: bool) -> None:
     from submerge_files.console.progress import advancing
     from submerge_operate.root_config import root_config
 
-    loaded = root_config(config)
+    loaded = None if config is None else root_config(config)
     try:
         with advancing("reading", file.stat().st_size if file.exists() else 0) as read:
             copy = read_copy(file, read)
-        found = check_models(copy, loaded)
+        found = [] if loaded is None else check_models(copy, loaded)
     except CopyDamaged as error:
         click.echo(f"submerge: {error}", err=True)
         sys.exit(1)
@@ -337,7 +345,7 @@ def _free_name(store: Path) -> Path:
     cls=AdminCommand, epilog="Example: submerge backup restore root.backup --config root.toml"
 )
 @click.argument("file", type=FILE)
-@CONFIG
+@config_option("The configuration of the root.  [default: root.toml or box.toml here]")
 @flag_option("--anyway", "Also where the models are not those that the root had.")
 def restore(file: Path, config: Path, anyway: bool) -> None:
     """Make FILE, a copy by `submerge backup`, the store of a stopped root.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from submerge_aggregator.operators.scopes import ROUTES
 from submerge_files.console.admin_client import AdminCommand
+from submerge_files.console.options import config_option
 from submerge_files.console.ways import UnixSocket
 
 if TYPE_CHECKING:
@@ -85,36 +85,31 @@ def _ask(way: UnixSocket, method: str, target: str, for_whom: str) -> Response:
 @click.command(
     cls=AdminCommand, epilog="Example: submerge aggregator page --config root.toml --open"
 )
-@click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The aggregator's. Its [page] says where the page is; left out, http://127.0.0.1:8473/.",
+@config_option(
+    "The aggregator's. Its [page] says where the page is; left out, http://127.0.0.1:8473/."
 )
 @click.option("--open", "shows", is_flag=True, help="Show it in this machine's browser.")
 @click.option("--log-json", is_flag=True, help="Log lines as JSON, one object a line.")
-def command(path: Path, shows: bool, log_json: bool) -> None:
+def command(config: Path, shows: bool, log_json: bool) -> None:
     """Serve the page of an aggregator that runs on this machine.
 
     The page is that of [page] in the aggregator's own configuration, without a part in its
     process. It runs as the aggregator's user, until Ctrl-C.
     """
-    from submerge_aggregator.config import load
     from submerge_client import logs
+    from submerge_operate.root_config import root_config
 
     logs.begin("info", as_json=log_json)
-    config = load(path, os.environ)
-    asyncio.run(_serve(config, shows=shows))
+    asyncio.run(_serve(root_config(config), shows=shows))
 
 
 async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
-    from submerge_client.command import ending_signals
+    from submerge_client.command import signal_actions
 
     serving, url = _serving(config)
     ends, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in ending_signals():
-        loop.add_signal_handler(number, ends.set)
+    for number, act in signal_actions(ends.set).items():
+        loop.add_signal_handler(number, act)
     serving.start()
     if shows:
         import webbrowser

@@ -22,17 +22,18 @@ def beside_store(
     of_config: Callable[[AggregatorConfig], Beside],
 ) -> Beside:
     """Return what is beside the store of an aggregator, by its configuration or its store."""
+    at = at.found
     if (at.config is None) == (at.store is None):
         got = "neither" if at.config is None else "both"
         raise UsageError(f"expected --config FILE or --store PATH of an aggregator, got {got}")
     if at.config is None:
         return of_store(Path(str(at.store)))
-    return of_config(load(at.config, os.environ))
+    return of_config(root_config(at.config))
 
 
 def root_config(path: Path) -> AggregatorConfig:
     """Return the configuration of a root; raises UsageError for the first mistake, in one line."""
-    if not _is_of_one_machine(path):
+    if not is_of_one_machine(path):
         return load(path, os.environ)
     from submerge_operate.up import config as box
     from submerge_operate.up import newcomers
@@ -42,7 +43,7 @@ def root_config(path: Path) -> AggregatorConfig:
     return machine.with_channels(each.channel for each in accepted).aggregator
 
 
-def _is_of_one_machine(path: Path) -> bool:
+def is_of_one_machine(path: Path) -> bool:
     """Return whether a file is for `submerge up`: it reads a sensor, and has no parent."""
     table: dict[str, object] = {}
     # What is wrong with a file is said by what reads it for good.

@@ -80,13 +80,3 @@ def test_buckets_are_bounded_and_the_longest_idle_falls_off():
         assert not pace.takes("wild", 0.0)
 
     assert 3 == len(pace)
-
-
-def test_a_look_takes_nothing():
-    """It says whether a message would be let in, now and after a while."""
-    pace = RateLimit(1.0, 1)
-    looks = [pace.has("c", 0.0), pace.has("c", 0.0)]
-    pace.takes("c", 0.0)
-
-    assert [True, True, False, True] == [*looks, pace.has("c", 0.5), pace.has("c", 1.0)]
-    assert 1 == len(pace)

@@ -73,6 +73,9 @@ def test_a_node_below_is_listed_quarantined_and_forgotten_from_the_root(way):
         table = chain.order("nodes", "list", "--below")
         assert "site/room" in table
 
+        chain.order("nodes", "learn", "pause", CLIENT)
+        until(lambda: chain.said("learning paused by operator"))
+        chain.order("nodes", "learn", "resume", CLIENT)
         at_work = "at work at site/room\n"
         assert chain.order("nodes", "quarantine", CLIENT).endswith(at_work)
         assert chain.order("nodes", "release", CLIENT).endswith(at_work)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from submerge import UsageError
+from submerge_client.files import stamp
 from submerge_client.logs import say
 
 LOOK_S = 1.0
@@ -79,14 +80,13 @@ class WatchedFile(Generic[Content]):
         else:
             say("file read again", setting=setting, file=file)
 
-    def _signature(self) -> tuple[int, int, int] | None:
+    def _signature(self) -> tuple[int, ...] | None:
         try:
-            found = self._path.stat()
+            return stamp(self._path.stat())
         except FileNotFoundError:
             if self._missing is None:
                 raise
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _read(self) -> Content:
         if self._seen is None and self._missing is not None:

@@ -6,15 +6,7 @@ from pathlib import Path
 
 from submerge_aggregator.limits import MOST_BYTES
 from submerge_client.config.links import Link, Served
-from submerge_client.config.sections import (
-    AboveZero,
-    AnyText,
-    Name,
-    Section,
-    Text,
-    Whole,
-    refusal,
-)
+from submerge_client.config.sections import AboveZero, AnyText, Name, Section, Text, Whole, refusal
 
 
 class AdmissionConfig(Section, frozen=True, kw_only=True):

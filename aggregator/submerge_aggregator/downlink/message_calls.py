@@ -219,11 +219,7 @@ class MessageCalls:
     """
 
     def __init__(
-        self,
-        limit: int,
-        limits: ReadingLimits,
-        refusals: Refusals,
-        note_call: Callable[[Any], str],
+        self, limit: int, limits: ReadingLimits, refusals: Refusals, note_call: Callable[[Any], str]
     ) -> None:
         self._take: Take = lambda _: None
         self.readings = CallsUnderWay(limit, limits)

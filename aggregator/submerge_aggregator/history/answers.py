@@ -113,10 +113,7 @@ async def read(recorder: HistoryRecorder, question: Callable[[HistoryFile], T]) 
 
 
 def reply(
-    recorder: HistoryRecorder,
-    question: Question,
-    wall: float,
-    send: Callable[[Event], None],
+    recorder: HistoryRecorder, question: Question, wall: float, send: Callable[[Event], None]
 ) -> None:
     """Answer a question of the parent, by and by; `send` is called once, on the event loop."""
     loop, me = asyncio.get_running_loop(), question.node

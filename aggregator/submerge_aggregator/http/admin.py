@@ -84,13 +84,7 @@ from submerge_aggregator.jobs.views import JobView
 from submerge_aggregator.questions import alarm_survey, health, histories, survey
 from submerge_aggregator.questions.histories import MOST_PUSHED_BYTES
 from submerge_aggregator.questions.survey import Missing, group_of
-from submerge_aggregator.questions.views import (
-    About,
-    AlarmView,
-    GroupWatch,
-    NodeView,
-    ShownRank,
-)
+from submerge_aggregator.questions.views import About, AlarmView, GroupWatch, NodeView, ShownRank
 from submerge_aggregator.server import Server
 from submerge_proto.files import learnt as learnt_file
 from submerge_proto.kept import aggregator as kept

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from starlette.applications import Starlette
 
-from submerge import UsageError
+from submerge import SubmergeError, UsageError
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
 from submerge_aggregator.http.serving import Serving, protocol_of
@@ -40,6 +41,10 @@ def network_serving(
     return Serving(app, listener, protocol_of(tls, server.order_log))
 
 
+LOOK_S = 10.0
+"""Between two looks at files that programs hold open, and people see by their names."""
+
+
 class Endpoints:
     """The operator's socket; operators' address, page and status address, if they are configured.
 
@@ -57,10 +62,9 @@ class Endpoints:
 
     async def start(self) -> None:
         """Begin to answer: before the server runs, so that its start can be watched."""
-        api, log = admin.api(self._server), self._server.order_log
-        operator = Serving(OperatorAccess(api, at_socket, log), admin.listen(self._path))
-        self._start(operator)
-        self._there = stat_of(self._path)
+        api = admin.api(self._server)
+        self._listen_at_socket(api)
+        self._looks = asyncio.create_task(self._look(api))
         try:
             if self._config.operators is not None:
                 self._start(
@@ -75,6 +79,26 @@ class Endpoints:
             await self.stop()
             raise
 
+    def _listen_at_socket(self, api: Starlette) -> None:
+        app = OperatorAccess(api, at_socket, self._server.order_log)
+        self._operator = Serving(app, admin.listen(self._path))
+        self._start(self._operator)
+        self._there = stat_of(self._path)
+
+    async def _look(self, api: Starlette) -> None:
+        """See to it that an idle aggregator notices when its files lose their names."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if stat_of(self._path) is None:
+                before = self._operator
+                with suppress(UsageError):  # its folder may be away as well: the store says so
+                    self._listen_at_socket(api)
+                    say("socket made again: it was removed", level="warning", path=str(self._path))
+                    self._open.remove(before)
+                    await before.stop()
+            with suppress(SubmergeError):
+                await self._server.ask(lambda *_: None)  # each batch looks at the store
+
     def _start(self, serving: Serving) -> None:
         serving.start()
         self._open.append(serving)
@@ -88,6 +112,7 @@ class Endpoints:
         say("status", url=f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
 
     async def stop(self) -> None:
+        self._looks.cancel()
         if self._open and is_same(self._there, stat_of(self._path)):
             # Before the socket closes: while it listens, no other process takes its place.
             self._path.unlink(missing_ok=True)

@@ -118,11 +118,7 @@ LABELS = {
     "staleness_seconds": ("quantile",),
     "quarantined_nodes": ("reason",),
     "watch_nodes": ("state",),
-    "alarm_over_limit": (
-        "node",
-        "channel",
-        "cause",
-    ),
+    "alarm_over_limit": ("node", "channel", "cause"),
 }
 """The labels of metrics, beside the group's name."""
 
@@ -289,10 +285,6 @@ def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlet
         return Response(body, headers={"content-type": content_type})
 
     return Starlette(
-        routes=[
-            Route("/healthz", health),
-            Route("/readyz", readiness),
-            Route("/metrics", metrics),
-        ],
+        routes=[Route("/healthz", health), Route("/readyz", readiness), Route("/metrics", metrics)],
         exception_handlers={HTTPException: unknown_path},
     )

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
+import h11
 import msgspec
 import uvicorn
 from starlette.requests import Request
@@ -47,13 +48,20 @@ MOST_OPEN, MOST_EACH = 128, 32
 """Connections in all, and of one address. Further ones are closed at once."""
 
 MOST_HEADERS = 16_384
-"""Bytes of a request's line and headers."""
+"""Bytes of a request's line and headers, however they arrive."""
+
+PIECE = 1024
+"""Bytes that are looked at in one go: h11 bounds headers by what it holds before they are whole."""
 
 
 class BoundedProtocol(H11Protocol):
     """One connection of a `Serving`."""
 
     _limit: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._unread = bytearray()
 
     def connection_made(self, transport: Any) -> None:
         """Begin, if there is room."""
@@ -66,16 +74,26 @@ class BoundedProtocol(H11Protocol):
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of a request."""
+        """Take bytes of a request; those of the next one wait until this one is answered."""
         self._begin()
-        super().data_received(data)
+        self._unread += data
+        while self._unread and not self.transport.is_closing():
+            state = self.conn.their_state
+            if state not in (h11.IDLE, h11.SEND_BODY):
+                break
+            size = PIECE if state is h11.IDLE else MOST_HEADERS - PIECE
+            piece = bytes(self._unread[:size])
+            del self._unread[:size]
+            super().data_received(piece)
+        if self._unread:
+            self.flow.pause_reading()
 
     def on_response_complete(self) -> None:
         """Wait for another request."""
         self._end()
         super().on_response_complete()
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._begin()  # it had come already
+        if self._unread or (self.cycle is not None and not self.cycle.response_complete):
+            self.data_received(b"")  # it had come already
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
@@ -163,7 +181,7 @@ class Serving:
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", protocol),
-            h11_max_incomplete_event_size=MOST_HEADERS,
+            h11_max_incomplete_event_size=MOST_HEADERS - PIECE,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -145,6 +145,7 @@ class JobBoard:
         self._running: dict[str, JobView] = {}
         self._ended = {} if folder is None else _found(folder)
         self._unwritten: dict[str, bytes] = {}
+        self._lost: set[str] = set()  # their files say still that they are under way
         self._writing: dict[str, Future[None]] = {}
         self._thread: ThreadPoolExecutor | None = None
 
@@ -239,6 +240,8 @@ class JobBoard:
             writing.result()
         if (data := self._unwritten.get(name)) is not None:
             return data[first : first + most]
+        if name in self._lost:
+            raise OSError(f"{self._path(name)}: it was not written, and newer ones took its place")
         with self._path(name).open("rb") as file:
             # Behind its end there is nothing, however large the number is.
             file.seek(min(first, os.fstat(file.fileno()).st_size))
@@ -263,7 +266,9 @@ class JobBoard:
         except OSError as error:
             self._unwritten[name] = data
             while len(self._unwritten) > MOST_UNWRITTEN:
-                del self._unwritten[next(iter(self._unwritten))]
+                lost = next(iter(self._unwritten))
+                del self._unwritten[lost]
+                self._lost.add(lost)
             if self._folder is not None:
                 why = f"{self._path(name)}: {error.strerror}; it is lost when the root ends"
                 say("job not written", level="warning", job=name, why=why)
@@ -282,6 +287,7 @@ class JobBoard:
 
     def _remove(self, name: str) -> None:
         self._unwritten.pop(name, None)
+        self._lost.discard(name)
         if self._folder is not None:
             with suppress(OSError):
                 self._path(name).unlink()

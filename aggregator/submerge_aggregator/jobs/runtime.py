@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -321,6 +322,7 @@ class JobRuntime:
         self._stirred = asyncio.Event()
         self._known_at: dict[str, float] = {}
         self._held = 0
+        self._why = ""  # the part before this one was thrown away
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jobs")
 
@@ -413,7 +415,7 @@ class JobRuntime:
 
     async def _discard(self, error: SubmergeError) -> None:
         """Throw the part away, and wait a little."""
-        self._role, self._held, self.under_way = None, 0, ()
+        self._role, self._held, self.under_way, self._why = None, 0, (), str(error)
         orders, self._orders = self._orders, []
         for order in orders:
             if not order.done.done():
@@ -430,7 +432,12 @@ class JobRuntime:
         role = (JobRoot if top else JobRelay)(name, SystemEntropy(), self._times)
         start = Start({key: records.unpack(key, value) for key, value in kept.items()})
         self._known_at.clear()
-        await self.effects.perform(host, role.step(start, host.clock()))
+        effects = role.step(start, host.clock())
+        if self._why:  # what the store still has was not lost by a restart
+            for i, each in enumerate(effects):
+                if isinstance(each, JobEnded):
+                    effects[i] = JobEnded(replace(each.outcome, failure=self._why))
+        await self.effects.perform(host, effects)
         return role
 
     async def _wait(self, host: JobHost, inbox: JobInbox, role: JobRoot | JobRelay) -> None:

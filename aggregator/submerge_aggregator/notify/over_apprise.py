@@ -163,10 +163,7 @@ class _Call:
         message, seen = self._message, _codes.seen
         try:
             taken = self._service.notify(
-                title=message.title,
-                body=message.body,
-                notify_type=message.kind,
-                body_format="text",
+                title=message.title, body=message.body, notify_type=message.kind, body_format="text"
             )
             if taken:
                 self.answer = HttpAnswer()

@@ -2,8 +2,9 @@
 
 1. Who asks is settled first, then what they may do; only then is the path looked at by anything
    else, and the body read. So a refusal says nothing of which nodes, groups or tokens there are.
-2. Failed attempts are bounded by address: over the bound nothing is looked at for a while. A
-   certificate that TLS has checked is no guess, and is not held up by others at its address.
+2. Failed attempts are bounded by address: over the bound each is refused in the same words for a
+   while. What is right is let in at any time: behind a proxy all have one address, and nobody
+   guesses 256 random bits.
 3. The Host header is not used for anything.
 4. A page in a browser may give no orders: a browser shows a certificate to every site that asks.
 """
@@ -97,6 +98,17 @@ TWO_LENGTHS = Denial(400, "shape", "a request has one length, got two")
 FROM_A_PAGE = Denial(403, "shape", "pages in browsers give no orders: there is an Origin header")
 
 
+class FailedAttempts:
+    """Attempts that failed, by address."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self._steady, self._limit = steady, RateLimit(FAILED_PER_S, FAILED_BURST)
+
+    def answer(self, denial: Denial, address: str) -> Denial:
+        """Return what to answer to one more."""
+        return denial if self._limit.takes(place_of(address), self._steady()) else TOO_MANY
+
+
 class OperatorAccess:
     """The admin API, for those who may."""
 
@@ -108,8 +120,8 @@ class OperatorAccess:
         *,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._app, self._identify, self._log, self._steady = app, identify, log, steady
-        self._attempts = RateLimit(FAILED_PER_S, FAILED_BURST)
+        self._app, self._identify, self._log = app, identify, log
+        self._attempts = FailedAttempts(steady)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer: Peer = scope.get("state", {}).get("peer", Peer())
@@ -136,12 +148,9 @@ class OperatorAccess:
         if b"origin" in named:
             return FROM_A_PAGE
         guessed = bool(peer.address) and (peer.certificate is None or b"authorization" in named)
-        place, now = place_of(peer.address), self._steady()
-        if guessed and not self._attempts.has(place, now):
-            return TOO_MANY
         found = self._identify(peer, headers)
         if guessed and isinstance(found, Denial):
-            self._attempts.takes(place, now)
+            return self._attempts.answer(found, peer.address)
         return found
 
     def _noting(self, operator: Operator, what: str, send: Send) -> Send:

@@ -26,7 +26,7 @@ P = TypeVar("P", NodesPage, ScoresPage)
 
 State = Literal[
     "alarm", "silent", "banned", "quarantined", "stale", "far", "bounded", "paused",
-    "learning", "armed", "sealed", "unwatched",
+    "learning", "armed", "sealed", "unwatched"
 ]  # fmt: skip
 STATES: tuple[State, ...] = get_args(State)
 """How a node is, the worst first: an alarm is open; it was not heard for long; an operator refuses

@@ -13,6 +13,7 @@ page. Every answer says what a browser may do with it.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -93,8 +94,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 NOT_LOGGED_IN = "log in with an operator's token"
 
-PASSED_ON = (b"forwarded", b"via", b"x-forwarded", b"x-real-ip", b"x-original", b"x-client-ip")
-"""How headers begin that say of a request that another machine may have sent it."""
+PASSED_ON = re.compile(rb"(?!x-submerge-)x-.*|forwarded.*|via|cf-.*|cdn-.*|front-end-.*|.*-ip")
+"""Headers that say of a request that another machine may have sent it: browsers send none such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class PageIdentities:
         session = self.session(headers)
         if session is not None:
             return Operator(f"token {session.name}", peer.address, session.scope, session.groups)
-        passed_on = any(name.startswith(PASSED_ON) for name, _ in headers)
+        passed_on = any(PASSED_ON.fullmatch(name) for name, _ in headers)
         if self.local and not passed_on and is_loopback(one_of(headers, b"host")):
             return Operator("page", peer.address, "read")
         return Denial(401, "no_credential", NOT_LOGGED_IN)

@@ -23,11 +23,7 @@ from starlette.routing import Route
 from submerge import PeerError, SubmergeError, UsageError
 from submerge_aggregator.audit import Record
 from submerge_aggregator.config import AggregatorConfig
-from submerge_aggregator.http.serving import (
-    Serving,
-    as_json,
-    protocol_of,
-)
+from submerge_aggregator.http.serving import Serving, as_json, protocol_of
 from submerge_aggregator.listening import listen
 from submerge_aggregator.operators.access import OperatorAccess, OrderLog
 from submerge_aggregator.operators.config import OperatorsConfig, tokens_path
@@ -58,10 +54,7 @@ VIEWS = {
 
 
 def page_app(
-    watched: Watched,
-    entering: Entering,
-    files: StaticFiles,
-    drawing: Drawing,
+    watched: Watched, entering: Entering, files: StaticFiles, drawing: Drawing
 ) -> Starlette:
     """Return the page: `PageGate` stands before it."""
 
@@ -120,12 +113,7 @@ def _inside(back: str) -> str:
 
 
 def page_serving(
-    api: Starlette,
-    log: OrderLog,
-    config: AggregatorConfig,
-    page: PageConfig,
-    *,
-    record: Record,
+    api: Starlette, log: OrderLog, config: AggregatorConfig, page: PageConfig, *, record: Record
 ) -> tuple[Serving, str]:
     """Return what serves the page, which listens already, and its url."""
     if find_spec("jinja2") is None:  # it is loaded when the first view is drawn

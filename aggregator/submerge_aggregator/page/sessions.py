@@ -24,9 +24,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from submerge import UsageError
-from submerge_aggregator.limits import RateLimit
-from submerge_aggregator.operators.access import FAILED_BURST, FAILED_PER_S, TOO_MANY, OrderLog
-from submerge_aggregator.operators.identify import NOT_ACCEPTED, Denial, Operator, Peer, place_of
+from submerge_aggregator.operators.access import FailedAttempts, OrderLog
+from submerge_aggregator.operators.identify import NOT_ACCEPTED, Denial, Operator, Peer
 from submerge_aggregator.operators.scopes import Scope
 from submerge_aggregator.operators.tokens import FORM, Token, find
 from submerge_client.files import PRIVATE, refuse_link
@@ -87,10 +86,7 @@ class Sessions:
     """Begins sessions, and knows those that hold."""
 
     def __init__(
-        self,
-        key: bytes,
-        tokens: Callable[[], Iterable[Token]],
-        wall: Callable[[], float],
+        self, key: bytes, tokens: Callable[[], Iterable[Token]], wall: Callable[[], float]
     ) -> None:
         self._key, self._tokens, self._wall = key, tokens, wall
         self._ended: dict[str, int] = {}
@@ -154,8 +150,8 @@ class Entering:
         *,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._sessions, self._cookie, self._log, self._steady = sessions, cookie, log, steady
-        self._attempts = RateLimit(FAILED_PER_S, FAILED_BURST)
+        self._sessions, self._cookie, self._log = sessions, cookie, log
+        self._attempts = FailedAttempts(steady)
 
     async def body(self, request: Request) -> bytes:
         """Return what a form sends; nothing of one that is too long."""
@@ -170,17 +166,13 @@ class Entering:
     def enter(self, request: Request, secret: str) -> tuple[str | None, str]:
         """Return the cookie of a new session, or None and why there is none."""
         peer: Peer = request.scope.get("state", {}).get("peer", Peer())
-        place, now = place_of(peer.address), self._steady()
-        denial = TOO_MANY
-        if self._attempts.has(place, now):
-            cookie = self._sessions.begin(secret)
-            session = None if cookie is None else self._sessions.find(cookie)
-            if session is not None:
-                who = Operator(f"token {session.name}", peer.address, session.scope, session.groups)
-                self._log.note(who, "login")
-                return cookie, ""
-            self._attempts.takes(place, now)
-            denial = Denial(401, "wrong_token", NOT_ACCEPTED)
+        cookie = self._sessions.begin(secret)
+        session = None if cookie is None else self._sessions.find(cookie)
+        if session is not None:
+            who = Operator(f"token {session.name}", peer.address, session.scope, session.groups)
+            self._log.note(who, "login")
+            return cookie, ""
+        denial = self._attempts.answer(Denial(401, "wrong_token", NOT_ACCEPTED), peer.address)
         self._log.deny(denial, peer.address, "POST /login")
         return None, denial.why
 

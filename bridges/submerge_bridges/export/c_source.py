@@ -245,10 +245,7 @@ class _CWriter:
         real = f"static const {name}_real {name}_refined_rows[{upper}REFINED][{upper}CHANNELS]"
         table = ",\n".join(f"    {self._to.row(rows[each])}" for each in which)
         places = f"static const int {name}_refined[{upper}REFINED]"
-        return [
-            f"{places} = {{{', '.join(map(str, which))}}};",
-            f"{real} = {{\n{table}\n}};",
-        ]
+        return [f"{places} = {{{', '.join(map(str, which))}}};", f"{real} = {{\n{table}\n}};"]
 
     def _array(self, name: str, values: Array, size: str = "", kind: str = "static ") -> str:
         declared = f"{kind}const {self._prefix}_real {self._prefix}_{name}[{size or values.size}]"

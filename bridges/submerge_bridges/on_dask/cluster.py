@@ -29,10 +29,7 @@ class Cluster:
         self._check()
 
     def map(
-        self,
-        function: Callable[..., T],
-        tasks: Sequence[Task],
-        advance: Advance = lambda _: None,
+        self, function: Callable[..., T], tasks: Sequence[Task], advance: Advance = lambda _: None
     ) -> Iterator[T]:
         """Run a function for each task; yield what it returns, in order."""
         import distributed

@@ -156,8 +156,5 @@ def number(field: str, place: Place, *, comma: bool = False) -> float:
     if advice := cure(text):
         hint = f"it has {advice}"
     raise refusal(
-        place,
-        expected="a number",
-        got=shown(text),
-        hint=AGAIN if text == place.name else hint,
+        place, expected="a number", got=shown(text), hint=AGAIN if text == place.name else hint
     )

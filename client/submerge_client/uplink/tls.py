@@ -16,6 +16,8 @@ from submerge.protocol.messages import Message, Report
 from submerge.protocol.names import SERVER_DOMAIN, server_name
 from submerge.protocol.permission import Permission
 from submerge_client.config.links import Link, Served
+from submerge_client.files import stamp as file_stamp
+from submerge_client.files import stat_of
 from submerge_client.kit import read_kit
 from submerge_client.logs import say
 
@@ -120,12 +122,9 @@ def password_of(link: Link) -> str | None:
         ) from error
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None  # between two files
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    found = stat_of(path)  # None: between two files
+    return None if found is None else file_stamp(found)
 
 
 def _unusable(what: str, path: object, error: OSError) -> UsageError:

@@ -254,10 +254,7 @@ class AggregatorNode:
     incarnation: Incarnation
 
     def __init__(
-        self,
-        settings: AggregatorSettings,
-        plans: Mapping[str, GroupPlan],
-        rng: RandomSource,
+        self, settings: AggregatorSettings, plans: Mapping[str, GroupPlan], rng: RandomSource
     ) -> None:
         if not plans:
             raise UsageError("an aggregator serves one group or more, got none")

@@ -81,9 +81,7 @@ class JobAsk:
             raise PeerError("the first turn, and no other, opens a job", kind="range")
         job = Job.read(header.get("job"))
         failure = _why(header.get("failure"))
-        return cls(
-            *(job, turn, float(within_s), place, phase, arrays, attempt, round_, failure),
-        )
+        return cls(*(job, turn, float(within_s), place, phase, arrays, attempt, round_, failure))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,13 +25,7 @@ from submerge.jobs.machine import (
     JobTimes,
     KnownChildren,
 )
-from submerge.jobs.member import (
-    MOST_JOBS,
-    RecentIds,
-    heard_outcome,
-    not_from_parent,
-    passed_over,
-)
+from submerge.jobs.member import MOST_JOBS, RecentIds, heard_outcome, not_from_parent, passed_over
 from submerge.protocol.machine import Note, Now, Start
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.names import RandomSource

@@ -45,6 +45,28 @@ FILES = click.argument(
 )
 
 
+HERE = (Path("root.toml"), Path("box.toml"))
+
+
+def config_here() -> Path | None:
+    """Return the configuration in this folder, None without one; UsageError if there are two."""
+    found = [path for path in HERE if path.is_file()]
+    if len(found) > 1:
+        raise UsageError("expected --config FILE: root.toml and box.toml are both here")
+    return found[0] if found else None
+
+
+def _config_or_here(_context: Any, _option: Any, given: Path | None) -> Path:
+    if path := given or config_here():
+        return path
+    raise UsageError("expected --config FILE, got none, and neither root.toml nor box.toml here")
+
+
+def config_option(text: str) -> Decorator:
+    """Return --config, which is the configuration in this folder if it is left out."""
+    return click.option("--config", type=FILE, callback=_config_or_here, help=text)
+
+
 def together(*decorators: Decorator) -> Decorator:
     """Return one decorator that does what these do, in the order of `--help`."""
 
@@ -116,7 +138,13 @@ class AggregatorOptions(NamedTuple):
             for name in ("token_file", "kit", "ca"):
                 if getattr(self, name) is not None:
                     raise UsageError(f"{_option(name)} is for --at URL, got no --at")
-        return admin_client_of(self.config, self.store, network, instead=instead)
+        return admin_client_of(self.found.config, self.store, network, instead=instead)
+
+    @property
+    def found(self) -> AggregatorOptions:
+        """These; with the configuration in this folder where they name no aggregator."""
+        named = self.config or self.store or self.at
+        return self if named else self._replace(config=config_here())
 
     def refuse(self, other: str) -> None:
         """Refuse these options beside `other`: they would have no effect."""
@@ -160,7 +188,8 @@ def aggregator_options(group: str | None, *, network: bool = True) -> Decorator:
             click.option(
                 "--config",
                 type=FILE,
-                help="The configuration of the running aggregator, or of `submerge up`.",
+                help="The configuration of the running aggregator, or of `submerge up`.  [default:"
+                " root.toml or box.toml here]",
             ),
             click.option("--store", type=FILE, help="Its store, instead of its configuration."),
             *(NETWORK if network else ()),

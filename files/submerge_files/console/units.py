@@ -4,10 +4,13 @@ figures for people. `span_text` writes seconds so that they read back.
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import click
 
@@ -21,6 +24,31 @@ MOST_LETTERS = 100
 def printable(text: str) -> str:
     """Return foreign text without the characters that control a terminal, or cannot be seen."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+_UNSEEN = r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+_FORMULA = r"\s*(?:[=@]|[-+](?!(?:[\d.,]*(?:[eE][-+]?\d+)?%?|inf|nan)(?:END)))"
+_IN_CELL = re.compile(_FORMULA.replace("END", r"\s*\Z"))
+_IN_TABLE = re.compile(rf'{_UNSEEN}|"|(?m:^|,)' + _FORMULA.replace("END", r"[,\n]"))
+"""A quoted cell may hold anything: it is looked at by itself."""
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as CSV: no text is a formula to a spreadsheet, or controls a terminal."""
+    table, text = [*rows], io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(table)
+    if not _IN_TABLE.search(text.getvalue()):
+        return text.getvalue()
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([*map(_cell, row)] for row in table)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = re.sub(_UNSEEN, "\N{REPLACEMENT CHARACTER}", value)
+    return f"'{text}" if _IN_CELL.match(text) else text
 
 
 def name_text(name: str) -> str:

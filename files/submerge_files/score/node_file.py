@@ -210,12 +210,7 @@ def _clock(
 
 
 def _long(
-    path: Path,
-    schema: Schema,
-    options: ReadingOptions,
-    keep: Sequence[str],
-    *,
-    allow_missing: bool,
+    path: Path, schema: Schema, options: ReadingOptions, keep: Sequence[str], *, allow_missing: bool
 ) -> NodeFile:
     """Return a long table, a row a time and a column a channel."""
     if keep:

@@ -4,7 +4,6 @@ name that ends in .gz is compressed text; one that ends in .parquet is Parquet.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -27,7 +26,7 @@ from submerge.judge.prepare import REASONS
 from submerge.stats.block_maxima import By
 from submerge_client.files import atomic_file, writing_to
 from submerge_client.score_outputs.lines import limits_passed, scored_fields
-from submerge_files.console.units import printable
+from submerge_files.console.units import csv_text, printable
 from submerge_files.reader.formats.arrow_file import import_pyarrow
 from submerge_files.reader.formats.remote_path import is_remote, written
 from submerge_files.score.node_file import NodeFile
@@ -144,7 +143,9 @@ class CsvScoreLines:
     @property
     def head(self) -> str:
         """The heading line."""
-        return _csv([["file", "row", *self._headings.carried, *self._headings.scores, "unscored"]])
+        return csv_text(
+            [["file", "row", *self._headings.carried, *self._headings.scores, "unscored"]]
+        )
 
     def lines(self, part: FileRows) -> str:
         """Return a line for each row."""
@@ -156,7 +157,7 @@ class CsvScoreLines:
         for row, why in enumerate(part.why.tolist(), part.judged.first):
             cells = empty if why else next(scored)
             rows.append((file, row, *next(carried, ()), *cells, REASONS[why]))
-        return _csv(rows)
+        return csv_text(rows)
 
 
 class JsonScoreLines:
@@ -194,12 +195,6 @@ def carried_texts(headings: ScoreHeadings, part: FileRows) -> list[Sequence[str]
     if headings.timed and not part.file.timed:
         return [[""] * len(part.why), *texts]
     return texts
-
-
-def _csv(rows: Sequence[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _texts(name: str, values: Column) -> list[str]:

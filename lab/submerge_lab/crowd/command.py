@@ -95,7 +95,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         return
     plan = _plan(given)
     from submerge_client import logs
-    from submerge_client.command import ending_signals
+    from submerge_client.command import signal_actions
     from submerge_lab.crowd.run import Crowd
 
     # Only warnings of the nodes.
@@ -103,8 +103,8 @@ def command(context: click.Context, /, **given: Any) -> None:
     _name_the_node(frozenset(plan.nodes))
     crowd = Crowd(plan)
     stop = threading.Event()
-    for number in ending_signals():
-        signal.signal(number, lambda *_: stop.set())
+    for number, act in signal_actions(stop.set).items():
+        signal.signal(number, lambda *_, act=act: act())
 
     def print_facts() -> None:
         facts = crowd.facts

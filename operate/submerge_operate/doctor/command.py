@@ -8,12 +8,12 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from submerge.errors import UsageError
-from submerge_files.console.options import FILE, json_option
+from submerge_files.console.options import config_option, json_option
 from submerge_operate.doctor.findings import (
     SERVER,
     Finding,
@@ -23,8 +23,13 @@ from submerge_operate.doctor.findings import (
     summary_of,
     text_of,
 )
+from submerge_operate.root_config import is_of_one_machine, root_config
 
-Program = Literal["client", "aggregator"]
+if TYPE_CHECKING:
+    from submerge_aggregator.config import AggregatorConfig
+    from submerge_client.config.client_config import ClientConfig
+
+Program = Literal["client", "aggregator", "up"]
 
 OWN: dict[Program, set[str]] = {
     "client": {"sensor", "uplink", "state", "schema", "group"},
@@ -34,15 +39,12 @@ OWN: dict[Program, set[str]] = {
 
 
 @click.command(epilog="Example: submerge doctor --config client.toml")
-@click.option(
-    "--config",
-    "path",
-    required=True,
-    type=FILE,
-    help="A client's configuration, or an aggregator's.",
+@config_option(
+    "A client's configuration, an aggregator's, or that of `submerge up`.  [default: root.toml or"
+    " box.toml here]"
 )
 @json_option()
-def command(path: Path, as_json: bool) -> None:
+def command(config: Path, as_json: bool) -> None:
     """Check all that a client or an aggregator needs, and show what to do.
 
     It checks certificates, clock, disk, memory, the size of messages, whether the parent answers
@@ -58,9 +60,9 @@ def command(path: Path, as_json: bool) -> None:
 
     Exit status: 0 if nothing fails, 1 if something does, 2 for a bad configuration.
     """
-    program = program_of(path)
+    program = program_of(config)
     findings: list[Finding] = []
-    for finding in run_checks(path, program):
+    for finding in run_checks(config, program):
         findings.append(finding)
         if not as_json:
             click.echo(text_of(finding))
@@ -80,6 +82,8 @@ def program_of(path: Path) -> Program:
         keys = set(tomllib.loads(path.read_bytes().decode("utf-8-sig")))
     except (OSError, ValueError):
         return "client"  # its loader reports what is wrong
+    if is_of_one_machine(path):
+        return "up"
     found = {program: len(keys & own) for program, own in OWN.items()}
     if not any(found.values()):
         raise UsageError(
@@ -92,23 +96,30 @@ def program_of(path: Path) -> Program:
 def run_checks(path: Path, program: Program) -> Iterator[Finding]:
     """Check what a program needs; only the modules of that program are loaded."""
     try:
+        from submerge_client import logs
+
+        logs.begin("warning")  # shows warnings about the configuration
         if program == "client":
-            yield from _client(path)
+            from submerge_client.config.client_config import load
+
+            yield from _client(load(path, os.environ))
+        elif program == "up":
+            from submerge_operate.up.config import load as load_box
+
+            yield from _client(load_box(path, os.environ).client)
+            yield from _aggregator(root_config(path))
         else:
-            yield from _aggregator(path)
+            yield from _aggregator(root_config(path))
     except ImportError as error:
+        extra = "client" if program == "client" else "aggregator"
         raise UsageError(
-            f"{error.name} is not installed: pip install 'submerge[{program}]'"
+            f"{error.name} is not installed: pip install 'submerge[{extra}]'"
         ) from error
 
 
-def _client(path: Path) -> Iterator[Finding]:
-    from submerge_client import logs
-    from submerge_client.config.client_config import load
+def _client(config: ClientConfig) -> Iterator[Finding]:
     from submerge_operate.doctor.client import run_checks
 
-    logs.begin("warning")  # shows warnings about the configuration
-    config = load(path, os.environ)
     schemes = [config.uplink.scheme]
     schemes += [config.scores_link.scheme] if config.scores.to == "mqtt" else []
     schemes += [] if config.sensor.link is None else [config.sensor.link.scheme]
@@ -117,13 +128,9 @@ def _client(path: Path) -> Iterator[Finding]:
     yield from _unless_missing(software(needs), run_checks(config))
 
 
-def _aggregator(path: Path) -> Iterator[Finding]:
-    from submerge_aggregator.config import load
-    from submerge_client import logs
+def _aggregator(config: AggregatorConfig) -> Iterator[Finding]:
     from submerge_operate.doctor.aggregator import run_checks
 
-    logs.begin("warning")  # shows warnings about the configuration
-    config = load(path, os.environ)
     schemes = [] if config.listen.grpc is None else ["grpc"]
     schemes += [] if config.listen.mqtt is None else ["mqtt"]
     schemes += [] if config.parent is None else [config.parent.scheme]

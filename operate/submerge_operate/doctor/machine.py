@@ -24,27 +24,26 @@ PROBE_BYTES = 4096
 
 
 def clock(now: Now) -> Iterator[Finding]:
+    todo = "timedatectl set-ntp true, or wait for the network"
+    if shutil.which("timedatectl") is None:
+        todo = "start a time service such as chrony; a clock that the host keeps right may stay so"
     installed = Path(submerge.__file__).stat().st_mtime
     if now.wall < installed - 86400.0:
         message = f"it shows {moment(now.wall)}, but this program is of {moment(installed)}"
-        yield fails("clock", message, "set it: timedatectl set-ntp true, or wait for the network")
+        yield fails("clock", message, f"set it: {todo}")
     elif not now.synced:
         yield warning(
             "clock",
             f"{moment(now.wall)}, not synchronized: until it is, readings count as taken when they"
             " arrive",
-            "timedatectl set-ntp true, or wait for the network",
+            todo,
         )
     else:
         yield ok("clock", f"{moment(now.wall)}, synchronized (as reported by the kernel)")
 
 
 def disk(
-    what: str,
-    path: Path,
-    *,
-    spare: int = 0,
-    steady: Callable[[], float] = time.perf_counter,
+    what: str, path: Path, *, spare: int = 0, steady: Callable[[], float] = time.perf_counter
 ) -> Iterator[Finding]:
     """Check that a file can be written, by writing another one beside it."""
     # Neither the file nor its folder need exist; it may still need `spare` bytes.

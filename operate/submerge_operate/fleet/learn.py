@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+from contextlib import suppress
 
 import click
 
+from submerge.errors import UsageError
 from submerge_files.console.admin_client import AdminClient, AdminGroup, confirm, say_back
 from submerge_files.console.options import (
     AggregatorOptions,
@@ -14,7 +16,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_operate.fleet.node_places import desired_state_command, only_group, when_applied
+from submerge_operate.fleet.node_places import desired_state_command, find, only_group, when_applied
 
 
 @click.group(cls=AdminGroup, epilog="Example: submerge nodes learn pause pump-3 --config root.toml")
@@ -78,8 +80,12 @@ def _set_paused(
     at: AggregatorOptions, node: str, verb: str, *, anyway: bool, as_json: bool
 ) -> None:
     admin = at.admin()
-    group = at.group or _group_of(admin, node)
-    answer = admin.post("nodes", group, node, verb, **({"anyway": "1"} if anyway else {}))
+    group, below = at.group or _group_of(admin, node), anyway
+    if not anyway:
+        with suppress(UsageError):  # a node that is known by an alarm alone
+            found = find(admin, node, at.group)
+            group, below = found.group, bool(found.under)
+    answer = admin.post("nodes", group, node, verb, **({"anyway": "1"} if below else {}))
     done = "is to learn nothing until it is resumed" if verb == "pause" else "is to learn again"
     say_back(answer, f"{node} of group {group} {done}. {when_applied(answer)}", as_json=as_json)
 

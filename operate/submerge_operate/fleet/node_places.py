@@ -47,7 +47,24 @@ def nodes_below(admin: AdminClient, groups: Sequence[str]) -> NodesBelow:
     tree = NodesBelow([], [])
     for group in groups:
         _ask(admin, group, (), tree)
-    return tree
+    # An order leaves its mark at each level: where a machine reports, it is one row.
+    deepest = sorted(tree.nodes, key=lambda each: -len(each.under.split("/")) * bool(each.under))
+    first = {_key(each): each for each in deepest}
+    there = {_key(each) for each in tree.nodes if _reports(each)}
+    nodes = [
+        each
+        for each in tree.nodes
+        if _reports(each) or (_key(each) not in there and each is first[_key(each)])
+    ]
+    return tree._replace(nodes=nodes)
+
+
+def _key(placed: PlacedNode) -> tuple[str, str]:
+    return placed.view.group, placed.view.node
+
+
+def _reports(placed: PlacedNode) -> bool:
+    return bool(placed.view.rows or placed.view.sealed)
 
 
 def _ask(admin: AdminClient, group: str, path: tuple[str, ...], tree: NodesBelow) -> None:
@@ -162,13 +179,7 @@ gets it when it joins again, or with its next report."""
 
 
 def desired_state_command(
-    group: click.Group,
-    example: str,
-    *,
-    target: Decorator,
-    group_help: str,
-    anyway: str,
-    json: str,
+    group: click.Group, example: str, *, target: Decorator, group_help: str, anyway: str, json: str
 ) -> Decorator:
     """Return what makes a function a command of `group` that sets a node's desired state."""
     epilog = f"{ON_ITS_WAY}\n\nExample: submerge {example} --config root.toml"

@@ -218,24 +218,24 @@ def command() -> None:
 )
 @aggregator_options("Of this group only.")
 @WATCH
-@flag_option("--below", "Also the nodes of all aggregators below: each of them is asked.")
+@flag_option("--below", "With --json: also the nodes of all aggregators below, as the table has.")
 @flag_option("--wide", "With withheld readings and each node's software.")
 @json_option("Print one JSON array: all that is known; with --watch, an object a line.")
 def list_nodes(
     at: AggregatorOptions, watched: bool, below: bool, wide: bool, as_json: bool
 ) -> None:
-    """List the nodes that report here, and those that are kept out.
+    """List the nodes that report here or to an aggregator below, and those that are kept out.
 
-    An aggregator below is one of them, with the readings of all below it. `silent` is the time
-    since a node was heard, `state` what is unusual about it.
+    An aggregator below is one of them, with the readings of all below it; each is asked. `silent`
+    is the time since a node was heard, `state` what is unusual about it.
     """
     admin = at.admin()
-    if below:
-        if watched:
-            raise UsageError("expected --below or --watch, got both: watch where nodes report")
+    if below and watched:
+        raise UsageError("expected --below or --watch, got both: watch where nodes report")
+    if not watched and (below or not as_json):
         _list_below(admin, at.group, wide=wide, as_json=as_json)
         return
-    if as_json and not watched:
+    if not watched:
         say_back(admin.get("nodes", **at.query))
         return
     from submerge_aggregator.questions.views import NodeView
@@ -246,10 +246,7 @@ def list_nodes(
     def draw(views: list[NodeView]) -> RenderableType:
         return table_of(views, now=time.time(), wide=wide) if views else "no node has reported yet"
 
-    if watched:
-        watch(LiveView(look, draw, partial(changes, as_json=as_json)), as_json=as_json)
-    else:
-        console_of(wide=wide).print(draw(look()))
+    watch(LiveView(look, draw, partial(changes, as_json=as_json)), as_json=as_json)
 
 
 def _list_below(admin: AdminClient, group: str | None, *, wide: bool, as_json: bool) -> None:
@@ -262,6 +259,7 @@ def _list_below(admin: AdminClient, group: str | None, *, wide: bool, as_json: b
         click.echo(json.dumps(nodes))
     elif tree.nodes:
         views, under = [each.view for each in tree.nodes], [each.under for each in tree.nodes]
+        under = under if any(under) else []
         console_of(wide=wide).print(table_of(views, now=time.time(), wide=wide, under=under))
     else:
         click.echo("no node has reported yet")
@@ -301,12 +299,7 @@ def forget(at: AggregatorOptions, node: str, ban: bool, yes: bool, as_json: bool
 @YES
 @json_option("Print what is left of it, as JSON.")
 def drop(
-    at: AggregatorOptions,
-    node: str,
-    incarnation: str | None,
-    old: bool,
-    yes: bool,
-    as_json: bool,
+    at: AggregatorOptions, node: str, incarnation: str | None, old: bool, yes: bool, as_json: bool
 ) -> None:
     """Take a part of what NODE reported out for good.
 

@@ -21,7 +21,7 @@ from submerge_aggregator.assembly import server_of
 from submerge_aggregator.http.endpoints import Endpoints
 from submerge_client.agent import Agent
 from submerge_client.assembly import build_agent, check_outside
-from submerge_client.command import ending_signals
+from submerge_client.command import signal_actions
 from submerge_client.memory import UNUSED, deferred
 from submerge_operate.up import newcomers
 from submerge_operate.up.config import BoxConfig
@@ -96,9 +96,9 @@ async def _read(
         ends.set()
         agent.stop()
 
-    signals = ending_signals()
-    for number in signals:
-        loop.add_signal_handler(number, end)
+    signals = signal_actions(end)
+    for number, act in signals.items():
+        loop.add_signal_handler(number, act)
     # Without its root the client would read on, and learn what no root gets.
     serving.add_done_callback(lambda _: agent.stop())
     reading = _ClientThread(agent, partial(loop.call_soon_threadsafe, over.set))

@@ -48,7 +48,7 @@ def command(
     """Watch this machine's sensors: learn what is normal, and raise alarms, in one program.
 
     It is a client and its root in one process. Their files are those of a fleet, so that other
-    machines may join later. A line a minute says how it is. SIGTERM, SIGHUP and Ctrl-C keep all
+    machines may join later. A line a minute says how it is. SIGTERM and Ctrl-C keep all
     readings, and end with status 0.
 
     --install writes a unit for systemd, of the user or, for root, of the system.

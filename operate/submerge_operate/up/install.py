@@ -176,8 +176,13 @@ class UnitFolder(NamedTuple):
         """Return the system's for root, and otherwise the user's."""
         if os.geteuid() == 0:
             return cls(SYSTEM, user=False)
-        home = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-        return cls(Path(home) / "systemd" / "user", user=True)
+        try:
+            home = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        except RuntimeError:
+            raise UsageError(
+                f"expected HOME or XDG_CONFIG_HOME for units of user {os.geteuid()}, got neither"
+            ) from None
+        return cls(home / "systemd" / "user", user=True)
 
     @property
     def systemctl(self) -> tuple[str, ...]:
@@ -211,7 +216,7 @@ def install(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int
         return 1
     tell(f"{name} runs, and starts at boot")
     if place.user and not _lingers():
-        user = pwd.getpwuid(os.geteuid()).pw_name
+        user = _user_name(os.geteuid())
         tell(
             "a user's unit starts at the first login, and stops at the last logout; for a start at"
             f" boot, type: sudo loginctl enable-linger {user}"
@@ -296,9 +301,16 @@ def _run(command: list[str]) -> str | None:
 def _owner_of(folder: Path) -> str:
     """Return who owns a folder, or what is there of its path."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
-    return pwd.getpwuid(there.stat().st_uid).pw_name
+    return _user_name(there.stat().st_uid)
+
+
+def _user_name(uid: int) -> str:
+    """Return a user's name; the number of one without a name, which systemd takes as well."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _lingers() -> bool:
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    return Path("/var/lib/systemd/linger", user).exists()
+    return Path("/var/lib/systemd/linger", _user_name(os.geteuid())).exists()

@@ -148,14 +148,14 @@ _VALUES = _by_kind(
     Part(
         lambda value: pb.Hours.Value(value=min(value, WORST)),
         lambda sent: real("a limit", sent.value),
-    ),
+    )
 )
 
 _WINDOWS: Part[Any] = _by_kind(
     Part(
         lambda both: pb.Hours.Windows(before=packed(both[0]), filling=packed(both[1])),
         lambda sent: (unpacked(sent.before, FINE), unpacked(sent.filling, FINE)),
-    ),
+    )
 )
 
 _BLOCKS = form(
@@ -211,8 +211,7 @@ _LEVEL = form(pb.NewLevel, NewLevel, mean=OWN_MEAN, half=OWN_MEAN.maybe, calm_s=
 def _of_channels(none: Callable[[int], Known]) -> Part[Any]:
     """Return how what is known of each channel is a repeated field."""
     return Part(
-        lambda value: () if value is None else _columns(value),
-        lambda sent: _columns_of(sent, none),
+        lambda value: () if value is None else _columns(value), lambda sent: _columns_of(sent, none)
     )
 
 

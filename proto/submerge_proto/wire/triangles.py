@@ -19,13 +19,7 @@ from submerge import Array, PeerError
 from submerge._linalg import Storage
 from submerge.pca.whole_scatter import WholeScatter, triangle
 from submerge_proto.v1 import summary_pb2 as pb
-from submerge_proto.wire.columns import (
-    array_of,
-    bytes_of,
-    energies_bytes,
-    energies_of,
-    flushed,
-)
+from submerge_proto.wire.columns import array_of, bytes_of, energies_bytes, energies_of, flushed
 from submerge_proto.wire.sizes import (
     ROUNDING,
     check_channels,

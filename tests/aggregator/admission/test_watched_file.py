@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import pytest
 
 from submerge import UsageError
 from submerge_aggregator.admission.roster import parse_roster
 from submerge_aggregator.admission.watched_file import LOOK_S, MOST_BYTES, WatchedFile
+from submerge_client.files import Readings
 
 HEAD = "node,role,groups\n"
 
@@ -55,6 +57,16 @@ def put(path, text):
 def test_it_is_read_again_when_it_has_changed(file, path, clock):
     assert {"a"} == named(file, clock)
     put(path, HEAD + "b,client,\n")
+    assert {"b"} == named(file, clock)
+
+
+def test_it_is_read_again_on_demand_though_size_and_time_are_those_of_before(file, path, clock):
+    """`Readings.asked` is what SIGHUP counts up."""
+    before = path.stat()
+    path.write_text(HEAD + "b,client,\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert {"a"} == named(file, clock)
+    Readings.asked += 1
     assert {"b"} == named(file, clock)
 
 

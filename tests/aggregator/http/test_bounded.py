@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from submerge_aggregator.http import serving as bounded
-from submerge_aggregator.http.serving import Serving
+from submerge_aggregator.http.serving import MOST_HEADERS, Serving
 from support.patience import PATIENCE_S
 
 LONG = 64 << 20
@@ -115,6 +115,37 @@ def test_a_request_that_does_not_end_is_hung_up_on(hurried, said):
     heard = hurried(work)
 
     assert (b"yes" in heard) == (said.count(b"GET") == 2)
+
+
+@pytest.mark.parametrize("step", [1 << 20, 4096, 700], ids=["at once", "in pieces", "in crumbs"])
+@pytest.mark.parametrize("before", [b"", GET + b"\r\n", b"BODY"], ids=["first", "next", "body"])
+@pytest.mark.parametrize(
+    ("lines", "fits"),
+    [
+        (b"X: " + b"y" * 14_000, True),
+        (b"X: " + b"y" * MOST_HEADERS, False),
+        (b"a:\r\n" * 9000, False),
+    ],
+    ids=["long", "too long", "too many"],
+)
+def test_headers_are_bounded_however_they_arrive(hurried, monkeypatch, step, before, lines, fits):
+    """Also those of a request that comes with the one before it."""
+    monkeypatch.setattr(bounded, "REQUEST_S", PATIENCE_S)
+    if before == b"BODY":
+        before = b"POST /short HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n" + bytes(50_000)
+    said = before + GET + lines + b"\r\nConnection: close\r\n\r\n"
+
+    async def work(place: Any) -> bytes:
+        peer = await connected(place)
+        for first in range(0, len(said), step):
+            with suppress(ConnectionResetError, BrokenPipeError):
+                peer.writer.write(said[first : first + step])
+                await peer.writer.drain()
+        return await peer.rest()
+
+    heard = hurried(work)
+
+    assert (bool(before) + fits, not fits) == (heard.count(b" 200 "), b" 400 " in heard)
 
 
 def test_an_answer_that_is_not_read_is_hung_up_on(hurried):

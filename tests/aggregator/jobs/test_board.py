@@ -226,8 +226,9 @@ def test_a_file_is_as_large_as_its_schema_too(folder, monkeypatch):
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 30_000
 
 
-def test_where_nothing_can_be_written_the_newest_are_in_memory(folder, monkeypatch):
-    """They are lost when the root ends: the log says so."""
+@pytest.mark.parametrize("opened", [False, True], ids=["never written", "at first"])
+def test_where_nothing_can_be_written_the_newest_are_in_memory(folder, monkeypatch, opened):
+    """They are lost when the root ends: the log says so. None reads as a restart."""
     monkeypatch.setattr(board_module, "MOST_UNWRITTEN", 1)
     said: list[str] = []
     monkeypatch.setattr(board_module, "say", lambda what, **_: said.append(what))
@@ -235,8 +236,11 @@ def test_where_nothing_can_be_written_the_newest_are_in_memory(folder, monkeypat
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(board_module, "atomic_write", full)
     board = JobBoard(folder)
+    if opened:
+        board.opened(job("job-1"), 100.0)
+        board.piece("job-1", 0)
+    monkeypatch.setattr(board_module, "atomic_write", full)
     ended(board, "job-1", 100.0)
     ended(board, "job-2", 200.0)
     board.close()

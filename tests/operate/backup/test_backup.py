@@ -63,11 +63,13 @@ def test_a_copy_is_a_private_file(tmp_path, submerge):
 @pytest.mark.usefixtures("house")
 def test_as_json(tmp_path, submerge):
     """For a program that keeps an eye on copies."""
-    done = submerge("backup", "--store", tmp_path / "root.db", "--to", tmp_path / "a", "--json")
+    done = submerge(
+        "backup", "--store", tmp_path / "root.db", "--to", tmp_path / "a.copy", "--json"
+    )
     facts = json.loads(done.out)
 
     assert ("root", 80, []) == (facts["node"], facts["learnt"], facts["removed"])
-    assert str(tmp_path / "a") == facts["file"]
+    assert str(tmp_path / "a.copy") == facts["file"]
 
 
 @pytest.mark.usefixtures("house")
@@ -128,8 +130,8 @@ def test_the_request_is_checked(tmp_path, submerge):
     config = configuration(tmp_path)
     for words, why in (
         (("--config", config), "expected --to FILE or --to FOLDER, got neither"),
-        (("--config", config, "--to", tmp_path / "a", "--keep", 3), "create the folder"),
-        (("--to", tmp_path / "a"), "expected --config FILE, --store PATH or --at URL"),
+        (("--config", config, "--to", tmp_path / "a.copy", "--keep", 3), "create the folder"),
+        (("--to", tmp_path / "a.copy"), "expected --config FILE, --store PATH or --at URL"),
     ):
         done = submerge("backup", *words)
         assert (2, 1) == (done.status, len(done.err.splitlines()))
@@ -141,7 +143,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, submerge, monkeyp
     """Before anything is copied."""
     monkeypatch.setattr(admin_client.AdminClient, "post", None)
     config = tmp_path / "root.toml"
-    for path in (tmp_path / "none" / "a", tmp_path / "root.toml" / "a"):
+    for path in (tmp_path / "none" / "a.copy", tmp_path / "root.toml" / "a.copy"):
         done = submerge("backup", "--config", config, "--to", path)
         assert (2, 1) == (done.status, len(done.err.splitlines()))
         assert "expected a folder that can be written, got" in done.err
@@ -152,19 +154,22 @@ def test_a_full_disk_is_one_line_and_leaves_no_file(tmp_path, submerge):
     """What was written is removed."""
     with small_disk(tmp_path / "disk", "64k") as disk:
         disk.fill()
-        done = submerge("backup", "--config", tmp_path / "root.toml", "--to", disk.place / "a")
+        done = submerge("backup", "--config", tmp_path / "root.toml", "--to", disk.place / "a.copy")
 
         assert (1, 1) == (done.status, len(done.err.splitlines()))
         assert f"the disk of {disk.place} is full: free some space" in done.err
         assert ["ballast"] == names(disk.place)
     assert (
-        0 == submerge("backup", "--config", tmp_path / "root.toml", "--to", tmp_path / "a").status
+        0
+        == submerge(
+            "backup", "--config", tmp_path / "root.toml", "--to", tmp_path / "a.copy"
+        ).status
     )
 
 
 def test_a_root_that_does_not_run_is_status_1(tmp_path, submerge):
     """A timer's unit fails then."""
-    done = submerge("backup", "--config", configuration(tmp_path), "--to", tmp_path / "a")
+    done = submerge("backup", "--config", configuration(tmp_path), "--to", tmp_path / "a.copy")
 
     assert (1, ["root.toml"]) == (done.status, names(tmp_path))
     assert "is it running?" in done.err
@@ -183,10 +188,10 @@ def test_a_copy_that_was_changed_on_its_way_is_not_kept(tmp_path, submerge, monk
         return b"" if fault == "short" else answer.replace(b"room", b"moor")
 
     monkeypatch.setattr(admin_client.AdminClient, "get", wrong)
-    done = submerge("backup", "--config", tmp_path / "root.toml", "--to", tmp_path / "a")
+    done = submerge("backup", "--config", tmp_path / "root.toml", "--to", tmp_path / "a.copy")
 
     assert 1 == done.status, done.err
-    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "a.copy").exists()
     assert [] == [name for name in names(tmp_path) if name.endswith(".part")]
 
 
@@ -196,12 +201,12 @@ def test_a_file_that_came_in_between_stays(tmp_path, house, submerge, monkeypatc
 
     def slowly(admin, file):
         receive(admin, file)
-        (tmp_path / "a").write_text("mine")
+        (tmp_path / "a.copy").write_text("mine")
 
     monkeypatch.setattr(backup, "_receive", slowly)
-    done = submerge("backup", "--store", house.store, "--to", tmp_path / "a")
+    done = submerge("backup", "--store", house.store, "--to", tmp_path / "a.copy")
 
-    assert (2, "mine") == (done.status, (tmp_path / "a").read_text())
+    assert (2, "mine") == (done.status, (tmp_path / "a.copy").read_text())
 
 
 @pytest.mark.usefixtures("house")
@@ -209,8 +214,8 @@ def test_pieces_make_a_whole(tmp_path, submerge, monkeypatch):
     """However small they are."""
     monkeypatch.setattr(copies, "PIECE_BYTES", 777)
     config = tmp_path / "root.toml"
-    assert 0 == submerge("backup", "--config", config, "--to", tmp_path / "a").status
-    assert 0 == submerge("backup", "check", tmp_path / "a", "--config", config).status
+    assert 0 == submerge("backup", "--config", config, "--to", tmp_path / "a.copy").status
+    assert 0 == submerge("backup", "check", tmp_path / "a.copy", "--config", config).status
 
 
 # -- check -------------------------------------------------------------------------------
@@ -274,6 +279,33 @@ def test_a_failure_to_free_the_copy_costs_nothing(tmp_path, house, submerge, mon
         return post(self, *words, **query)
 
     monkeypatch.setattr(admin_client.AdminClient, "post", fail)
-    assert 0 == submerge("backup", "--store", house.store, "--to", tmp_path / "a").status
+    assert 0 == submerge("backup", "--store", house.store, "--to", tmp_path / "a.copy").status
     second = submerge("backup", "--store", house.store, "--to", tmp_path / "b")
     assert (1, True) == (second.status, "another backup is under way" in second.err)
+
+
+def test_a_folder_that_is_not_there_is_made(submerge, house, tmp_path):
+    """A name without an ending is no file that a person would look for."""
+    done = submerge("backup", "--store", house.store, "--to", tmp_path / "copies", "--keep", 2)
+    (copy,) = (tmp_path / "copies").iterdir()
+
+    assert (0, 0o700) == (done.status, (tmp_path / "copies").stat().st_mode & 0o777)
+    assert copy.name.startswith("root-")
+
+
+def test_a_copy_is_checked_without_a_configuration(submerge, house, tmp_path, monkeypatch):
+    """It is whole, or damaged; with one in the folder its models are computed, too."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    copy = tmp_path / "a.copy"
+    assert 0 == submerge("backup", "--store", house.store, "--to", copy).status
+    alone = submerge("backup", "check", copy)
+    configuration(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    beside = submerge("backup", "check", copy)
+    copy.write_bytes(copy.read_bytes()[:-1])
+    damaged = submerge("backup", "check", copy)
+
+    assert (0, 1, 0) == (alone.status, len(alone.out.splitlines()), beside.status)
+    assert len(beside.out.splitlines()) > 1
+    assert (1, "") == (damaged.status, damaged.out)

@@ -14,9 +14,10 @@ import pytest
 
 from submerge.protocol.messages import Counts, Incarnation, Reason
 from submerge.schema import Scaling
-from submerge_aggregator.questions.views import NodeView, RowView
+from submerge_aggregator.questions.views import NodesPage, NodeView, RowView
 from submerge_files.console import ways
 from submerge_files.console.units import ago
+from submerge_operate.fleet.node_places import nodes_below
 from submerge_operate.fleet.nodes_table import table_of
 from support.commands import shell, stands_at_its_socket
 from support.house import SCHEMA, House
@@ -528,3 +529,27 @@ def test_the_table_shows_how_long_a_certificate_still_holds(until, said):
 
     assert ["7 d", said] == shown["cert"]
     assert "cert" not in cells(table_of([view("pump-1", row())], now=NOW))
+
+
+class Tree:
+    """Stands for an aggregator and those below it, by their paths."""
+
+    def __init__(self, pages: dict[str, list[NodeView]]) -> None:
+        self._pages = pages
+
+    def read(self, _: Any, *__: str, path: str = "", **___: str) -> NodesPage:
+        return NodesPage(path or "root", "g", self._pages.get(path, []), False)
+
+
+def test_marks_of_orders_are_no_machines():
+    """A node that was quarantined or banned at each level is listed where it reports, or once."""
+    site = NodeView("g", "north", "aggregator", (row(),), (), banned=False, quarantined=False)
+    marked = NodeView("g", "p3", None, (), (), banned=False, quarantined=True)
+    banned = NodeView("g", "p4", None, (), (), banned=True, quarantined=False)
+    pages = {"": [site, marked, banned], "north": [view("p3", row()), banned]}
+    there = nodes_below(Tree(pages), ["g"]).nodes
+
+    assert [("", "north"), ("north", "p3"), ("", "p4")] == [
+        (each.under, each.view.node) for each in sorted(there, key=lambda each: each.view.node)
+    ]
+    assert all(not each.view.quarantined for each in there)

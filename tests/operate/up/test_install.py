@@ -212,3 +212,25 @@ def test_a_system_unit_may_do_little(home, tmp_path):
         text=True,
     )
     assert 0 == said.returncode, said.stdout
+
+
+def test_a_user_without_a_home_is_one_line(monkeypatch):
+    """As in a container that runs under a number."""
+    monkeypatch.setattr(os, "geteuid", lambda: 54_321)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+
+    with pytest.raises(UsageError, match=r"expected HOME or XDG_CONFIG_HOME .* user 54321"):
+        UnitFolder.of_this_process({})
+    assert Path("/x/systemd/user") == UnitFolder.of_this_process({"XDG_CONFIG_HOME": "/x"}).folder
+
+
+def test_a_user_without_a_name_goes_by_its_number(home, monkeypatch):
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    home.systemctl()
+
+    assert 0 == home.do()
+    assert any(f"enable-linger {os.geteuid()}" in each for each in home.said)

@@ -1,7 +1,8 @@
 """Decoder: what a message of a broker means: its fields, their numbers, and who is away.
 
-Messages come from any device of the network: a decoder checks everything, takes a message whole or
-not at all, and keeps bounded state.
+Messages come from any device of the network: a decoder checks everything, refuses a message that is
+too large, leaves out fields whose names cannot be used or that are too deep, and keeps bounded
+state.
 """
 
 from __future__ import annotations
@@ -239,10 +240,12 @@ def content_of(payload: bytes | bytearray) -> Any:
         raise MalformedMessage(f"expected JSON, got {text[:20]!r}...: {error}") from None
 
 
-def fields_of(content: Any, states: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Return the numbers in a content, each with its path."""
+def fields_of(
+    content: Any, states: Mapping[str, float], unusable: list[str] | None = None
+) -> list[tuple[str, float]]:
+    """Return the numbers in a content, with paths; `unusable` gets why others are left out."""
     found = list[tuple[str, float]]()
-    for path, value in leaves_of(content):
+    for path, value in leaves_of(content, unusable):
         number = as_number(value, states)
         if number is not None:
             found.append((path, number))
@@ -260,9 +263,10 @@ def words_of(content: Any) -> list[tuple[str, str]]:
     return words
 
 
-def leaves_of(content: Any) -> list[tuple[str, Any]]:
+def leaves_of(content: Any, unusable: list[str] | None = None) -> list[tuple[str, Any]]:
     """Return the values in a content that have no parts, each with its path."""
-    found = list(islice(_leaves(content, "", 0), MOST_FIELDS + 1))
+    bad = list[str]() if unusable is None else unusable
+    found = list(islice(_leaves(content, "", 0, bad), MOST_FIELDS + 1))
     if len(found) > MOST_FIELDS:
         raise MalformedMessage(f"expected {MOST_FIELDS} fields at most, got more")
     return found
@@ -295,17 +299,26 @@ def as_number(value: Any, states: Mapping[str, float]) -> float | None:
     return None
 
 
-def _leaves(content: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+def is_usable(name: str) -> bool:
+    """Return whether a foreign name is short, and of characters that can be seen."""
+    return len(name) <= LONGEST_NAME and name.isprintable()
+
+
+def unusable_name(name: str) -> str:
+    return f"expected names of {LONGEST_NAME} printable characters at most, got {name[:40]!r}"
+
+
+def _leaves(content: Any, path: str, depth: int, unusable: list[str]) -> Iterator[tuple[str, Any]]:
     if not isinstance(content, dict | list):
         yield path, content
         return
     if depth == DEEPEST:
-        raise MalformedMessage(f"expected {DEEPEST} levels of objects at most, got more")
+        unusable.append(f"expected {DEEPEST} levels of objects at most, got more at {path!r}")
+        return
     items = content.items() if isinstance(content, dict) else enumerate(content)
     for key, value in items:
         inner = f"{path}.{key}" if path else str(key)
-        if len(inner) > LONGEST_NAME or not inner.isprintable():
-            raise MalformedMessage(
-                f"expected names of {LONGEST_NAME} printable characters at most, got {inner[:40]!r}"
-            )
-        yield from _leaves(value, inner, depth + 1)
+        if is_usable(inner):
+            yield from _leaves(value, inner, depth + 1, unusable)
+        else:
+            unusable.append(unusable_name(inner))

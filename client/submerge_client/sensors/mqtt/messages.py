@@ -11,7 +11,7 @@
    value, also if the message is retained.
 5. Without `time`, a reading has the time of its arrival, and retained messages are left out, since
    they may be days old. With it, a message that has a time there is read although it is retained.
-6. A message is taken whole or not at all.
+6. A field whose name cannot be used is left out, and counted as malformed; the others are read.
 """
 
 from __future__ import annotations
@@ -311,10 +311,12 @@ class MessageDecoder:
         content = content_of(payload)
         seconds = seconds_of(at(self._time_path, content)) if self._time_path else None
         whole, mine = self._topics[rank].whole_place_of(topic), (rank, topic)
+        unusable = list[str]()
         found = {
             self._name(mine, name_of(place, path), name_of(whole, path)): value
-            for path, value in fields_of(content, self._states)
+            for path, value in fields_of(content, self._states, unusable)
         }
+        self._leave_out(topic, unusable)
         ended = [
             self._ended(departed(topic, each, content), besides=found) for each in (whole, place)
         ]
@@ -324,7 +326,9 @@ class MessageDecoder:
         ]
 
     def _found_in_sparkplug(self, topic: str, payload: bytes | bytearray) -> list[NamedReading]:
-        metrics = self._sparkplug.read(topic, payload)
+        unusable = list[str]()
+        metrics = self._sparkplug.read(topic, payload, unusable)
+        self._leave_out(topic, unusable)
         if isinstance(metrics, Unborn):
             self._ask(metrics)
             return []
@@ -335,6 +339,11 @@ class MessageDecoder:
             NamedReading(f"{device}/{field}", value, seconds if timed else None, unit)
             for device, field, value, seconds, unit in metrics
         ]
+
+    def _leave_out(self, topic: str, unusable: Sequence[str]) -> None:
+        if unusable:
+            error = unusable[0]
+            self._tally.add("malformed", "fields left out", topic=topic[:256], error=error)
 
     def _ended(self, ends: Departed, *, besides: Container[str] = ()) -> list[NamedReading]:
         """Return that channels have no value, besides those that the same message gives one."""

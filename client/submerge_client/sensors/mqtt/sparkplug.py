@@ -29,7 +29,9 @@ from submerge_client.sensors.mqtt.decoder import (
     RebirthRequest,
     as_number,
     check_size,
+    is_usable,
     seconds_of,
+    unusable_name,
 )
 from submerge_proto import sparkplug_pb2 as pb
 
@@ -43,6 +45,9 @@ SIGNED_BITS = {1: 8, 2: 16, 3: 32, 4: 64}
 """Int8, Int16, Int32 and Int64, which are written as numbers without a sign."""
 
 SESSION, REBIRTH = "bdSeq", "Node Control/Rebirth"
+
+UNUSABLE = "\0"
+"""Stands for names that cannot be used: the metrics have aliases, which data come with."""
 
 
 class MetricReading(NamedTuple):
@@ -71,16 +76,17 @@ class SparkplugDecoder:
         self._births: dict[tuple[str, str], dict[int | tuple[str, str], Metric]] = {}
 
     def read(
-        self, topic: str, payload: bytes | bytearray
+        self, topic: str, payload: bytes | bytearray, unusable: list[str] | None = None
     ) -> list[MetricReading] | Unborn | Departed:
+        """Read a message; `unusable` gets why metrics are left out."""
         levels = topic.split("/")
         if len(levels) not in (4, 5) or levels[2] not in BIRTHS + DATA + DEATHS:
             return []  # a command, or the state of a host
         _, group, kind, node, *rest = levels
         device = ".".join((group, node, *rest))
-        if len(device) > LONGEST_NAME or not device.isprintable():
+        if not is_usable(device):
             raise MalformedMessage(f"expected a name of {LONGEST_NAME} characters, got more")
-        metrics = metrics_in(payload, device)
+        metrics = metrics_in(payload, device, [] if unusable is None else unusable)
         if kind in DEATHS:
             return self._died((group, node), device, metrics, ends_node=kind == "NDEATH")
         if kind in BIRTHS:
@@ -93,7 +99,9 @@ class SparkplugDecoder:
             if known.name is None:
                 return Unborn(group, node)
             value = self._number(metric, metric.datatype or known.datatype)
-            if known.name not in (SESSION, REBIRTH) and (value is not None or metric.is_gone):
+            if known.name not in (SESSION, REBIRTH, UNUSABLE) and (
+                value is not None or metric.is_gone
+            ):
                 found.append(
                     MetricReading(known.device, known.name, value, metric.time, known.unit)
                 )
@@ -180,7 +188,7 @@ class Metric(NamedTuple):
     is_gone: bool
 
 
-def metrics_in(payload: bytes | bytearray, device: str) -> list[Metric]:
+def metrics_in(payload: bytes | bytearray, device: str, unusable: list[str]) -> list[Metric]:
     check_size(payload)
     try:
         message = pb.Payload.FromString(bytes(payload))
@@ -191,7 +199,7 @@ def metrics_in(payload: bytes | bytearray, device: str) -> list[Metric]:
         raise MalformedMessage(
             f"expected {MOST_METRICS} metrics at most, got {len(message.metrics)}"
         )
-    return [_metric(each, device, _time(message)) for each in message.metrics]
+    return [_metric(each, device, _time(message), unusable) for each in message.metrics]
 
 
 def as_payload(name: str, *, datatype: int, milliseconds: int) -> bytes:
@@ -203,12 +211,11 @@ def _time(message: pb.Payload | pb.Metric) -> float | None:
     return seconds_of(message.timestamp) if message.HasField("timestamp") else None
 
 
-def _metric(message: pb.Metric, device: str, sent: float | None) -> Metric:
+def _metric(message: pb.Metric, device: str, sent: float | None, unusable: list[str]) -> Metric:
     name = message.name
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        raise MalformedMessage(
-            f"expected a name of {LONGEST_NAME} printable characters, got {name[:40]!r}"
-        )
+    if not is_usable(name):
+        unusable.append(unusable_name(name))
+        name = UNUSABLE
     alias = message.alias if message.HasField("alias") else None
     kind = message.WhichOneof("value")
     value = None if kind is None else getattr(message, kind)

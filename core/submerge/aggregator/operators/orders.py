@@ -48,11 +48,7 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
         return
     if isinstance(order, SetDesired):
         group.desired_states.set_desired(
-            order.node,
-            now.wall_ms,
-            paused=order.paused,
-            verdict=order.verdict,
-            drill=order.drill,
+            order.node, now.wall_ms, paused=order.paused, verdict=order.verdict, drill=order.drill
         )
         return
     if isinstance(order, SetQuarantine):
@@ -104,10 +100,7 @@ def _has_aggregators(group: Group) -> bool:
 
 
 def take_orders(
-    groups: Mapping[str, Group],
-    group: Group,
-    news: Iterable[News],
-    now: Now,
+    groups: Mapping[str, Group], group: Group, news: Iterable[News], now: Now
 ) -> list[Note]:
     """Carry out what an aggregator does for nodes below it, as ordered above; note changes."""
     notes = []

@@ -51,14 +51,7 @@ from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
 from submerge.jobs.kinds.kpca.settings import kernel_setting, one_of
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.kernel.spectral import (
-    FACTORS,
-    SPARE,
-    directions,
-    eigengap,
-    maps_around,
-    summary_of,
-)
+from submerge.kernel.spectral import FACTORS, SPARE, directions, eigengap, maps_around, summary_of
 from submerge.pca.merging import merge
 from submerge.pca.subspace import Subspace
 from submerge.schema import Schema

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import time
 import zipfile
@@ -21,6 +20,7 @@ from submerge.schema import Schema
 from submerge.stats.score_limits import Limits
 from submerge_client.files import atomic_write, writing_to
 from submerge_files import model_file
+from submerge_files.console.units import csv_text
 from submerge_operate.fleet.jobs.results import JOB, JobResult
 from submerge_operate.fleet.jobs.tables import TABLES
 
@@ -64,10 +64,7 @@ def kernel_model(result: JobResult) -> Learnt:
     """Return the model of an answer of kernel PCA: scores of features, and of readings."""
     made = KernelModel.of(result.answer, result.schema)
     return learnt_from(
-        *(result, made.schema, made.summary),
-        rank=made.rank,
-        rows=made.rows,
-        limits=made.limits,
+        *(result, made.schema, made.summary), rank=made.rank, rows=made.rows, limits=made.limits
     )
 
 
@@ -155,9 +152,7 @@ def _archive(result: JobResult) -> bytes:
 
 def _table(result: JobResult) -> bytes:
     check_whole(result)
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(TABLES[result.kind](result))
-    return file.getvalue().encode()
+    return csv_text(TABLES[result.kind](result)).encode()
 
 
 def _model(result: JobResult) -> Learnt:

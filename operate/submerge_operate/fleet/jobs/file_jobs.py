@@ -7,9 +7,7 @@ All rows are in memory at once; those with a gap are left out.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +23,7 @@ from submerge.stats.moments import Moments, pooled
 from submerge_aggregator.jobs.record import JobRecord
 from submerge_client.files import atomic_write, writing_to
 from submerge_files.console.progress import counting
+from submerge_files.console.units import csv_text
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.options import BY_FILE
 from submerge_operate.fleet.jobs.results import JobResult
@@ -66,9 +65,7 @@ def membership_of(result: JobResult) -> ClusterMembership:
 def rows_table(result: JobResult, blocks: Iterable[tuple[str, Array]]) -> bytes:
     """Return a CSV of the rows of nodes, one a line."""
     kept, seen = membership_of(result), dict[str, int]()
-    file = io.StringIO()
-    write = csv.writer(file, lineterminator="\n").writerow
-    write(COLUMNS)
+    table: list[Sequence[object]] = [COLUMNS]
     for node, rows in blocks:
         found = kept.assign(result.schema.scaled(rows))
         for number, distance, over in zip(
@@ -76,10 +73,10 @@ def rows_table(result: JobResult, blocks: Iterable[tuple[str, Array]]) -> bytes:
         ):
             seen[node] = seen.get(node, 0) + 1
             if np.isnan(distance):
-                write([node, seen[node], "", "", ""])
+                table.append([node, seen[node], "", "", ""])
             else:
-                write([node, seen[node], number + 1, f"{distance:.6g}", over or ""])
-    return file.getvalue().encode()
+                table.append([node, seen[node], number + 1, f"{distance:.6g}", over or ""])
+    return csv_text(table).encode()
 
 
 GROUP = "files"

@@ -105,12 +105,27 @@ def test_without_a_time_in_it_a_live_message_has_the_time_of_its_arrival() -> No
     assert [ChannelReading(0, 1, None)] == timed.hears("zigbee2mqtt/lamp", '{"temperature": 1}')
 
 
+@pytest.mark.parametrize("key", [b"a" * 129, b"\\u001b[2J", b"\\u202e"])
+def test_a_hostile_key_hides_no_other_field(key) -> None:
+    """It is counted, and named in the log."""
+    lamp = Listening(*CHANNELS, topics=("zigbee2mqtt/+",))
+    before = b'{"' + key + b'": 5, "temperature": 1}'
+    behind = b'{"temperature": 1, "' + key + b'": {"a": 5}}'
+
+    assert [1.0, 1.0] == [
+        each.value
+        for payload in (before, behind)
+        for each in lamp.hears("zigbee2mqtt/lamp", payload)
+    ]
+    assert 2 == lamp.counts["malformed"]
+
+
 @pytest.mark.parametrize(
     ("topic", "payload"),
     [
         ("zigbee2mqtt/lamp", b"\xff"),
         ("zigbee2mqtt/lamp", b'{"temperature": 1'),
-        ("zigbee2mqtt/lamp", b'{"temperature": 1, "x": ' + b"[" * 9 + b"]" * 9 + b"}"),
+        ("zigbee2mqtt/lamp", b'{"temperature": 1, "x": [' + b"1," * 512 + b"1]}"),
         ("zigbee2mqtt/" + "a" * 200, b'{"temperature": 1}'),
         ("zigbee2mqtt/a\nb", b'{"temperature": 1}'),
         ("spBv1.0/g/NDATA/n", b"\xff"),

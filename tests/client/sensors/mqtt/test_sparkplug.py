@@ -247,7 +247,6 @@ def test_a_rebirth_request_is_one_that_the_library_reads() -> None:
         (b"\x12\x04\x0a\x02\xff\xff", "expected a payload of Sparkplug B, got none"),
         (b"\x9b\x06" * 200 + b"\x9c\x06" * 200, "expected a payload of Sparkplug B, got none"),
         (bytes(1 << 17), "expected"),
-        (payload({"name": "a" * 129}), "expected a name of 128"),
     ],
 )
 def test_bytes_that_are_no_payload_are_refused(data, error) -> None:
@@ -312,3 +311,17 @@ def test_floats_keep_their_bits(value) -> None:
     found = values(SparkplugDecoder({}), "NBIRTH", {"name": "x", "float_value": value})
 
     assert struct.pack("<d", value) == struct.pack("<d", found["plant.line1/x"])
+
+
+def test_a_name_that_cannot_be_used_hides_no_other_metric() -> None:
+    """Nor do data that come under its alias ask for another birth."""
+    decoder, unusable = SparkplugDecoder({}), list[str]()
+    bad = {"name": "a\x1b" * 9, "alias": 1, "int_value": 1}
+    birth = payload(bad, {"name": "flow", "alias": 2, "int_value": 2})
+    found = decoder.read(topic("NBIRTH"), birth, unusable)
+
+    assert ["flow"] == [metric.field for metric in found]
+    assert ["expected names of 128"] == [each[:21] for each in unusable]
+    assert {"plant.line1/flow": 3} == values(
+        decoder, "NDATA", {"alias": 1, "int_value": 7}, {"alias": 2, "int_value": 3}
+    )
