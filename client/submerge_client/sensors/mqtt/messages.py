@@ -48,7 +48,13 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import NamePatterns, TopicPattern, TopicPlace, name_of
+from submerge_client.sensors.mqtt.topics import (
+    NamePatterns,
+    TopicPattern,
+    TopicPlace,
+    is_reading,
+    name_of,
+)
 from submerge_client.sensors.tally import ProblemTally
 
 PLACE = "{channel}"
@@ -234,6 +240,8 @@ class MessageDecoder:
         except MalformedMessage as error:
             self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
             return []
+        # What a pattern of all topics hears of orders and descriptions is no new field.
+        measures = is_reading(topic) or not {"#", "+/#"} & set(self.subscriptions)
         if retained:
             found, of_all = [each for each in found if each.is_of_now], len(found)
             self._tally.counts["retained"] += len(found) < of_all
@@ -242,7 +250,7 @@ class MessageDecoder:
             channel = self._places.get(name)
             if channel is not None:
                 readings.append(ChannelReading(channel, value, seconds))
-            elif not self._patterns.take(name):
+            elif not measures or not self._patterns.take(name):
                 continue
             elif value is not None:
                 self._tally.add("unknown")
