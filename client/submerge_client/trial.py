@@ -16,6 +16,7 @@ import click
 import numpy as np
 
 from submerge import SAPCA, Array, Schema
+from submerge.protocol.machine import Level
 from submerge.protocol.summaries import below
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.summary import LearntSummary
@@ -39,20 +40,24 @@ MOST_UNKNOWN = 10
 
 
 class Listened(NamedTuple):
-    """What a sensor gave, until it `ended` by itself; `unknown` names or topics are no channels."""
+    """What a sensor gave, until it `ended` by itself; `unknown` names or topics are no channels.
+
+    problems : What it warned of, such as a broker's refusal, each with its facts.
+    """
 
     rows: Array
     counts: dict[str, int]
     seconds: float
     ended: bool = False
     unknown: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
     """Read the sensor; print rows, scaling, memory, size of a report. Without a row, status 1."""
     click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
     got = listen(config, seconds=seconds)
-    for line in trial_lines(config, got.rows, got.seconds, got.counts, got.unknown):
+    for line in trial_lines(config, got.rows, got.seconds, got.counts, got.unknown, got.problems):
         click.echo(line)
     if not len(got.rows):
         sys.exit(1)
@@ -62,8 +67,13 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
     """Read the sensor for at most `seconds`, or until there are enough rows."""
     names = [channel.name for channel in config.schema.sensed]
     unknown: list[str] = []
+    problems: dict[str, None] = {}
 
-    def note(what: str, /, **facts: object) -> None:
+    def note(what: str, /, *, level: Level = "info", **facts: object) -> None:
+        if level == "warning" and len(problems) < MOST_UNKNOWN:
+            problems[f"{what}: {', '.join(f'{name} {fact}' for name, fact in facts.items())}"] = (
+                None
+            )
         if what.startswith("no channel") and len(unknown) < MOST_UNKNOWN:
             said = str(facts.get("names", facts.get("topic", "")))
             unknown.extend(name for name in said.split(", ") if name not in {"", "…"})
@@ -95,7 +105,8 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
         raise failed[0]
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(names)))
     first = tuple(dict.fromkeys(unknown))[:MOST_UNKNOWN]
-    return Listened(rows, dict(sensor.counts), time.monotonic() - began, ended, first)
+    took_s, warned = time.monotonic() - began, tuple(problems)
+    return Listened(rows, dict(sensor.counts), took_s, ended, first, warned)
 
 
 def unknown_names(unknown: Sequence[str], channels: Sequence[str]) -> str:
@@ -111,6 +122,7 @@ def trial_lines(
     seconds: float,
     counts: dict[str, int],
     unknown: Sequence[str] = (),
+    problems: Sequence[str] = (),
 ) -> list[str]:
     """Return the lines to print about rows (n, channels) under a configuration."""
     schema, numbers = config.built_schema, config.schema.width
@@ -118,9 +130,12 @@ def trial_lines(
     width = max(9, *(len(name) for name in names))
     lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
     lines += [f"left out: {what} {n}" for what, n in counts.items() if n and what not in TAKEN]
-    lines += [unknown_names(unknown, names)] if unknown else []
+    lines += [*([unknown_names(unknown, names)] if unknown else []), *problems]
     if not len(rows):
-        return [*lines, "no rows: is the source sending, and are its names those of the channels?"]
+        hint = "is the source sending, and are its names those of the channels?"
+        if config.sensor.link is not None and not unknown:
+            hint = "correct what is said above" if problems else config.sensor.advice
+        return [*lines, f"no rows: {hint}"]
     lines.append(" ".join(f"{name:>{width}}" for name in names))
     lines += [" ".join(f"{x:>{width}.4g}" for x in row) for row in rows[:SHOWN]]
     for i, channel in enumerate(config.schema.sensed):

@@ -140,8 +140,10 @@ def command(
     """
     from submerge_operate.init.mqtt import BrokerOptions
     from submerge_operate.init.proposal import box_text, lines_of
-    from submerge_operate.init.sources import propose
+    from submerge_operate.init.sources import check_source, propose
 
+    if source is not None:
+        check_source(source)
     check_place(path, replace=replace)
     asks = _asks(yes)
     if not asks and not yes:

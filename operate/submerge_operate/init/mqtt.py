@@ -225,6 +225,8 @@ class BrokerOptions:
                 "--from: expected a broker's url without a user's name and password: give"
                 " --username NAME and --password-file FILE"
             )
+        if self.username is not None and self.password_file is None:
+            raise UsageError("--username: expected --password-file FILE beside it, got nothing")
         try:
             return Link(
                 url=self.url,

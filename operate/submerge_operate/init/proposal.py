@@ -208,8 +208,8 @@ MINOR, CONSTANT = "about the device, not what it measures", "constant while list
 STATE = "states and words: --states takes those that have numbers"
 TEXT = "texts"
 ONCE, GROWS, MANY = "one value only", "totals, which only grow", f"beyond {MOST_CHANNELS} channels"
-NOT_HEARD = "described, not heard yet: learnt by itself once it speaks"
-SAID_BEFORE = "retained, not heard yet: learnt by itself once it speaks"
+JOINS = "joins by itself once heard for half an hour, at once by submerge up --accept NAME"
+NOT_HEARD, SAID_BEFORE = f"described, not heard yet: {JOINS}", f"retained, not heard yet: {JOINS}"
 
 PAIRS = (
     *(("ON", "OFF"), ("On", "Off"), ("on", "off"), ("true", "false"), ("True", "False")),

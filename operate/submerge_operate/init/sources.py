@@ -81,6 +81,14 @@ SHELL = {"|", ">", ">>", "<", "&", "&&", "||", ";", "2>&1", "2>/dev/null"}
 RECORDED = re.compile(r"\.(csv|tsv|txt|npy|npz|parquet|feather|arrow|model|log|gz|mat|xlsx)$", re.I)
 
 
+def check_source(source: str) -> None:
+    """Refuse recorded readings that are not there, before anything else is."""
+    if _is_recorded(source) and not URL.match(source) and not glob.glob(source):
+        raise UsageError(
+            f"--from: expected recorded readings, got {source!r}: no file of that name"
+        )
+
+
 def propose(source: str, options: BrokerOptions) -> Proposal:
     """Look at a source, and return what a configuration would have."""
     if source == HOST:

@@ -329,6 +329,19 @@ def test_devices_may_be_silent_while_they_are_listened_to(here, monkeypatch, top
     (found,) = doctor_client.sensor(config_with(here, sensor))
 
     assert state == found.state
+    assert (topic[:6] == "topics" and not counts) == ("the broker's rules" in found.hint)
+
+
+def test_a_broker_s_refusal_is_told_in_its_words(here, monkeypatch):
+    """Not that the names of channels may be wrong."""
+    refused = Listened(
+        *(np.empty((0, 2)), {"refused": 1}, 22.0), problems=("subscription refused: topic a/#",)
+    )
+    monkeypatch.setattr(doctor_client, "listen", lambda *_, **__: refused)
+    sensor = 'kind = "mqtt"\nurl = "mqtt://127.0.0.1"\ninsecure = true\ntopics = ["a/#"]'
+    (found,) = doctor_client.sensor(config_with(here, sensor))
+
+    assert ("fails", True) == (found.state, "subscription refused: topic a/#" in found.message)
 
 
 # An aggregator

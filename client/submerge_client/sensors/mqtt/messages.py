@@ -227,6 +227,7 @@ class MessageDecoder:
         self._asked: dict[Unborn, float] = {}
         self._requests: list[RebirthRequest] = []
         self._unlisted: list[str] = []
+        self._kept_out: dict[str, bool] = {}  # by name, whether it was taken
         self.heard = Heard()
 
     def readings(
@@ -250,7 +251,10 @@ class MessageDecoder:
             channel = self._places.get(name)
             if channel is not None:
                 readings.append(ChannelReading(channel, value, seconds))
-            elif not measures or not self._patterns.take(name):
+            elif not self._patterns.take(name):
+                self._keep_out(name)
+                continue
+            elif not measures:
                 continue
             elif value is not None:
                 self._tally.add("unknown")
@@ -284,6 +288,16 @@ class MessageDecoder:
         names, self._unlisted = self._unlisted, []
         return names
 
+    def take_kept_out(self) -> list[str]:
+        """Return the names that the patterns keep out, heard first since the last call."""
+        names = [name for name, is_taken in self._kept_out.items() if not is_taken]
+        self._kept_out |= dict.fromkeys(names, True)
+        return names
+
+    def _keep_out(self, name: str) -> None:
+        if len(self._kept_out) < MOST_NAMES and name.isprintable():
+            self._kept_out.setdefault(name, False)
+
     def _place_of(self, topic: str) -> TopicPlace | None:
         """Return what a topic stands for, by the first pattern that fits."""
         return next(filter(None, (each.place_of(topic) for each in self._topics)), None)
@@ -310,7 +324,10 @@ class MessageDecoder:
             return self._found_in_sparkplug(topic, payload)
         places = enumerate(each.place_of(topic) for each in self._topics)
         rank, place = next((each for each in places if each[1]), (0, None))
-        if place is None or self._patterns.leave_out(place.device):
+        if place is None:
+            return []
+        if self._patterns.leave_out(place.device):
+            self._keep_out(f"{place.device}/*"[:LONGEST_NAME])
             return []
         if len(place.device) + len(place.field) > LONGEST_NAME:
             raise MalformedMessage(f"expected a topic of {LONGEST_NAME} characters, got more")

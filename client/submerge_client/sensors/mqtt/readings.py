@@ -157,7 +157,8 @@ class BrokerListener:
         topics = ", ".join(self._subscriptions)
         for topic, reason in zip(self._subscriptions, reasons, strict=False):
             if reason.is_failure:
-                self._tally.add("refused", "subscription refused", topic=topic, why=str(reason))
+                facts = {"topic": topic, "why": str(reason)}
+                self._tally.add("refused", "subscription refused", level="warning", **facts)
             elif self._log_subscribed:
                 self._log_subscribed = False
                 self._note("subscribed", url=self._link.url, topic=topics)
@@ -420,12 +421,13 @@ class MqttReadings:
         if self._messages is None or not self._unlisted.is_due(now):
             return
         with self._hearing:
-            names = self._messages.take_unlisted()
+            names, kept_out = self._messages.take_unlisted(), self._messages.take_kept_out()
             heard = self._messages.heard.fields
             remarks = self._comings.remarks(heard, self._grid.absent, now)
         for what, facts, level in remarks:
             self._note(what, level=level, **facts)
         self._unlisted.write(names)
+        self._unlisted.write(kept_out, "kept out by include and exclude")
 
     # -- paho's thread -----------------------------------------------------------
 
