@@ -40,10 +40,7 @@ MOST_UNKNOWN = 10
 
 
 class Listened(NamedTuple):
-    """What a sensor gave, until it `ended` by itself; `unknown` names or topics are no channels.
-
-    problems : What it warned of, such as a broker's refusal, each with its facts.
-    """
+    """What a sensor gave, until it `ended`, `unknown` names, and the `problems` it warned of."""
 
     rows: Array
     counts: dict[str, int]
@@ -57,7 +54,7 @@ def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
     """Read the sensor; print rows, scaling, memory, size of a report. Without a row, status 1."""
     click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
     got = listen(config, seconds=seconds)
-    for line in trial_lines(config, got.rows, got.seconds, got.counts, got.unknown, got.problems):
+    for line in trial_lines(config, got):
         click.echo(line)
     if not len(got.rows):
         sys.exit(1)
@@ -71,9 +68,8 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
 
     def note(what: str, /, *, level: Level = "info", **facts: object) -> None:
         if level == "warning" and len(problems) < MOST_UNKNOWN:
-            problems[f"{what}: {', '.join(f'{name} {fact}' for name, fact in facts.items())}"] = (
-                None
-            )
+            said = ", ".join(f"{name} {fact}" for name, fact in facts.items())
+            problems[f"{what}: {said}"] = None
         if what.startswith("no channel") and len(unknown) < MOST_UNKNOWN:
             said = str(facts.get("names", facts.get("topic", "")))
             unknown.extend(name for name in said.split(", ") if name not in {"", "…"})
@@ -116,20 +112,14 @@ def unknown_names(unknown: Sequence[str], channels: Sequence[str]) -> str:
     return f"unknown {named}; channels are {', '.join(channels[:MOST_UNKNOWN])}{more}"
 
 
-def trial_lines(
-    config: ClientConfig,
-    rows: Array,
-    seconds: float,
-    counts: dict[str, int],
-    unknown: Sequence[str] = (),
-    problems: Sequence[str] = (),
-) -> list[str]:
-    """Return the lines to print about rows (n, channels) under a configuration."""
+def trial_lines(config: ClientConfig, got: Listened) -> list[str]:
+    """Return the lines to print about what a sensor gave under a configuration."""
+    rows, unknown, problems = got.rows, got.unknown, got.problems
     schema, numbers = config.built_schema, config.schema.width
     names = [channel.name for channel in config.schema.sensed]
     width = max(9, *(len(name) for name in names))
-    lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
-    lines += [f"left out: {what} {n}" for what, n in counts.items() if n and what not in TAKEN]
+    lines = [f"{len(rows)} rows of {len(names)} channels in {got.seconds:.1f} s"]
+    lines += [f"left out: {what} {n}" for what, n in got.counts.items() if n and what not in TAKEN]
     lines += [*([unknown_names(unknown, names)] if unknown else []), *problems]
     if not len(rows):
         hint = "is the source sending, and are its names those of the channels?"

@@ -156,7 +156,7 @@ def trial(broker, **more: object) -> list[str]:
     }
     config = decoded(plain | sections, ClientConfig)
     got = listen(config, seconds=1.0)
-    return trial_lines(config, got.rows, got.seconds, got.counts, got.unknown, got.problems)
+    return trial_lines(config, got)
 
 
 def test_a_silent_sensor_says_why(broker, tmp_path) -> None:

@@ -249,8 +249,8 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     def wrong_with(self, channel: str) -> str:
         """Return what is expected of a channel's name where it is a part of a topic."""
-        if self.topic and set("+#\0") & set(channel):
-            return "a name without + and #, as it stands in a topic"
+        if self.topic and set("/+#\0") & set(channel):
+            return "a name without / + and #, as it stands in a topic"
         return ""
 
     @property

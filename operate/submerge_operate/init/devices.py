@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from submerge_client.sensors.mqtt.decoder import (
@@ -78,7 +78,7 @@ def patterns_of(
 ) -> list[str]:
     """Return patterns, the more precise first."""
     named = chain(_of_bridges(bridges, described), _of_tasmota(described))
-    forms = [*islice(_once(named), MOST_NAMED), *FORMS]
+    forms = [*list(dict.fromkeys(named))[:MOST_NAMED], *FORMS]
     patterns = list[str]()
     for pattern in asked:
         if pattern.split("/")[-1] == ALL:
@@ -86,15 +86,6 @@ def patterns_of(
         if pattern != ALL:
             patterns.append(pattern)
     return list(dict.fromkeys(patterns))
-
-
-def _once(patterns: Iterable[str]) -> Iterator[str]:
-    """Yield each pattern when it comes first."""
-    seen = set[str]()
-    for pattern in patterns:
-        if pattern not in seen:
-            seen.add(pattern)
-            yield pattern
 
 
 def _of_bridges(bridges: Iterable[str], described: Sequence[DescribedField]) -> Iterator[str]:
@@ -263,11 +254,10 @@ class Hearing:
         # Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
         # whose description names the topic for it.
         names = dict.fromkeys(names)
-        texts, found = self._by_name(self._texts()), list[str]()
-        used = {text for name, text in texts.items() if name in names}
-        for ear in self._ears:
-            each = (f"{self._group()}/{ALL}", ANY) if ear.text == ANY else (ear.text,)
-            found += [text for text in each if text in used]
+        used = {text for name, text in self._by_name(self._texts()).items() if name in names}
+        mine = f"{self._group() or DEVICE}/{ALL}"
+        heard = (mine if ear.text == ANY else ear.text for ear in self._ears)
+        found = [text for text in heard if text in used]
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
         return self._with_presence(found + list(dict.fromkeys(away)), names)
 
@@ -288,12 +278,8 @@ class Hearing:
 
     def _texts(self) -> dict[str, str]:
         """Return the pattern of each whole name."""
-        group = self._group()
-        mine = {name for name in self._ear_of if group and name.startswith(f"{group}/")}
-        return {
-            name: f"{group}/{ALL}" if ear.text == ANY and name in mine else ear.text
-            for name, ear in self._ear_of.items()
-        }
+        mine = f"{self._group() or DEVICE}/{ALL}"
+        return {name: mine if ear.text == ANY else ear.text for name, ear in self._ear_of.items()}
 
     def _group(self) -> str:
         """Return the first level below which the second is the device; "" if there is none."""
@@ -302,10 +288,8 @@ class Hearing:
         if len(self._below) != 1 or not closed or False in self._below.values():
             return ""
         taken = {self._short.get(name, name) for name in others}
-        mine = self._ear_of.keys() - others.keys()
-        return (
-            "" if any(self._short.get(name) in taken for name in mine) else next(iter(self._below))
-        )
+        mine = {self._short.get(name, name) for name in self._ear_of.keys() - others.keys()}
+        return "" if mine & taken else next(iter(self._below))
 
     def _listen_by(self, text: str) -> _Ear:
         tally = ProblemTally(no_log, *KINDS)

@@ -144,16 +144,15 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
     config.with_channels(each.channel for each in (*accepted, *ready))
     write(folder / ACCEPTED, (*accepted, *ready))
     for each in ready:
-        guess = f", with {each.channel.scale:.2g} {each.unit}".rstrip() + " for its scale, a first guess"
+        guess = f", with {each.channel.scale:.2g} for its scale, a first guess"
         say(f"{each.name}: accepted{guess if each.why_not == EARLY else ''}")
     say("submerge up takes them within a minute, or at its next start")
 
 
 def _guessed(field: Newcomer) -> Newcomer:
     """Return a field that a person takes early with a scale that few readings do not make small."""
-    if field.why_not != EARLY:
-        return field
-    return msgspec.structs.replace(field, scale=max(field.scale, GUESS * abs(field.offset)))
+    least = GUESS * abs(field.offset) if field.why_not == EARLY else 0.0
+    return msgspec.structs.replace(field, scale=max(field.scale, least))
 
 
 # A `Pace` outlives a new beginning, or there would be one each half hour.
@@ -221,8 +220,7 @@ class Looking:
         self._announced |= dict.fromkeys(new)
         at, wait_s = self._accept_at, self._pace.wait_s
         while at < now + SPAN_S:
-            wait_s = min(2 * wait_s, LONGEST_S)
-            at += wait_s
+            at += (wait_s := min(2 * wait_s, LONGEST_S))
         itself = f"in {in_words(at - now)} by itself, if it changes; "
         joins = f"{itself * self._discover}at once by submerge up --accept NAME"
         more = ", …" * (len(new) > MOST_SHOWN)

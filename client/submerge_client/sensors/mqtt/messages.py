@@ -70,17 +70,6 @@ class SingleDecoder:
     def __init__(
         self, channels: Sequence[str], tally: ProblemTally, *, topic: str, value: str, time: str
     ) -> None:
-        if topic.count(PLACE) != 1 or set("+#\0") & set(topic):
-            raise UsageError(
-                f"topic must have {PLACE} in it once, and no + or #, got {topic!r}:"
-                f" write it as in 'plant/{PLACE}/value'"
-            )
-        for name in channels:
-            if not name or set("/+#\0") & set(name):
-                raise UsageError(
-                    f"channels of an MQTT sensor are parts of a topic, got {name!r}:"
-                    " rename it, without / + #"
-                )
         if time and not value:
             raise UsageError(
                 f"time must be left out where a message is a bare number, got {time!r}:"

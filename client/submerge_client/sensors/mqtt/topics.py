@@ -137,11 +137,6 @@ def _inside(expected: str, level: str) -> str | None:
     return level if expected == level else None
 
 
-# wrong_with(): whether a text is a pattern of topics, for the sensor of MQTT messages.
-#
-# A pattern is an MQTT topic filter in which levels may have the places `{device}` and `{field}`.
-
-
 DEVICE, FIELD = "{device}", "{field}"
 PLACES = (DEVICE, FIELD)
 
