@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,11 +99,11 @@ def command(path: Path, shows: bool, log_json: bool) -> None:
     The page is that of [page] in the aggregator's own configuration, without a part in its
     process. It runs as the aggregator's user, until Ctrl-C.
     """
-    from submerge_aggregator.config import load
     from submerge_client import logs
+    from submerge_operate.root_config import root_config
 
     logs.begin("info", as_json=log_json)
-    config = load(path, os.environ)
+    config = root_config(path)
     asyncio.run(_serve(config, shows=shows))
 
 

@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -24,13 +24,18 @@ from submerge_operate.doctor.findings import (
     text_of,
 )
 
-Program = Literal["client", "aggregator"]
+if TYPE_CHECKING:
+    from submerge_aggregator.config import AggregatorConfig
+    from submerge_client.config.client_config import ClientConfig
+
+Program = Literal["client", "aggregator", "up"]
 
 OWN: dict[Program, set[str]] = {
+    "up": {"folder"},
     "client": {"sensor", "uplink", "state", "schema", "group"},
     "aggregator": {"listen", "groups", "store", "status"},
 }
-"""Settings that only one of the two has."""
+"""Settings that only one of them has; but `up` reads sensors, and listens, too."""
 
 
 @click.command(epilog="Example: submerge doctor --config client.toml")
@@ -39,7 +44,7 @@ OWN: dict[Program, set[str]] = {
     "path",
     required=True,
     type=FILE,
-    help="A client's configuration, or an aggregator's.",
+    help="A client's configuration, an aggregator's, or that of `submerge up`.",
 )
 @json_option()
 def command(path: Path, as_json: bool) -> None:
@@ -80,6 +85,8 @@ def program_of(path: Path) -> Program:
         keys = set(tomllib.loads(path.read_bytes().decode("utf-8-sig")))
     except (OSError, ValueError):
         return "client"  # its loader reports what is wrong
+    if keys & OWN["up"]:
+        return "up"
     found = {program: len(keys & own) for program, own in OWN.items()}
     if not any(found.values()):
         raise UsageError(
@@ -92,23 +99,29 @@ def program_of(path: Path) -> Program:
 def run_checks(path: Path, program: Program) -> Iterator[Finding]:
     """Check what a program needs; only the modules of that program are loaded."""
     try:
+        from submerge_client import logs
+
+        logs.begin("warning")  # shows warnings about the configuration
         if program == "client":
-            yield from _client(path)
+            from submerge_client.config.client_config import load
+
+            yield from _client(load(path, os.environ))
         else:
-            yield from _aggregator(path)
+            from submerge_operate.root_config import box_config, root_config
+
+            if program == "up":
+                yield from _client(box_config(path).client)
+            yield from _aggregator(root_config(path))
     except ImportError as error:
+        extra = "client" if program == "client" else "aggregator"
         raise UsageError(
-            f"{error.name} is not installed: pip install 'submerge[{program}]'"
+            f"{error.name} is not installed: pip install 'submerge[{extra}]'"
         ) from error
 
 
-def _client(path: Path) -> Iterator[Finding]:
-    from submerge_client import logs
-    from submerge_client.config.client_config import load
+def _client(config: ClientConfig) -> Iterator[Finding]:
     from submerge_operate.doctor.client import run_checks
 
-    logs.begin("warning")  # shows warnings about the configuration
-    config = load(path, os.environ)
     schemes = [config.uplink.scheme]
     schemes += [config.scores_link.scheme] if config.scores.to == "mqtt" else []
     schemes += [] if config.sensor.link is None else [config.sensor.link.scheme]
@@ -117,13 +130,9 @@ def _client(path: Path) -> Iterator[Finding]:
     yield from _unless_missing(software(needs), run_checks(config))
 
 
-def _aggregator(path: Path) -> Iterator[Finding]:
-    from submerge_aggregator.config import load
-    from submerge_client import logs
+def _aggregator(config: AggregatorConfig) -> Iterator[Finding]:
     from submerge_operate.doctor.aggregator import run_checks
 
-    logs.begin("warning")  # shows warnings about the configuration
-    config = load(path, os.environ)
     schemes = [] if config.listen.grpc is None else ["grpc"]
     schemes += [] if config.listen.mqtt is None else ["mqtt"]
     schemes += [] if config.parent is None else [config.parent.scheme]

@@ -302,6 +302,20 @@ def test_a_terminal_is_no_sensor(here):
     assert "| submerge doctor" in found.hint
 
 
+def test_one_program_is_a_client_and_its_root(doctor, here):
+    """Both are looked at, by the configuration of `submerge up`."""
+    box = CLIENT.replace('parent = "root"\nstate = "pump-1.state"', 'folder = "kept"')
+    here.joinpath("kept").mkdir()
+    status, found = doctor(
+        box.replace('[uplink]\nurl = "memory://here"\n', "").replace("rank = 1", ""),
+        name="box.toml",
+    )
+
+    assert (0, "ok") == (status, found["sensor"][0].state)
+    assert {"client", "aggregator", "store", "parent"} <= found.keys()
+    assert 2 == len(found["disk"])
+
+
 def test_a_slow_sensor_is_not_waited_for(here):
     """It says how to try it all the same."""
     sensor = (
